@@ -1,0 +1,1 @@
+"""The `pyconnect` command-line tool."""

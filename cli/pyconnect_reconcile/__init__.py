@@ -1,0 +1,1 @@
+"""Spark batch jobs that audit what Kafka Connect moved."""
