@@ -1,0 +1,1 @@
+"""Pure decisions: no IO, clock, randomness, threads, logging or environment."""

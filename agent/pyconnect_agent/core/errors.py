@@ -1,0 +1,126 @@
+"""The agent's error tree. HTTP statuses are decided in `rest/errors.py`, nowhere else.
+
+AgentError                    what happened + to what + what to do next; `retriable` says whether the same call may succeed later
+├── WorkerConfigError         the worker's properties or its topics are wrong; the process ends with exit code 2
+├── WorkerStartError          the worker could not start for an outside reason (broker unreachable); exit code 3
+├── KafkaError                a translated client error (raised by `kafka/errors.py`)
+│   ├── RetriableKafkaError
+│   ├── ProducerFencedError
+│   └── AuthorizationError
+├── PrivilegedWriteError      a leader-only write to the config topic failed (retriable)
+└── RequestError              a request cannot be done; its text goes to the client
+    ├── BadRequestError
+    ├── ForbiddenError
+    ├── NotFoundError
+    ├── AlreadyExistsError
+    ├── ConflictError         momentarily impossible: rebalance, stale configuration (retriable)
+    ├── NotLeaderError        only the leader may do it; carries where to forward to
+    ├── NotAssignedError      only the owner may do it; carries where to forward to
+    ├── RequestTimedOutError  90 s are over; names the current stage
+    ├── ServiceUnavailableError
+    └── InternalError         anything else; `cause_class` when Connect shows the exception's class
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Base of all errors the agent raises on purpose."""
+
+    retriable: bool = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class WorkerConfigError(AgentError):
+    """The worker cannot run with this configuration; nothing was started."""
+
+
+class WorkerStartError(AgentError):
+    """The worker could not be started; running it again may succeed."""
+
+    retriable = True
+
+
+class KafkaError(AgentError):
+    """A Kafka client reported a failure that repeating does not cure."""
+
+
+class RetriableKafkaError(KafkaError):
+    """A Kafka client reported a failure that the same call may survive later."""
+
+    retriable = True
+
+
+class ProducerFencedError(KafkaError):
+    """A newer producer initialised the same transactional id."""
+
+
+class AuthorizationError(KafkaError):
+    """The broker denied an operation; the message names operation and resource when known."""
+
+
+class PrivilegedWriteError(AgentError):
+    """A write that only the leader may do was refused or lost (KIP-618)."""
+
+    retriable = True
+
+
+class RequestError(AgentError):
+    """A request to the worker cannot be served."""
+
+
+class BadRequestError(RequestError):
+    """The request itself is wrong."""
+
+
+class ForbiddenError(RequestError):
+    """The worker's configuration or the request's signature forbids it."""
+
+
+class NotFoundError(RequestError):
+    """The named connector, task, plugin, logger or status does not exist."""
+
+
+class AlreadyExistsError(RequestError):
+    """A connector of that name exists."""
+
+
+class ConflictError(RequestError):
+    """Not now: a rebalance or a concurrent change is under way."""
+
+    retriable = True
+
+
+class NotLeaderError(RequestError):
+    """Only the leader may do this. `target_url` is its advertised URL, None when unknown."""
+
+    def __init__(self, message: str, *, target_url: str | None) -> None:
+        super().__init__(message)
+        self.target_url = target_url
+
+
+class NotAssignedError(RequestError):
+    """Only the owner may do this. `target_url` is its advertised URL, None when unknown."""
+
+    def __init__(self, message: str, *, target_url: str | None) -> None:
+        super().__init__(message)
+        self.target_url = target_url
+
+
+class RequestTimedOutError(RequestError):
+    """The request's time is over; it may still take effect."""
+
+    retriable = True
+
+
+class ServiceUnavailableError(RequestError):
+    """The worker is still starting up."""
+
+    retriable = True
+
+
+class InternalError(RequestError):
+    """Served with status 500; the text is Apache's."""

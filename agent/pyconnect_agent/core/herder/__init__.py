@@ -1,0 +1,1 @@
+"""The herder as `decide(state, event, now) -> (state, effects)`."""

@@ -1,0 +1,48 @@
+"""Identities and states shared by every layer (Kafka: ConnectorTaskId, TargetState, AbstractStatus.State)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConnectorTaskId:
+    """One task of one connector; ordered by connector name, then number."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+    @classmethod
+    def parse(cls, text: str) -> ConnectorTaskId:
+        """Split at the last `-`, since connector names may contain it.
+
+        Raises ValueError when there is no name or no number.
+        """
+        connector, separator, number = text.rpartition("-")
+        if not separator or not connector or not number.isascii() or not number.isdigit():
+            raise ValueError(f"not a task id: {text!r}")
+        return cls(connector, int(number))
+
+
+class TargetState(Enum):
+    """What a user asked a connector to be (KIP-52, KIP-875)."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class State(Enum):
+    """What a connector or task reports to be; DESTROYED is only ever written as a tombstone."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+    DESTROYED = "DESTROYED"

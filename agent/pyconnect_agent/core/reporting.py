@@ -1,0 +1,134 @@
+"""What the worker tells about connectors, as values with Apache's JSON shapes (spec rest-api.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorInfo:
+    """`type` is `source`, `sink` or `unknown`."""
+
+    name: str
+    config: ConnectorConfig
+    tasks: tuple[ConnectorTaskId, ...]
+    type: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "config": dict(self.config),
+            "tasks": [{"connector": t.connector, "task": t.task} for t in self.tasks],
+            "type": self.type,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """A task with its raw config."""
+
+    id: ConnectorTaskId
+    config: ConnectorConfig
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": {"connector": self.id.connector, "task": self.id.task},
+            "config": dict(self.config),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A record of the status topic (spec internal-topics.md §4.1); `generation` is the group's."""
+
+    state: State
+    worker_id: str
+    generation: int
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorStateInfo:
+    """Status of a connector and its tasks; `tasks` keeps the order given."""
+
+    name: str
+    connector: Status
+    tasks: tuple[tuple[int, Status], ...]
+    type: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "connector": status_json(self.connector),
+            "tasks": [task_status_json(number, status) for number, status in self.tasks],
+            "type": self.type,
+        }
+
+
+def status_json(status: Status) -> dict[str, Any]:
+    """`trace` is left out when empty; `version` is null when unknown (KIP-891)."""
+    body: dict[str, Any] = {"state": status.state.value}
+    if status.trace:
+        body["trace"] = status.trace
+    body["worker_id"] = status.worker_id
+    body["version"] = status.version
+    return body
+
+
+def task_status_json(number: int, status: Status) -> dict[str, Any]:
+    return {"id": number, **status_json(status)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginInfo:
+    """`type`: sink, source, converter, header_converter, transformation or predicate."""
+
+    class_name: str
+    type: str
+    version: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"class": self.class_name, "type": self.type}
+        if self.version is not None:
+            body["version"] = self.version
+        return body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggerLevel:
+    """`last_modified_ms`: epoch milliseconds, None when never changed at run time."""
+
+    level: str
+    last_modified_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"level": self.level, "last_modified": self.last_modified_ms}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What the herder is doing, for the text of a timed-out request; times are epoch ms."""
+
+    description: str
+    started_ms: int
+    completed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerInfo:
+    version: str
+    commit: str
+    kafka_cluster_id: str
+
+    def to_json(self) -> Mapping[str, str]:
+        return {
+            "version": self.version,
+            "commit": self.commit,
+            "kafka_cluster_id": self.kafka_cluster_id,
+        }

@@ -1,0 +1,1 @@
+"""Shell of `core.herder`: runs its effects and feeds results back as events."""

@@ -1,0 +1,87 @@
+"""What the REST layer may use of the herder. Called on the event loop only; nothing here blocks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.reporting import (
+    ConnectorStateInfo,
+    LoggerLevel,
+    PluginInfo,
+    ServerInfo,
+    Stage,
+    Status,
+)
+
+
+class Herder(Protocol):
+    """The distributed or standalone herder as its clients see it."""
+
+    async def submit(self, request: Request, *, timeout_ms: int) -> Any:
+        """Run a request in the herder's order; the result type is the request's.
+
+        Raises a `core.errors.RequestError`; `RequestTimedOutError` (naming the stage) after
+        `timeout_ms`, when the operation may still take effect.
+        """
+        ...
+
+    async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
+        """Validate a connector config in a child process (rest-api.md §7).
+
+        Raises BadRequestError for a missing or unknown `connector.class`.
+        """
+        ...
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        """Key definitions of any plugin; NotFoundError or BadRequestError as in rest-api.md §7."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """True from the end of the first full pass of the herder."""
+        ...
+
+    @property
+    def stage(self) -> Stage | None:
+        """The current stage, else the last completed one, None before any."""
+        ...
+
+    @property
+    def standalone(self) -> bool: ...
+
+    def server_info(self) -> ServerInfo: ...
+
+    def connectors(self) -> tuple[str, ...]:
+        """Names in this worker's view of the config topic."""
+        ...
+
+    def connector_status(self, connector: str) -> ConnectorStateInfo | None:
+        """From the status store; None when no status is known. Tasks are sorted by number."""
+        ...
+
+    def task_status(self, connector: str, task: int) -> Status | None: ...
+
+    async def connector_info(self, connector: str) -> dict[str, Any] | None:
+        """For `expand=info`: ConnectorInfo as JSON without passing the herder's queue."""
+        ...
+
+    def active_topics(self, connector: str) -> tuple[str, ...]: ...
+
+    async def reset_active_topics(self, connector: str) -> None: ...
+
+    def plugins(self, *, connectors_only: bool) -> tuple[PluginInfo, ...]: ...
+
+    def loggers(self) -> Mapping[str, LoggerLevel]: ...
+
+    async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
+        """This worker only; the names of the loggers that changed, sorted."""
+        ...
+
+    async def set_cluster_logger_level(self, namespace: str, level: str) -> None: ...
+
+    def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Check the signature of an internal request (rest-api.md §9.1) when the protocol asks for it."""
+        ...

@@ -1,0 +1,1 @@
+"""The HTTP interface of Kafka Connect over the herder."""

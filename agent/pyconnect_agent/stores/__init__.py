@@ -1,0 +1,1 @@
+"""Config, status and offset stores: a reducer of `core` over a compacted log."""

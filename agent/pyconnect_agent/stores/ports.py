@@ -1,0 +1,145 @@
+"""What the herder and the supervisor of children need of the stores.
+
+Distributed mode backs them with compacted topics, standalone mode with memory and a file.
+`start`, `stop`, `refresh` and every write block: call them from an executor thread, never from the
+event loop. Reads return immutable snapshots and never block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.reporting import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorConfigUpdated:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorConfigRemoved:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigsUpdated:
+    """A commit record was read; `task_ids` is empty for an incomplete or empty task set."""
+
+    connector: str
+    task_ids: tuple[ConnectorTaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetStateChanged:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeyUpdated:
+    session_key: SessionKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartRequested:
+    connector: str
+    only_failed: bool
+    include_tasks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggerLevelUpdated:
+    namespace: str
+    level: str
+
+
+ConfigChange = (
+    ConnectorConfigUpdated
+    | ConnectorConfigRemoved
+    | TaskConfigsUpdated
+    | TargetStateChanged
+    | SessionKeyUpdated
+    | RestartRequested
+    | LoggerLevelUpdated
+)
+"""Callbacks of internal-topics.md §2.3; none are reported while the log is first read."""
+
+
+class ConfigStore(Protocol):
+    def start(self, on_change: Callable[[tuple[ConfigChange, ...]], None]) -> None:
+        """Create or check the topic, read it to its end, then tail it.
+
+        `on_change` is called on the tailing thread, after `snapshot()` shows the change.
+        """
+        ...
+
+    def stop(self) -> None: ...
+    def snapshot(self) -> ConfigSnapshot: ...
+
+    def refresh(self, timeout_ms: int) -> None:
+        """Read to the end as of now; RetriableKafkaError on timeout."""
+        ...
+
+    def claim_write_privileges(self) -> None: ...
+
+    def put_connector_config(
+        self, connector: str, config: ConnectorConfig, target_state: TargetState | None
+    ) -> None: ...
+    def remove_connector_config(self, connector: str) -> None: ...
+    def put_task_configs(self, connector: str, configs: Sequence[ConnectorConfig]) -> None: ...
+    def put_target_state(self, connector: str, target_state: TargetState) -> None: ...
+    def put_session_key(self, session_key: SessionKey) -> None: ...
+    def put_restart_request(
+        self, connector: str, *, only_failed: bool, include_tasks: bool
+    ) -> None: ...
+    def put_task_count_record(self, connector: str, task_count: int) -> None: ...
+    def put_logger_level(self, namespace: str, level: str) -> None: ...
+
+
+class StatusStore(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def flush(self, timeout_ms: int) -> None:
+        """Wait for outstanding sends."""
+        ...
+
+    def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
+        """Send without waiting (does not block). `safe`: the putSafe rule of internal-topics.md §4.3."""
+        ...
+
+    def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None: ...
+    def delete_connector(self, connector: str) -> None: ...
+    def delete_task(self, task_id: ConnectorTaskId) -> None: ...
+    def connector(self, connector: str) -> Status | None: ...
+    def task(self, task_id: ConnectorTaskId) -> Status | None: ...
+    def tasks(self, connector: str) -> Mapping[int, Status]: ...
+    def connectors(self) -> frozenset[str]: ...
+    def put_topic(self, connector: str, task: int, topic: str, discovered_ms: int) -> None: ...
+    def delete_topic(self, connector: str, topic: str) -> None: ...
+    def topics(self, connector: str) -> tuple[str, ...]: ...
+    def has_topic(self, connector: str, topic: str) -> bool: ...
+
+
+class OffsetStore(Protocol):
+    """Raw offset entries of source connectors: key and value are the bytes of the topic."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        """Read to the end first, then look up; a key of equal content but other member order is
+        found too (internal-topics.md §3.3)."""
+        ...
+
+    def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
+        """Write and wait for the acknowledgement of all; None is a tombstone."""
+        ...
+
+    def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
+        """Every live raw entry of a connector."""
+        ...

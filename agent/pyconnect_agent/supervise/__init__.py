@@ -1,0 +1,1 @@
+"""Child processes of connectors and tasks, seen from the supervisor."""

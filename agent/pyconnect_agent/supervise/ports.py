@@ -1,0 +1,106 @@
+"""What the herder asks of the children, and what it hears from them.
+
+All methods are called on the event loop and do not block it. A start is only a request: what becomes
+of it arrives at the listener. Configs are raw; `${provider:…}` references are resolved in the child,
+so no secret ever lives in the supervisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigsGenerated:
+    """Raw task configs, completed as task-runtime.md §10 says, references restored.
+
+    `connector_config_changed`: the resolved connector config differs from the resolved
+    `applied_config` that was passed in (True when that was None).
+    """
+
+    configs: tuple[ConnectorConfig, ...]
+    connector_config_changed: bool
+
+
+class ChildListener(Protocol):
+    """Implemented by the herder's shell; called on the event loop."""
+
+    def connector_state(
+        self, connector: str, state: State, *, trace: str | None, version: str | None
+    ) -> None:
+        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop)."""
+        ...
+
+    def task_state(
+        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+    ) -> None: ...
+
+    def task_reconfiguration_requested(self, connector: str) -> None: ...
+
+    def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
+        """Once per task and topic; the listener consults the status store before writing."""
+        ...
+
+    def config_ttl_expired(self, connector: str) -> None:
+        """A config provider's TTL asks for a restart of the connector (`config.action.reload`)."""
+        ...
+
+
+class Children(Protocol):
+    """One child process per running connector and task."""
+
+    async def start(self) -> None:
+        """Start the fork server. Must run before any thread is started."""
+        ...
+
+    async def stop(self, *, hurry: bool = False) -> None:
+        """Stop everything within the graceful limits; with `hurry` kill at once."""
+        ...
+
+    def start_connector(
+        self, connector: str, config: ConnectorConfig, target_state: TargetState
+    ) -> None:
+        """A connector whose target state is STOPPED gets no process; its state is reported."""
+        ...
+
+    async def stop_connectors(self, connectors: Sequence[str]) -> None:
+        """Returns when all are gone; at most 5 s gracefully for all together, then killed."""
+        ...
+
+    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None: ...
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        """Raises `pyconnect_api` ConnectException texts as AgentError; too many tasks (with
+        enforcement) also reports the connector FAILED."""
+        ...
+
+    def start_task(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+    ) -> None: ...
+
+    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        """Returns when all are gone; `task.shutdown.graceful.timeout.ms` for all together."""
+        ...
+
+    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None: ...
+
+    def running_connectors(self) -> frozenset[str]: ...
+    def running_tasks(self) -> frozenset[ConnectorTaskId]: ...
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        """In a short-lived child: plugin code may hang or exit without harm."""
+        ...
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]: ...

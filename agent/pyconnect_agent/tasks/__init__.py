@@ -1,0 +1,1 @@
+"""What runs inside a child process: the only place where plugin code runs."""
