@@ -1,0 +1,299 @@
+"""Tasks: they move the records.
+
+Layer: api. Corresponds to Kafka Connect's ``Task``, ``SourceTask`` (KIP-618), ``SinkTask``
+(KIP-610) and their contexts; ``SinkTaskContext.is_closing`` is KIP-275, which Kafka does not have.
+
+Threads: each task has a process of its own, and the worker calls it from that process's main
+thread only, except ``SourceTask.commit`` and ``SourceTask.commit_record``, which an at-least-once
+source task may get from another thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+if TYPE_CHECKING:
+    from pyconnect_api.record import SinkRecord, SourceRecord
+    from pyconnect_api.storage import OffsetStorageReader
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a Kafka topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """Return Kafka's text form ``topic-partition``."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMetadata:
+    """Where Kafka stored a record; ``timestamp`` in epoch milliseconds, -1 when unknown."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int = -1
+
+
+class Task(ABC):
+    """The common part of source and sink tasks; derive from one of those two."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """Return the version of this task, usually the connector's."""
+
+    @abstractmethod
+    def start(self, props: Mapping[str, str]) -> None:
+        """Acquire what the task needs; an exception makes the task FAILED."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Release what the task acquired.
+
+        Called once at the end, also when :meth:`start` raised. Must not rely on having been
+        started.
+        """
+
+
+class TransactionContext(ABC):
+    """Lets a source task decide where transactions end (``transaction.boundary=connector``)."""
+
+    @overload
+    def commit_transaction(self) -> None: ...
+    @overload
+    def commit_transaction(self, record: SourceRecord) -> None: ...
+    @abstractmethod
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit after the batch being polled, or after ``record`` of that batch.
+
+        ``record`` must be in the batch that ``poll`` returns next. Asking for a commit and an
+        abort at the same place makes the task fail.
+        """
+
+    @overload
+    def abort_transaction(self) -> None: ...
+    @overload
+    def abort_transaction(self, record: SourceRecord) -> None: ...
+    @abstractmethod
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Abort after the batch being polled, or after ``record`` of that batch.
+
+        The records since the last boundary are discarded; their source offsets are committed all
+        the same, so they are not read again.
+        """
+
+
+class SourceTaskContext(ABC):
+    """What a source task may ask of the worker that runs it."""
+
+    stop_requested: threading.Event
+    """Set once the worker wants the task to end; wait on it instead of sleeping in ``poll``.
+
+    The worker cannot interrupt a blocking ``poll``: one that lasts beyond
+    ``task.shutdown.graceful.timeout.ms`` gets its process killed.
+    """
+
+    @abstractmethod
+    def configs(self) -> Mapping[str, str]:
+        """Return the latest task configuration, with variables resolved again."""
+
+    @property
+    @abstractmethod
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        """The reader of this connector's committed source offsets."""
+
+    @property
+    @abstractmethod
+    def transaction_context(self) -> TransactionContext | None:
+        """The task's hold on transactions, None unless ``transaction.boundary=connector``."""
+
+
+class SourceTask(Task):
+    """Reads a part of another system into source records.
+
+    Order of calls: :meth:`initialize`, :meth:`start`, :meth:`poll` until the worker ends the task,
+    :meth:`stop`. A paused task is not polled.
+    """
+
+    context: SourceTaskContext
+
+    def initialize(self, context: SourceTaskContext) -> None:
+        """Keep the context; called once, before :meth:`start`."""
+        self.context = context
+
+    @abstractmethod
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """Return new records, or None or an empty sequence when there are none.
+
+        Should wait briefly (a second or less) when there is nothing to read, because it is called
+        again at once. RetriableException counts as None; any other exception fails the task.
+        """
+
+    def commit(self) -> None:  # noqa: B027  optional hook
+        """Learn that the offsets of all records acknowledged so far were committed.
+
+        Errors are logged and ignored.
+        """
+
+    def commit_record(  # noqa: B027  optional hook
+        self, record: SourceRecord, metadata: RecordMetadata | None
+    ) -> None:
+        """Learn that a record is done, in the form it had before transformations.
+
+        ``metadata`` is None when the record was dropped by a transformation or skipped under
+        ``errors.tolerance=all``. Errors are logged and ignored.
+        """
+
+
+class ErrantRecordReporter(ABC):
+    """Takes records a sink task could not deliver (KIP-610)."""
+
+    @abstractmethod
+    def report(self, record: SinkRecord, error: Exception) -> Future[None]:
+        """Report ``record`` and return a future that is done once the report is durable.
+
+        Waiting for it is optional: the worker does so before it commits the record's offset. With
+        ``errors.tolerance=none`` it raises ConnectException after reporting.
+        """
+
+
+class SinkTaskContext(ABC):
+    """What a sink task may ask of the worker that runs it."""
+
+    is_closing: bool = False
+    """True only during a ``pre_commit`` (and the ``flush`` it calls) that is made because the given
+    partitions are about to be closed: in a rebalance or at the end of the task (KIP-275).
+
+    A sink that buffers should then finish what it holds of these partitions, for it will not see
+    them again. False in periodic commits, in ``put``, ``open``, ``close``, ``start`` and ``stop``.
+    """
+
+    @property
+    def isClosing(self) -> bool:  # noqa: N802  the name KIP-275 gives it
+        """Same as :attr:`is_closing`, under the name of the proposal."""
+        return self.is_closing
+
+    @property
+    @abstractmethod
+    def is_cancelled(self) -> bool:
+        """True once the worker has given up on this task; may be read from any thread.
+
+        A long upload should then be abandoned: another task may own the partitions already.
+        """
+
+    @abstractmethod
+    def configs(self) -> Mapping[str, str]:
+        """Return the latest task configuration, with variables resolved again."""
+
+    @overload
+    def offset(self, target: TopicPartition, offset: int, /) -> None: ...
+    @overload
+    def offset(self, target: Mapping[TopicPartition, int | None], /) -> None: ...
+    @abstractmethod
+    def offset(
+        self,
+        target: TopicPartition | Mapping[TopicPartition, int | None],
+        offset: int | None = None,
+        /,
+    ) -> None:
+        """Continue at the given offset(s) from the next poll on, or right after ``open``.
+
+        For sinks that keep their own record of what they stored.
+        """
+
+    @abstractmethod
+    def timeout(self, timeout_ms: int) -> None:
+        """Limit the wait before the next ``put`` once; call it before a RetriableException.
+
+        Without it the batch may be offered again only at the next offset commit.
+        """
+
+    @abstractmethod
+    def assignment(self) -> frozenset[TopicPartition]:
+        """Return the partitions assigned to this task.
+
+        Raises IllegalWorkerStateException before the task is initialized.
+        """
+
+    @abstractmethod
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Stop the delivery of these partitions until :meth:`resume`.
+
+        Raises IllegalWorkerStateException for a partition that is not assigned.
+        """
+
+    @abstractmethod
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Deliver these partitions again; errors as for :meth:`pause`."""
+
+    @abstractmethod
+    def request_commit(self) -> None:
+        """Ask for an offset commit soon; a hint, the worker decides."""
+
+    @abstractmethod
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        """Return the reporter of undeliverable records, None when none is configured."""
+
+
+class SinkTask(Task):
+    """Writes records of its assigned partitions to another system.
+
+    Order of calls: :meth:`initialize`, :meth:`start`, :meth:`open`, then :meth:`put` and
+    :meth:`pre_commit`; at a rebalance :meth:`pre_commit` and :meth:`close` of the revoked
+    partitions and :meth:`open` of the new ones; at the end :meth:`pre_commit`, :meth:`close`,
+    :meth:`stop`. No record of a partition comes between its ``close`` and its next ``open``;
+    within a partition records come in offset order.
+    """
+
+    TOPICS_CONFIG = "topics"
+    TOPICS_REGEX_CONFIG = "topics.regex"
+
+    context: SinkTaskContext
+
+    def initialize(self, context: SinkTaskContext) -> None:
+        """Keep the context; called once, before :meth:`start`."""
+        self.context = context
+
+    @abstractmethod
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Take the next records, often none; may buffer them.
+
+        RetriableException: the same batch is offered again later. Any other exception fails the
+        task.
+        """
+
+    def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:  # noqa: B027  optional
+        """Make everything :meth:`put` accepted so far durable; an exception stops the commit.
+
+        ``current_offsets`` maps each partition to the offset that would be committed: one after
+        its last accepted record.
+        """
+
+    def pre_commit(
+        self, current_offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """Return the offsets that are safe to commit; by default all, after :meth:`flush`.
+
+        Return an empty mapping when the sink keeps its offsets itself. Use the records'
+        ``original_topic``, ``original_kafka_partition`` and ``original_kafka_offset``: what
+        transformations made of them does not count here.
+        """
+        self.flush(current_offsets)
+        return current_offsets
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  optional hook
+        """Prepare for records of newly assigned partitions."""
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  optional hook
+        """Release what belongs to partitions that are taken away.
+
+        Discard what is still buffered of them without storing it: another task may own them.
+        """

@@ -1,0 +1,46 @@
+"""Single message transformations.
+
+Layer: api. Corresponds to Kafka Connect's ``Transformation`` (KIP-66).
+Each task has its own instances, used by that task's thread only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from pyconnect_api.configdef import ConfigDef
+    from pyconnect_api.record import ConnectRecord
+
+R = TypeVar("R", bound="ConnectRecord")
+
+
+class Transformation(ABC, Generic[R]):
+    """Changes or drops one record at a time, between connector and converters.
+
+    Life cycle: constructed without arguments, :meth:`configure`, any number of :meth:`apply`,
+    :meth:`close`. :meth:`config` may be called on an instance that was never configured.
+    """
+
+    def configure(self, configs: Mapping[str, object]) -> None:  # noqa: B027  optional hook
+        """Take the settings below ``transforms.<alias>.``, prefix removed."""
+
+    @abstractmethod
+    def apply(self, record: R) -> R | None:
+        """Return the record to pass on (``record`` itself if unchanged), or None to drop it.
+
+        Must not modify ``record``: build another one with ``record.new_record(...)``.
+        """
+
+    @abstractmethod
+    def config(self) -> ConfigDef:
+        """Return the definition of the settings :meth:`configure` takes."""
+
+    def version(self) -> str | None:
+        """Return the version shown by the REST API, or None when undefined."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  optional hook
+        """Release what was acquired; no further calls follow."""
