@@ -1,0 +1,1 @@
+"""How a leader divides connectors and tasks among the workers of its group."""

@@ -1,0 +1,1 @@
+"""Bytes that Connect workers exchange through the group coordinator."""

@@ -1,0 +1,258 @@
+"""Subscription and assignment messages of the `connect` group, protocol versions 0, 1 and 2.
+
+Kafka: ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415, KIP-507). Big-endian;
+`str` = int16 byte length + UTF-8, `nbytes` = int32 length (-1 = null) + bytes, arrays = int32 count
+(-1 = null) + elements; no tagged fields.
+
+    Subscription v0     int16 version, str url, int64 config offset
+    Subscription v1/v2  the same, then nbytes allocation: an Assignment of the same version, or null
+    Assignment v0       int16 version, int16 error, str leader, str leader url, int64 config offset,
+                        array assigned
+    Assignment v1/v2    the same, then array revoked, int32 delay (ms)
+    array element       str connector, array of int32 task numbers (-1 = the connector instance)
+
+Version 2 has version 1's layout and says that internal requests are signed. A reader takes any
+version >= 0, lets missing trailing fields default and ignores extra bytes, as Java's does. Encoding
+is deterministic, because the broker compares metadata byte by byte (group-protocol.md §5).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pyconnect_agent.core.ids import ConnectorTaskId
+
+CONNECTOR_INSTANCE = -1
+
+
+class ProtocolDecodeError(ValueError):
+    """Bytes of another group member that are no message of this protocol."""
+
+
+class AssignmentError(IntEnum):
+    """CONFIG_MISMATCH: the leader has not read as far as some member; everybody joins again."""
+
+    NONE = 0
+    CONFIG_MISMATCH = 1
+
+
+class ConnectProtocol(IntEnum):
+    """Protocol names of the group by their version; the member is what `connect.protocol` says."""
+
+    EAGER = 0
+    COMPATIBLE = 1
+    SESSIONED = 2
+
+    @property
+    def group_name(self) -> str:
+        """The name offered to the group coordinator."""
+        return {0: "default", 1: "compatible", 2: "sessioned"}[self.value]
+
+    @classmethod
+    def of_group_name(cls, name: str) -> ConnectProtocol:
+        """ValueError for a name no Connect worker offers."""
+        for protocol in cls:
+            if protocol.group_name == name:
+                return protocol
+        raise ValueError(f"unknown group protocol: {name}")
+
+    def offered(self) -> tuple[ConnectProtocol, ...]:
+        """What a worker configured for this protocol offers, preferred first."""
+        return tuple(protocol for protocol in reversed(ConnectProtocol) if protocol <= self)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Connector instances and tasks, both sorted so that equal work has equal bytes."""
+
+    connectors: tuple[str, ...] = ()
+    tasks: tuple[ConnectorTaskId, ...] = ()
+
+    @classmethod
+    def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> Work:
+        return cls(tuple(sorted(set(connectors))), tuple(sorted(set(tasks))))
+
+    @property
+    def empty(self) -> bool:
+        return not self.connectors and not self.tasks
+
+    def __or__(self, other: Work) -> Work:
+        return Work.of(self.connectors + other.connectors, self.tasks + other.tasks)
+
+    def __sub__(self, other: Work) -> Work:
+        if other.empty:
+            return self
+        connectors, tasks = set(other.connectors), set(other.tasks)
+        return Work(
+            tuple(c for c in self.connectors if c not in connectors),
+            tuple(t for t in self.tasks if t not in tasks),
+        )
+
+    def __and__(self, other: Work) -> Work:
+        connectors, tasks = set(other.connectors), set(other.tasks)
+        return Work(
+            tuple(c for c in self.connectors if c in connectors),
+            tuple(t for t in self.tasks if t in tasks),
+        )
+
+
+NO_WORK = Work()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What the leader sends to one member.
+
+    Versions 1 and 2 carry increments in `assigned` and `revoked`; version 0 the whole of the
+    member's work, with `revoked` empty and `delay_ms` 0.
+    """
+
+    version: int
+    error: int = AssignmentError.NONE
+    leader: str
+    leader_url: str
+    config_offset: int
+    assigned: Work = NO_WORK
+    revoked: Work = NO_WORK
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """What a member tells the group about itself; `allocation` None when it holds no assignment."""
+
+    version: int
+    url: str
+    config_offset: int
+    allocation: Assignment | None = None
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    parts = [
+        struct.pack(">h", subscription.version),
+        _string(subscription.url),
+        struct.pack(">q", subscription.config_offset),
+    ]
+    if subscription.version > 0:
+        if subscription.allocation is None:
+            parts.append(struct.pack(">i", -1))
+        else:
+            allocation = encode_assignment(subscription.allocation)
+            parts += [struct.pack(">i", len(allocation)), allocation]
+    return b"".join(parts)
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    parts = [
+        struct.pack(">hh", assignment.version, assignment.error),
+        _string(assignment.leader),
+        _string(assignment.leader_url),
+        struct.pack(">q", assignment.config_offset),
+        _work(assignment.assigned),
+    ]
+    if assignment.version > 0:
+        parts += [_work(assignment.revoked), struct.pack(">i", assignment.delay_ms)]
+    return b"".join(parts)
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Raises ProtocolDecodeError."""
+    reader = _Reader(data)
+    version = reader.version()
+    url, offset = reader.string(), reader.integer(">q", 8)
+    allocation = None
+    if not reader.at_end:
+        length = reader.integer(">i", 4)
+        if length >= 0:
+            allocation = decode_assignment(reader.take(length))
+    return Subscription(version=version, url=url, config_offset=offset, allocation=allocation)
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """Raises ProtocolDecodeError, also for the empty bytes of a member the leader left out."""
+    reader = _Reader(data)
+    version = reader.version()
+    error = reader.integer(">h", 2)
+    leader, leader_url = reader.string(), reader.string()
+    offset = reader.integer(">q", 8)
+    return Assignment(
+        version=version,
+        error=error,
+        leader=leader,
+        leader_url=leader_url,
+        config_offset=offset,
+        assigned=Work() if reader.at_end else reader.work(),
+        revoked=Work() if reader.at_end else reader.work(),
+        delay_ms=0 if reader.at_end else reader.integer(">i", 4),
+    )
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def _work(work: Work) -> bytes:
+    numbers: dict[str, list[int]] = {name: [CONNECTOR_INSTANCE] for name in work.connectors}
+    for task in work.tasks:
+        numbers.setdefault(task.connector, []).append(task.task)
+    parts = [struct.pack(">i", len(numbers))]
+    for connector in sorted(numbers):
+        tasks = numbers[connector]
+        parts.append(_string(connector))
+        parts.append(struct.pack(f">i{len(tasks)}i", len(tasks), *tasks))
+    return b"".join(parts)
+
+
+class _Reader:
+    """Reads primitives off one message; every short read is a ProtocolDecodeError."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._position >= len(self._data)
+
+    def take(self, length: int) -> bytes:
+        end = self._position + length
+        if length < 0 or end > len(self._data):
+            raise ProtocolDecodeError(
+                f"message of {len(self._data)} bytes ends inside a field at byte {self._position}"
+            )
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def integer(self, layout: str, size: int) -> int:
+        (value,) = struct.unpack(layout, self.take(size))
+        return int(value)
+
+    def version(self) -> int:
+        version = self.integer(">h", 2)
+        if version < 0:
+            raise ProtocolDecodeError(f"negative protocol version {version}")
+        return version
+
+    def string(self) -> str:
+        try:
+            return self.take(self.integer(">h", 2)).decode()
+        except UnicodeDecodeError as exc:
+            raise ProtocolDecodeError(f"text is not UTF-8: {exc}") from exc
+
+    def work(self) -> Work:
+        connectors: list[str] = []
+        tasks: list[ConnectorTaskId] = []
+        for _ in range(max(self.integer(">i", 4), 0)):
+            connector = self.string()
+            for _ in range(max(self.integer(">i", 4), 0)):
+                number = self.integer(">i", 4)
+                if number == CONNECTOR_INSTANCE:
+                    connectors.append(connector)
+                else:
+                    tasks.append(ConnectorTaskId(connector, number))
+        return Work.of(connectors, tasks)

@@ -1,0 +1,260 @@
+"""The leader's division of work: Apache's worked cases and what must hold of every division."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.assign.eager import assign_eagerly
+from pyconnect_agent.core.assign.incremental import (
+    AssignorState,
+    Round,
+    RoundResult,
+    assign_incrementally,
+    successive_delay_ms,
+)
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.protocol.messages import Work
+
+MAX_DELAY_MS = 300_000
+
+
+def configured(connectors: int, tasks_each: int) -> Work:
+    names = [f"c{number:03}" for number in range(1, connectors + 1)]
+    return Work.of(names, [ConnectorTaskId(c, n) for c in names for n in range(tasks_each)])
+
+
+class Group:
+    """A group whose members apply every increment at once; owns time and the leader's state."""
+
+    def __init__(self, work: Work, max_delay_ms: int = MAX_DELAY_MS) -> None:
+        self.configured = work
+        self.owned: dict[str, Work] = {}
+        self.state = AssignorState()
+        self.generation = 0
+        self.now_ms = 0
+        self.max_delay_ms = max_delay_ms
+
+    def rebalance(self, now_ms: int | None = None) -> RoundResult:
+        if now_ms is not None:
+            self.now_ms = now_ms
+        before = dict(self.owned)
+        self.state, result = assign_incrementally(
+            self.state,
+            Round(
+                configured=self.configured,
+                owned=self.owned,
+                last_completed_generation=self.generation or -1,
+                generation=self.generation + 1,
+                max_delay_ms=self.max_delay_ms,
+                now_ms=self.now_ms,
+            ),
+        )
+        self.generation += 1
+        for member, increment in result.increments.items():
+            assert (increment.revoked - before[member]).empty, "revoked what was not owned"
+            self.owned[member] = (before[member] - increment.revoked) | increment.assigned
+        return result
+
+    def settle(self) -> int:
+        """Rebalance until nothing changes, letting delays pass; returns the number of rounds."""
+        for round_number in range(1, 60):
+            result = self.rebalance()
+            moved = any(
+                not i.assigned.empty or not i.revoked.empty for i in result.increments.values()
+            )
+            if not moved and result.delay_ms == 0:
+                return round_number
+            self.now_ms += result.delay_ms
+        raise AssertionError("the group does not settle")
+
+    def check_settled(self) -> None:
+        connectors = [c for w in self.owned.values() for c in w.connectors]
+        tasks = [t for w in self.owned.values() for t in w.tasks]
+        assert sorted(connectors) == list(self.configured.connectors)
+        assert sorted(tasks) == list(self.configured.tasks)
+        for counts in (
+            [len(w.connectors) for w in self.owned.values()],
+            [len(w.tasks) for w in self.owned.values()],
+        ):
+            assert max(counts) - min(counts) <= 1
+
+
+def counts(work: Work) -> tuple[int, int]:
+    return len(work.connectors), len(work.tasks)
+
+
+def test_eager_deals_tasks_on_where_connectors_ended() -> None:
+    """Three connectors over two members leave the second member first in line for tasks."""
+    dealt = assign_eagerly(["b", "a"], configured(3, 1))
+    assert dealt["a"] == Work.of(["c001", "c003"], [ConnectorTaskId("c002", 0)])
+    assert dealt["b"] == Work.of(["c002"], [ConnectorTaskId("c001", 0), ConnectorTaskId("c003", 0)])
+
+
+def test_a_departed_worker_is_waited_for_and_its_successor_gets_its_work() -> None:
+    """The worked sequence of two connectors with four tasks each, round by round."""
+    group = Group(configured(2, 4))
+    group.owned = {"w1": Work()}
+    first = group.rebalance(0)
+    assert counts(first.increments["w1"].assigned) == (2, 8)
+
+    group.owned["w2"] = Work()
+    second = group.rebalance(1_000)
+    assert counts(second.increments["w1"].revoked) == (1, 4)
+    assert second.increments["w2"].assigned.empty
+    assert second.delay_ms == 0
+
+    third = group.rebalance(1_100)
+    assert counts(third.increments["w2"].assigned) == (1, 4)
+    assert not group.state.revoked_in_previous
+
+    lost = group.owned.pop("w2")
+    fourth = group.rebalance(5_000)
+    assert fourth.delay_ms == MAX_DELAY_MS
+    assert fourth.increments["w1"].assigned.empty
+
+    group.owned["w3"] = Work()
+    fifth = group.rebalance(65_000)
+    assert fifth.delay_ms == 240_000
+    assert group.state.candidates == ("w3",)
+    assert all(increment.assigned.empty for increment in fifth.increments.values())
+
+    sixth = group.rebalance(305_000)
+    assert sixth.increments["w3"].assigned == lost
+    assert sixth.delay_ms == 0
+    group.check_settled()
+
+
+def test_without_a_delay_lost_work_moves_at_once() -> None:
+    """`scheduled.rebalance.max.delay.ms=0` gives a dead worker's work away in the same round."""
+    group = Group(configured(4, 2), max_delay_ms=0)
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    del group.owned["w2"]
+    group.rebalance()
+    group.check_settled()
+
+
+def test_work_created_during_a_delay_is_assigned_at_once() -> None:
+    """Only lost work waits."""
+    group = Group(configured(2, 1))
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    del group.owned["w2"]
+    assert group.rebalance().delay_ms > 0
+    group.configured = configured(3, 1)
+    result = group.rebalance()
+    assert "c003" in result.increments["w1"].assigned.connectors
+
+
+def test_a_new_leader_reassigns_without_delay() -> None:
+    """What a fresh assignor does not remember is unowned work, not lost work."""
+    group = Group(configured(4, 2))
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    del group.owned["w1"]
+    group.state = AssignorState()
+    assert group.rebalance().delay_ms == 0
+    group.check_settled()
+
+
+def test_a_new_leader_revokes_work_deleted_before_its_time() -> None:
+    """Work nobody configured any more is taken away even by a leader that never assigned it."""
+    group = Group(configured(1, 1))
+    group.owned = {"w1": Work.of(["c001", "gone"], [ConnectorTaskId("gone", 0)])}
+    result = group.rebalance()
+    assert result.increments["w1"].revoked == Work.of(["gone"], [ConnectorTaskId("gone", 0)])
+
+
+def test_duplicated_work_is_taken_from_every_owner_first() -> None:
+    """Two owners lose the item in one round and one gets it in the next."""
+    group = Group(configured(1, 1))
+    both = configured(1, 1)
+    group.owned = {"w1": both, "w2": both}
+    result = group.rebalance()
+    assert result.increments["w1"].revoked == both
+    assert result.increments["w2"].revoked == both
+    group.settle()
+    group.check_settled()
+
+
+def test_an_assignment_that_nobody_received_is_dealt_anew() -> None:
+    """When all members stayed, missing work is reassigned without waiting."""
+    group = Group(configured(2, 2))
+    group.owned = {"w1": Work(), "w2": Work()}
+    group.settle()
+    group.owned["w2"] = Work()
+    result = group.rebalance()
+    assert result.delay_ms == 0
+    group.check_settled()
+
+
+@pytest.mark.parametrize(
+    ("successive", "expected_ms"), [(1, 40), (2, 1_600), (3, 64_000), (4, 300_000), (9, 300_000)]
+)
+def test_successive_revocations_back_off(successive: int, expected_ms: int) -> None:
+    """40 ms to the power of the round, capped at the maximal delay."""
+    assert successive_delay_ms(successive, MAX_DELAY_MS) == expected_ms
+
+
+@pytest.mark.parametrize("maximum", [0, 1])
+def test_a_tiny_maximum_is_the_delay(maximum: int) -> None:
+    """Maxima of 0 and 1 ms are used as they are."""
+    assert successive_delay_ms(5, maximum) == maximum
+
+
+def test_adding_a_worker_moves_only_what_balance_needs() -> None:
+    """100 connectors of 2 tasks on 3 workers: a fourth gets 25 and 50, nothing else moves."""
+    group = Group(configured(100, 2))
+    group.owned = {"w1": Work(), "w2": Work(), "w3": Work()}
+    group.settle()
+    before = dict(group.owned)
+    group.owned["w4"] = Work()
+    group.settle()
+    group.check_settled()
+    assert counts(group.owned["w4"]) == (25, 50)
+    for member, work in before.items():
+        assert (group.owned[member] - work).empty
+
+
+churn = st.lists(
+    st.one_of(
+        st.tuples(st.just("join"), st.integers(1, 6)),
+        st.tuples(st.just("leave"), st.integers(1, 6)),
+        st.tuples(st.just("configure"), st.integers(0, 8)),
+        st.tuples(st.just("wait"), st.integers(0, 400_000)),
+        st.tuples(st.just("new leader"), st.just(0)),
+        st.tuples(st.just("miss"), st.integers(1, 6)),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=150)
+@given(churn, st.sampled_from([0, 1, 5_000, MAX_DELAY_MS]))
+def test_any_churn_ends_balanced_with_every_item_owned_once(
+    steps: list[tuple[str, int]], max_delay_ms: int
+) -> None:
+    """No schedule of joins, departures, changes and missed rounds leaves work unowned or doubled."""
+    group = Group(configured(3, 2), max_delay_ms)
+    group.owned = {"w1": Work()}
+    for action, number in steps:
+        member = f"w{number}"
+        if action == "join":
+            group.owned.setdefault(member, Work())
+        elif action == "leave" and len(group.owned) > 1:
+            group.owned.pop(member, None)
+        elif action == "configure":
+            group.configured = configured(number, 3 - number % 3)
+        elif action == "wait":
+            group.now_ms += number
+        elif action == "new leader":
+            group.state = AssignorState()
+        elif action == "miss" and member in group.owned:
+            group.owned[member] = Work()
+        group.rebalance()
+        held = [c for w in group.owned.values() for c in w.connectors]
+        assert len(held) == len(set(held))
+    group.settle()
+    group.check_settled()

@@ -1,0 +1,186 @@
+"""Golden bytes and round trips of the group protocol."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.protocol.messages import (
+    Assignment,
+    AssignmentError,
+    ConnectProtocol,
+    ProtocolDecodeError,
+    Subscription,
+    Work,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+
+LEADER = "connect-w1-1"
+LEADER_URL = "http://w1:8083/"
+
+
+def work(*items: str) -> Work:
+    """`src` names a connector instance, `src-1` its task 1."""
+    connectors = [item for item in items if "-" not in item]
+    tasks = [ConnectorTaskId.parse(item) for item in items if "-" in item]
+    return Work.of(connectors, tasks)
+
+
+def assignment(version: int, **fields: object) -> Assignment:
+    values = {"leader": LEADER, "leader_url": LEADER_URL, "config_offset": 7, **fields}
+    return Assignment(version=version, **values)  # type: ignore[arg-type]
+
+
+_HEAD = "000c636f6e6e6563742d77312d31000f687474703a2f2f77313a383038332f"
+ASSIGNMENTS = {
+    "A0": (
+        assignment(0, assigned=work("src", "src-0", "src-1", "snk-2")),
+        # Java's order is that of its map; ours is sorted, so `snk` comes before `src`.
+        "00000000" + _HEAD + "0000000000000007"
+        "000000020003736e6b000000010000000200037372630000"
+        "0003ffffffff0000000000000001",
+    ),
+    "A0E": (
+        assignment(0, error=AssignmentError.CONFIG_MISMATCH, config_offset=9),
+        "00000001" + _HEAD + "000000000000000900000000",
+    ),
+    "A1": (
+        assignment(1, assigned=work("snk", "snk-0"), revoked=work("src-1")),
+        "00010000" + _HEAD + "0000000000000007"
+        "000000010003736e6b00000002ffffffff00000000000000010003737263000000010000000100000000",
+    ),
+    "A2": (
+        assignment(2, delay_ms=300_000),
+        "00020000" + _HEAD + "00000000000000070000000000000000000493e0",
+    ),
+    "A2E": (
+        assignment(2, error=AssignmentError.CONFIG_MISMATCH, config_offset=9),
+        "00020001" + _HEAD + "0000000000000009000000000000000000000000",
+    ),
+}
+
+_URL1 = "000f687474703a2f2f77313a383038332f"
+_URL2 = "000f687474703a2f2f77323a383038332f"
+_ALLOCATION = "000000010003737263" + "00000002ffffffff00000000" + "0000000000000000"
+
+
+def _allocated(version: int) -> Subscription:
+    return Subscription(
+        version=version,
+        url="http://w2:8083/",
+        config_offset=7,
+        allocation=assignment(version, assigned=work("src", "src-0")),
+    )
+
+
+SUBSCRIPTIONS = {
+    "M0": (
+        Subscription(version=0, url=LEADER_URL, config_offset=7),
+        "0000" + _URL1 + "0000000000000007",
+    ),
+    "M1": (
+        Subscription(version=1, url="http://w2:8083/", config_offset=7),
+        "0001" + _URL2 + "0000000000000007ffffffff",
+    ),
+    "M2": (
+        Subscription(version=2, url="http://w2:8083/", config_offset=7),
+        "0002" + _URL2 + "0000000000000007ffffffff",
+    ),
+    "M1b": (
+        _allocated(1),
+        "0001" + _URL2 + "000000000000000700000048"
+        "00010000" + _HEAD + "0000000000000007" + _ALLOCATION,
+    ),
+    "M2b": (
+        _allocated(2),
+        "0002" + _URL2 + "000000000000000700000048"
+        "00020000" + _HEAD + "0000000000000007" + _ALLOCATION,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_assignment_bytes_are_those_of_java(name: str) -> None:
+    """Encoding gives the golden bytes, decoding gives the value back."""
+    value, golden = ASSIGNMENTS[name]
+    assert encode_assignment(value).hex() == golden
+    assert decode_assignment(bytes.fromhex(golden)) == value
+
+
+@pytest.mark.parametrize("name", SUBSCRIPTIONS)
+def test_subscription_bytes_are_those_of_java(name: str) -> None:
+    """Encoding gives the golden bytes, decoding gives the value back."""
+    value, golden = SUBSCRIPTIONS[name]
+    assert encode_subscription(value).hex() == golden
+    assert decode_subscription(bytes.fromhex(golden)) == value
+
+
+def test_java_order_of_connectors_is_read() -> None:
+    """A message that lists `src` before `snk` decodes to the same work."""
+    java = (
+        "00000000" + _HEAD + "0000000000000007"
+        "00000002000373726300000003ffffffff00000000000000010003736e6b0000000100000002"
+    )
+    assert decode_assignment(bytes.fromhex(java)) == ASSIGNMENTS["A0"][0]
+
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+tasks = st.builds(ConnectorTaskId, names, st.integers(0, 2**31 - 1))
+works = st.builds(Work.of, st.lists(names), st.lists(tasks))
+assignments = st.builds(
+    Assignment,
+    version=st.sampled_from([1, 2]),
+    error=st.sampled_from(list(AssignmentError)),
+    leader=names,
+    leader_url=names,
+    config_offset=st.integers(-1, 2**63 - 1),
+    assigned=works,
+    revoked=works,
+    delay_ms=st.integers(0, 2**31 - 1),
+)
+
+
+@given(assignments)
+def test_every_assignment_survives_a_round_trip(value: Assignment) -> None:
+    """decode(encode(x)) == x."""
+    assert decode_assignment(encode_assignment(value)) == value
+
+
+@given(assignments, st.integers(0, 200))
+def test_truncated_bytes_never_decode_to_garbage(value: Assignment, cut: int) -> None:
+    """A cut message is an error, or only lacks trailing fields."""
+    data = encode_assignment(value)[: -cut or None]
+    try:
+        decoded = decode_assignment(data)
+    except ProtocolDecodeError:
+        return
+    assert decoded.leader == value.leader
+    assert decoded.config_offset == value.config_offset
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff\x00\x00", b"\x00\x01\x00\x00\x00\x05ab"])
+def test_undecodable_bytes_are_refused(data: bytes) -> None:
+    """Empty, short and negative-version messages raise ProtocolDecodeError."""
+    with pytest.raises(ProtocolDecodeError):
+        decode_assignment(data)
+
+
+def test_missing_trailing_fields_default() -> None:
+    """The reader of version 1 takes a version 0 message, as Java's does."""
+    decoded = decode_subscription(encode_subscription(SUBSCRIPTIONS["M0"][0]))
+    assert decoded.allocation is None
+
+
+def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
+    """`sessioned` offers three names, `eager` one."""
+    assert [p.group_name for p in ConnectProtocol.SESSIONED.offered()] == [
+        "sessioned",
+        "compatible",
+        "default",
+    ]
+    assert [p.group_name for p in ConnectProtocol.EAGER.offered()] == ["default"]
