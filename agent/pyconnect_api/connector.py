@@ -129,7 +129,8 @@ class SourceConnector(Connector):
         """Return the class of this connector's tasks."""
 
     def exactly_once_support(
-        self, connector_configs: Mapping[str, str | None]
+        self,
+        connector_configs: Mapping[str, str | None],  # noqa: ARG002  for overrides
     ) -> ExactlyOnceSupport | None:
         """Return whether this configuration allows exactly-once delivery.
 
@@ -139,15 +140,16 @@ class SourceConnector(Connector):
         return None
 
     def can_define_transaction_boundaries(
-        self, connector_configs: Mapping[str, str | None]
+        self,
+        connector_configs: Mapping[str, str | None],  # noqa: ARG002  for overrides
     ) -> ConnectorTransactionBoundaries:
         """Return whether ``transaction.boundary=connector`` may be used."""
         return ConnectorTransactionBoundaries.UNSUPPORTED
 
     def alter_offsets(
         self,
-        connector_config: Mapping[str, str],
-        offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
+        connector_config: Mapping[str, str],  # noqa: ARG002  for overrides
+        offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],  # noqa: ARG002  for overrides
     ) -> bool:
         """Prepare for or refuse a change of stored offsets made through the REST API.
 
@@ -172,8 +174,8 @@ class SinkConnector(Connector):
 
     def alter_offsets(
         self,
-        connector_config: Mapping[str, str],
-        offsets: Mapping[TopicPartition, int | None],
+        connector_config: Mapping[str, str],  # noqa: ARG002  for overrides
+        offsets: Mapping[TopicPartition, int | None],  # noqa: ARG002  for overrides
     ) -> bool:
         """Prepare for or refuse a change of consumer offsets made through the REST API.
 

@@ -19,7 +19,7 @@ R = TypeVar("R", bound="ConnectRecord")
 class Predicate(ABC, Generic[R]):
     """Tests records; used through ``transforms.<alias>.predicate``."""
 
-    def configure(self, configs: Mapping[str, object]) -> None:  # noqa: B027  optional hook
+    def configure(self, configs: Mapping[str, object]) -> None:
         """Take the settings below ``predicates.<alias>.``, prefix removed."""
 
     @abstractmethod
@@ -34,5 +34,5 @@ class Predicate(ABC, Generic[R]):
         """Return the version shown by the REST API, or None when undefined."""
         return None
 
-    def close(self) -> None:  # noqa: B027  optional hook
+    def close(self) -> None:
         """Release what was acquired; no further calls follow."""

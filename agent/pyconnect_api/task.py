@@ -10,12 +10,11 @@ source task may get from another thread.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 if TYPE_CHECKING:
     from pyconnect_api.record import SinkRecord, SourceRecord
@@ -91,10 +90,22 @@ class TransactionContext(ABC):
         """
 
 
+class StopSignal(Protocol):
+    """The part of ``threading.Event`` a task needs."""
+
+    def is_set(self) -> bool:
+        """Return whether the worker wants the task to end."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to ``timeout`` seconds for it; return :meth:`is_set`."""
+        ...
+
+
 class SourceTaskContext(ABC):
     """What a source task may ask of the worker that runs it."""
 
-    stop_requested: threading.Event
+    stop_requested: StopSignal
     """Set once the worker wants the task to end; wait on it instead of sleeping in ``poll``.
 
     The worker cannot interrupt a blocking ``poll``: one that lasts beyond
@@ -137,13 +148,13 @@ class SourceTask(Task):
         again at once. RetriableException counts as None; any other exception fails the task.
         """
 
-    def commit(self) -> None:  # noqa: B027  optional hook
+    def commit(self) -> None:
         """Learn that the offsets of all records acknowledged so far were committed.
 
         Errors are logged and ignored.
         """
 
-    def commit_record(  # noqa: B027  optional hook
+    def commit_record(
         self, record: SourceRecord, metadata: RecordMetadata | None
     ) -> None:
         """Learn that a record is done, in the form it had before transformations.
@@ -204,7 +215,7 @@ class SinkTaskContext(ABC):
         offset: int | None = None,
         /,
     ) -> None:
-        """Continue at the given offset(s) from the next poll on, or right after ``open``.
+        """Set where to continue from the next poll on, or right after ``open``.
 
         For sinks that keep their own record of what they stored.
         """
@@ -270,7 +281,7 @@ class SinkTask(Task):
         task.
         """
 
-    def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:  # noqa: B027  optional
+    def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
         """Make everything :meth:`put` accepted so far durable; an exception stops the commit.
 
         ``current_offsets`` maps each partition to the offset that would be committed: one after
@@ -289,10 +300,10 @@ class SinkTask(Task):
         self.flush(current_offsets)
         return current_offsets
 
-    def open(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  optional hook
+    def open(self, partitions: Collection[TopicPartition]) -> None:
         """Prepare for records of newly assigned partitions."""
 
-    def close(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  optional hook
+    def close(self, partitions: Collection[TopicPartition]) -> None:
         """Release what belongs to partitions that are taken away.
 
         Discard what is still buffered of them without storing it: another task may own them.

@@ -24,7 +24,7 @@ class Transformation(ABC, Generic[R]):
     :meth:`close`. :meth:`config` may be called on an instance that was never configured.
     """
 
-    def configure(self, configs: Mapping[str, object]) -> None:  # noqa: B027  optional hook
+    def configure(self, configs: Mapping[str, object]) -> None:
         """Take the settings below ``transforms.<alias>.``, prefix removed."""
 
     @abstractmethod
@@ -42,5 +42,5 @@ class Transformation(ABC, Generic[R]):
         """Return the version shown by the REST API, or None when undefined."""
         return None
 
-    def close(self) -> None:  # noqa: B027  optional hook
+    def close(self) -> None:
         """Release what was acquired; no further calls follow."""

@@ -1,0 +1,335 @@
+"""Definitions of configuration keys: parsing, validation, description.
+
+Layer: api. Corresponds to Kafka's ``ConfigDef`` (4.3.1), ``ConfigValue`` and ``Config``: the same
+keys in the same order with the same errors, because connector validation shows them through the
+REST API. Nothing here imports classes by name, prints documentation or logs.
+
+A connector's definition reads::
+
+    ConfigDef().define(
+        "topic",
+        ConfigType.STRING,
+        validator=NonEmptyString(),
+        importance=Importance.HIGH,
+        documentation="The topic to write to.",
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyconnect_api.config_key import (
+    NO_DEFAULT,
+    Config,
+    ConfigKey,
+    ConfigValue,
+    Importance,
+    Recommender,
+    Width,
+)
+from pyconnect_api.config_types import (
+    HIDDEN,
+    ClassResolver,
+    ConfigType,
+    Password,
+    convert_to_string,
+    invalid_value,
+    parse_type,
+    to_text,
+)
+from pyconnect_api.config_validators import (
+    CaseInsensitiveValidString,
+    CompositeValidator,
+    LambdaValidator,
+    ListSize,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    NonNullValidator,
+    Range,
+    ValidList,
+    ValidString,
+    Validator,
+)
+from pyconnect_api.errors import ConfigException
+
+__all__ = [
+    "HIDDEN",
+    "NO_DEFAULT",
+    "CaseInsensitiveValidString",
+    "ClassResolver",
+    "CompositeValidator",
+    "Config",
+    "ConfigDef",
+    "ConfigKey",
+    "ConfigType",
+    "ConfigValue",
+    "Importance",
+    "LambdaValidator",
+    "ListSize",
+    "NonEmptyString",
+    "NonEmptyStringWithoutControlChars",
+    "NonNullValidator",
+    "Password",
+    "Range",
+    "Recommender",
+    "ValidList",
+    "ValidString",
+    "Validator",
+    "Width",
+    "convert_to_string",
+    "invalid_value",
+    "parse_type",
+    "to_text",
+]
+
+
+class ConfigDef:
+    """An ordered set of keys. Build it with :meth:`define`, then only read it."""
+
+    def __init__(self, base: ConfigDef | None = None) -> None:
+        """Start empty, or with the keys and groups of ``base``."""
+        self._keys: dict[str, ConfigKey] = dict(base.keys) if base else {}
+        self._groups: list[str] = list(base.groups) if base else []
+
+    def define(
+        self,
+        name: str,
+        config_type: ConfigType,
+        *,
+        default: object = NO_DEFAULT,
+        validator: Validator | None = None,
+        importance: Importance = Importance.MEDIUM,
+        documentation: str = "",
+        group: str | None = None,
+        order_in_group: int = -1,
+        width: Width = Width.NONE,
+        display_name: str = "",
+        dependents: Sequence[str] = (),
+        recommender: Recommender | None = None,
+        internal: bool = False,
+    ) -> ConfigDef:
+        """Add a key and return this definition.
+
+        Raises ConfigException when the key exists or its default is not valid.
+        """
+        return self.define_key(
+            ConfigKey(
+                name=name,
+                type=config_type,
+                default=default,
+                validator=validator,
+                importance=importance,
+                documentation=documentation,
+                group=group,
+                order_in_group=order_in_group,
+                width=width,
+                display_name=display_name,
+                dependents=tuple(dependents),
+                recommender=recommender,
+                internal=internal,
+            )
+        )
+
+    def define_key(self, key: ConfigKey) -> ConfigDef:
+        """Add a key and return this definition; errors as for :meth:`define`."""
+        if key.name in self._keys:
+            raise ConfigException(f"Configuration {key.name} is defined twice.")
+        if key.group is not None and key.group not in self._groups:
+            self._groups.append(key.group)
+        self._keys[key.name] = key
+        return self
+
+    def embed(self, key_prefix: str, group: str, starting_order: int, child: ConfigDef) -> None:
+        """Add the keys of ``child`` under a prefix and in a group of their own."""
+        for order, key in enumerate(child.sorted_keys(), starting_order):
+            self.define_key(
+                replace(
+                    key,
+                    name=key_prefix + key.name,
+                    validator=_without_prefix(key_prefix, key.validator),
+                    group=group + ("" if key.group is None else f": {key.group}"),
+                    order_in_group=order,
+                    dependents=tuple(key_prefix + name for name in key.dependents),
+                    recommender=_embedded_recommender(key_prefix, key.recommender),
+                )
+            )
+
+    @property
+    def keys(self) -> Mapping[str, ConfigKey]:
+        """The keys by name, in order of definition; not to be modified."""
+        return self._keys
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups in order of first use."""
+        return tuple(self._groups)
+
+    def sorted_keys(self) -> list[ConfigKey]:
+        """Return the keys by group, order, required first, importance, name."""
+        importances = list(Importance)
+        return sorted(
+            self._keys.values(),
+            key=lambda key: (
+                -1 if key.group is None else self._groups.index(key.group),
+                key.order_in_group,
+                key.has_default,
+                importances.index(key.importance),
+                key.name,
+            ),
+        )
+
+    def to_key_info(self) -> list[dict[str, object]]:
+        """Return the key definitions of the REST API, in order of definition."""
+        return [key.to_json() for key in self._keys.values()]
+
+    def parse(
+        self, props: Mapping[str, object], resolve_class: ClassResolver | None = None
+    ) -> dict[str, object]:
+        """Return a value for every key; unknown entries of ``props`` are ignored.
+
+        Raises ConfigException for the first wrong, missing or invalid value. Repeated entries of
+        a list that must not have any are dropped, unlike in :meth:`validate` (KIP-1161).
+        """
+        undefined = self._undefined_dependents()
+        if undefined:
+            raise ConfigException(
+                "Some configurations in are referred in the dependents, but not defined: "
+                + ",".join(undefined)
+            )
+        values: dict[str, object] = {}
+        for name, key in self._keys.items():
+            value = self._value(key, props, resolve_class)
+            if isinstance(key.validator, ValidList) and isinstance(value, list):
+                value = list(dict.fromkeys(value))
+            if key.validator is not None:
+                key.validator.ensure_valid(name, value)
+            values[name] = value
+        return values
+
+    def validate(
+        self, props: Mapping[str, object], resolve_class: ClassResolver | None = None
+    ) -> list[ConfigValue]:
+        """Return what is to be said about each key, dependents included, in order of definition.
+
+        Errors of parsing and validation are messages of the values; nothing is raised for them.
+        """
+        return list(self.validate_all(props, resolve_class).values())
+
+    def validate_all(
+        self, props: Mapping[str, object], resolve_class: ClassResolver | None = None
+    ) -> dict[str, ConfigValue]:
+        """Return the result of :meth:`validate` by key."""
+        results = {name: ConfigValue(name) for name in self._keys}
+        for name in self._undefined_dependents():
+            message = f"{name} is referred in the dependents, but not defined."
+            results[name] = ConfigValue(name, error_messages=[message], visible=False)
+        roots = self._keys_without_parent()
+        parsed: dict[str, object] = {}
+        for name in roots:
+            self._parse_for_validate(name, props, parsed, results, resolve_class)
+        for name in roots:
+            self._recommend(name, parsed, results)
+        return results
+
+    def _value(
+        self, key: ConfigKey, props: Mapping[str, object], resolve_class: ClassResolver | None
+    ) -> object:
+        if key.name in props:
+            return parse_type(key.name, props[key.name], key.type, resolve_class)
+        if not key.has_default:
+            raise ConfigException(
+                f'Missing required configuration "{key.name}" which has no default value.'
+            )
+        if key.type is ConfigType.CLASS:
+            return parse_type(key.name, key.default, key.type, resolve_class)
+        return list(key.default) if isinstance(key.default, list) else key.default
+
+    def _parse_for_validate(
+        self,
+        name: str,
+        props: Mapping[str, object],
+        parsed: dict[str, object],
+        results: Mapping[str, ConfigValue],
+        resolve_class: ClassResolver | None,
+    ) -> None:
+        key = self._keys.get(name)
+        if key is None:
+            return
+        result = results[name]
+        value: object = None
+        try:
+            value = self._value(key, props, resolve_class)
+        except ConfigException as error:
+            result.add_error_message(str(error))
+        if key.validator is not None:
+            try:
+                key.validator.ensure_valid(name, value)
+            except ConfigException as error:
+                result.add_error_message(str(error))
+        result.value = value
+        parsed[name] = value
+        for dependent in key.dependents:
+            self._parse_for_validate(dependent, props, parsed, results, resolve_class)
+
+    def _recommend(
+        self, name: str, parsed: Mapping[str, object], results: Mapping[str, ConfigValue]
+    ) -> None:
+        key = self._keys.get(name)
+        if key is None:
+            return
+        result = results[name]
+        if key.recommender is not None:
+            try:
+                values = list(key.recommender.valid_values(name, parsed))
+                if result.recommended_values:
+                    values = [value for value in values if value in result.recommended_values]
+                result.recommended_values = values
+                result.visible = key.recommender.visible(name, parsed)
+            except ConfigException as error:
+                result.add_error_message(str(error))
+        for dependent in key.dependents:
+            self._recommend(dependent, parsed, results)
+
+    def _undefined_dependents(self) -> list[str]:
+        named = (name for key in self._keys.values() for name in key.dependents)
+        return list(dict.fromkeys(name for name in named if name not in self._keys))
+
+    def _keys_without_parent(self) -> list[str]:
+        children = {name for key in self._keys.values() for name in key.dependents}
+        return [name for name in self._keys if name not in children]
+
+
+def _without_prefix(prefix: str, base: Validator | None) -> Validator | None:
+    """Return ``base`` so that it names keys as it would without embedding."""
+    if base is None:
+        return None
+    return LambdaValidator(
+        lambda name, value: base.ensure_valid(name.removeprefix(prefix), value), str(base)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbeddedRecommender:
+    """Shows a recommender the values below its prefix, as if not embedded."""
+
+    prefix: str
+    base: Recommender
+
+    def _unprefixed(self, parsed: Mapping[str, object]) -> dict[str, object]:
+        return {
+            name.removeprefix(self.prefix): value
+            for name, value in parsed.items()
+            if name.startswith(self.prefix)
+        }
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
+        return self.base.valid_values(name.removeprefix(self.prefix), self._unprefixed(parsed))
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        return self.base.visible(name.removeprefix(self.prefix), self._unprefixed(parsed))
+
+
+def _embedded_recommender(prefix: str, base: Recommender | None) -> Recommender | None:
+    return None if base is None else _EmbeddedRecommender(prefix, base)
