@@ -32,12 +32,12 @@ class Range:
     maximum: int | float | None = None
 
     @classmethod
-    def at_least(cls, minimum: int | float) -> Range:
+    def at_least(cls, minimum: float) -> Range:
         """Accept numbers from ``minimum`` on."""
         return cls(minimum, None)
 
     @classmethod
-    def between(cls, minimum: int | float, maximum: int | float) -> Range:
+    def between(cls, minimum: float, maximum: float) -> Range:
         """Accept numbers from ``minimum`` to ``maximum``."""
         return cls(minimum, maximum)
 

@@ -48,9 +48,9 @@ from pyconnect_api.config_validators import (
     NonEmptyStringWithoutControlChars,
     NonNullValidator,
     Range,
+    Validator,
     ValidList,
     ValidString,
-    Validator,
 )
 from pyconnect_api.errors import ConfigException
 

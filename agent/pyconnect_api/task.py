@@ -154,9 +154,7 @@ class SourceTask(Task):
         Errors are logged and ignored.
         """
 
-    def commit_record(
-        self, record: SourceRecord, metadata: RecordMetadata | None
-    ) -> None:
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         """Learn that a record is done, in the form it had before transformations.
 
         ``metadata`` is None when the record was dropped by a transformation or skipped under
