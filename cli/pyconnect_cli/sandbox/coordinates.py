@@ -1,0 +1,35 @@
+"""Which jars the sandbox needs: coordinates of Apache Kafka and what is known about their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+KAFKA_VERSION = "4.3.1"
+LOG4J_VERSION = "2.25.4"
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A Maven artifact; what it depends on comes with it."""
+
+    group: str
+    artifact: str
+    version: str
+
+
+COORDINATES = (
+    Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    Coordinate("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+    Coordinate("org.apache.kafka", "connect-file", KAFKA_VERSION),
+    Coordinate("org.apache.kafka", "connect-json", KAFKA_VERSION),
+    Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
+)
+
+
+@cache
+def known_checksums() -> dict[str, str]:
+    """Return the SHA-256 of every jar that the coordinates bring, by file name."""
+    table = resources.files(__package__).joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
+    return {name: checksum for checksum, name in (line.split() for line in table.splitlines())}

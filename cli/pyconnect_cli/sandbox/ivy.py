@@ -1,0 +1,92 @@
+"""Kafka's jars by Apache Ivy, whose jar ships inside every PySpark.
+
+Ivy's own default settings apply, or the file that PYCONNECT_IVY_SETTINGS names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyconnect_cli.sandbox.coordinates import COORDINATES, Coordinate
+from pyconnect_cli.sandbox.errors import JarResolutionFailed
+from pyconnect_cli.sandbox.java import Java
+from pyconnect_cli.sandbox.progress import Progress, run_with_progress
+
+SETTINGS_VARIABLE = "PYCONNECT_IVY_SETTINGS"
+_DOWNLOADED = re.compile(r"\[SUCCESSFUL \] \S+#(?P<file>[^;\s]+;[^!\s]+)!")
+
+
+def find_ivy(environment: Mapping[str, str]) -> Path | None:
+    """Return the Ivy jar of the installed PySpark, or of SPARK_HOME; None when there is none."""
+    homes: list[Path] = []
+    if (specification := find_spec("pyspark")) is not None:
+        homes += map(Path, specification.submodule_search_locations or ())
+    if spark_home := environment.get("SPARK_HOME"):
+        homes.append(Path(spark_home))
+    jars = (jar for home in homes for jar in sorted((home / "jars").glob("ivy-*.jar")))
+    return next(jars, None)
+
+
+def module_descriptor(coordinates: Sequence[Coordinate]) -> str:
+    """Return an ivy.xml that depends on `coordinates`.
+
+    `default->default` is what Maven calls the runtime scope; without it Ivy takes optional and
+    test dependencies too.
+    """
+    dependencies = "\n".join(
+        f'    <dependency org="{coordinate.group}" name="{coordinate.artifact}"'
+        f' rev="{coordinate.version}" conf="default->default"/>'
+        for coordinate in coordinates
+    )
+    return f"""\
+<ivy-module version="2.0">
+  <info organisation="pyconnect.sandbox" module="kafka-jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def retrieve_jars(
+    ivy: Path,
+    java: Java,
+    work_directory: Path,
+    libs: Path,
+    *,
+    progress: Progress,
+) -> None:
+    """Put the jars of COORDINATES and all they need at run time into `libs`.
+
+    Raises JarResolutionFailed with the end of Ivy's output.
+    """
+    descriptor = work_directory / "ivy.xml"
+    descriptor.write_text(module_descriptor(COORDINATES))
+    command = [
+        str(java.executable),
+        "-jar",
+        str(ivy),
+        "-ivy",
+        str(descriptor),
+        "-cache",
+        str(work_directory / "ivy-cache"),
+        "-types",
+        "jar",
+        "bundle",
+        "-retrieve",
+        f"{libs}/[artifact]-[revision](-[classifier]).[ext]",
+    ]
+    if settings := os.environ.get(SETTINGS_VARIABLE):
+        command[3:3] = ["-settings", settings]
+    outcome = run_with_progress(command, _DOWNLOADED, progress)
+    if outcome.exit_code != 0:
+        raise JarResolutionFailed(
+            f"Ivy could not fetch Kafka's jars (exit code {outcome.exit_code}):\n{outcome.tail}",
+            hint=f"check the network, or name Ivy settings in {SETTINGS_VARIABLE}, "
+            "or give --kafka-dir",
+        )

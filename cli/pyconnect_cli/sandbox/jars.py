@@ -1,0 +1,72 @@
+"""Where Kafka's jars come from: a Kafka directory, the cache, Maven, or the Ivy in PySpark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from pyconnect_cli.sandbox import ivy, maven
+from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
+from pyconnect_cli.sandbox.errors import JarsUnavailable
+from pyconnect_cli.sandbox.jar_cache import JarCache
+from pyconnect_cli.sandbox.java import Java, find_java
+from pyconnect_cli.sandbox.progress import Progress, silent
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+
+_REQUIRED = ("kafka-server-[0-9]*.jar", "kafka-clients-[0-9]*.jar", "connect-runtime-[0-9]*.jar")
+
+
+def libs_of(kafka_dir: Path) -> Path:
+    """Return the jars of an unpacked Kafka: its `libs`, or the directory itself if it is that.
+
+    Raises JarsUnavailable when it lacks the broker's, the clients' or Connect's jar.
+    """
+    for candidate in (kafka_dir / "libs", kafka_dir):
+        if all(any(candidate.glob(pattern)) for pattern in _REQUIRED):
+            return candidate.resolve()
+    raise JarsUnavailable(
+        f"{kafka_dir} holds no Kafka: {', '.join(_REQUIRED)} are not all in its libs",
+        hint="name the directory that a Kafka archive unpacks to (with bin, config and libs)",
+    )
+
+
+def find_runtime(
+    kafka_dir: Path | None = None,
+    *,
+    progress: Progress = silent,
+    environment: Mapping[str, str] | None = None,
+    cache: JarCache | None = None,
+) -> KafkaRuntime:
+    """Return a Java and Kafka's jars, fetching these on first use.
+
+    `kafka_dir` wins over KAFKA_HOME, that over the cache. Raises JavaUnavailable, JarsUnavailable
+    and JarResolutionFailed.
+    """
+    environment = os.environ if environment is None else environment
+    java = find_java(environment)
+    if kafka_dir is None and (kafka_home := environment.get("KAFKA_HOME")):
+        kafka_dir = Path(kafka_home)
+    if kafka_dir is not None:
+        return KafkaRuntime(java=java, libs=libs_of(kafka_dir))
+    cache = cache or JarCache(KAFKA_VERSION, known_checksums())
+    if not cache.is_complete():
+        _fetch(cache, java, environment, progress)
+    return KafkaRuntime(java=java, libs=cache.libs)
+
+
+def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress: Progress) -> None:
+    if (mvn := maven.find_maven(environment)) is not None:
+        progress(f"fetching Apache Kafka {KAFKA_VERSION} with Maven, once")
+        cache.fill("maven", partial(maven.copy_jars, mvn, progress=progress), progress)
+    elif (ivy_jar := ivy.find_ivy(environment)) is not None:
+        progress(f"fetching Apache Kafka {KAFKA_VERSION} with PySpark's Ivy, once: a few minutes")
+        cache.fill("ivy", partial(ivy.retrieve_jars, ivy_jar, java, progress=progress), progress)
+    else:
+        raise JarsUnavailable(
+            f"There is no way to fetch Apache Kafka {KAFKA_VERSION}: neither Maven (`mvn`) nor "
+            "PySpark, which brings Ivy, is installed",
+            hint="install Maven, or PySpark (pip install 'pyconnect-worker[reconcile]'), "
+            "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
+        )

@@ -1,0 +1,165 @@
+"""Process groups: who is in one, whether it is still ours, and its end.
+
+A server is the leader of a process group of its own; what it forks is stopped with it. A group
+is recognised later, from another process, by the leader's pid together with a mark of when that
+process started, so that a recycled pid is never signalled. Linux answers from /proc, other POSIX
+systems from `ps`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+POLL_INTERVAL_S = 0.02
+_PROC = Path("/proc")
+_STAT_STATE, _STAT_GROUP, _STAT_START = 0, 2, 19  # fields after the command name, proc(5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """A process that leads its own group.
+
+    `pid` is also the group's id. `start_mark` is opaque: equal for one process during its life,
+    different for another that gets the same pid later, also after a reboot.
+    """
+
+    pid: int
+    start_mark: str
+
+
+@cache
+def _has_proc() -> bool:
+    return (_PROC / "self" / "stat").exists()
+
+
+@cache
+def _boot_id() -> str:
+    return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Return the fields of /proc/PID/stat after the command name; None when it is gone."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _ps(*columns: str, pid: int | None = None) -> list[str]:
+    selection = ["-A"] if pid is None else ["-p", str(pid)]
+    formats = [part for column in columns for part in ("-o", f"{column}=")]
+    answer = subprocess.run(
+        ["ps", *selection, *formats], capture_output=True, text=True, check=False
+    )
+    return answer.stdout.splitlines()
+
+
+def start_mark(pid: int) -> str | None:
+    """Return the mark of the process `pid`, or None when it does not exist or is a zombie."""
+    if _has_proc():
+        fields = _stat_fields(pid)
+        if fields is None or fields[_STAT_STATE] in "ZX":
+            return None
+        return f"{_boot_id()}:{fields[_STAT_START]}"
+    lines = _ps("stat", "lstart", pid=pid)
+    if not lines:
+        return None
+    state, _, started = lines[0].strip().partition(" ")
+    return None if state.startswith("Z") else started.strip()
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """Return the identity of the live process `pid`, or None when there is none."""
+    mark = start_mark(pid)
+    return None if mark is None else ProcessIdentity(pid=pid, start_mark=mark)
+
+
+def is_running(identity: ProcessIdentity) -> bool:
+    """Tell whether this very process still lives."""
+    return start_mark(identity.pid) == identity.start_mark
+
+
+def group_members(identity: ProcessIdentity) -> tuple[int, ...]:
+    """Return the pids of the live processes in the group that `identity` leads or led.
+
+    Empty when the pid now belongs to another process: the kernel gives a group's id to nobody
+    while the group has a member, so a foreign leader means that ours is gone entirely.
+    """
+    mark = start_mark(identity.pid)
+    if mark is not None and mark != identity.start_mark:
+        return ()
+    if not _has_proc():
+        table = (line.split() for line in _ps("pid", "pgid", "stat"))
+        return tuple(
+            int(pid)
+            for pid, group, state in table
+            if int(group) == identity.pid and not state.startswith("Z")
+        )
+    pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+    rows = ((pid, _stat_fields(pid)) for pid in pids)
+    return tuple(
+        pid
+        for pid, fields in rows
+        if fields is not None
+        and int(fields[_STAT_GROUP]) == identity.pid
+        and fields[_STAT_STATE] not in "ZX"
+    )
+
+
+def signal_group(identity: ProcessIdentity, number: signal.Signals) -> None:
+    """Send a signal to every member of the group; do nothing when there is none."""
+    if group_members(identity):
+        try:
+            os.killpg(identity.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
+    """Wait until the group has no live member; tell whether that came to pass in time."""
+    deadline = time.monotonic() + timeout_s
+    while group_members(identity):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_INTERVAL_S)
+    return True
+
+
+def end_group(identity: ProcessIdentity, grace_s: float) -> bool:
+    """End the whole group: SIGTERM, then SIGKILL after `grace_s` seconds.
+
+    A suspended group is resumed first, or it would never see SIGTERM. Returns True when the
+    group went within its grace, False when it had to be killed. Nothing of it lives afterwards.
+    """
+    signal_group(identity, signal.SIGTERM)
+    signal_group(identity, signal.SIGCONT)
+    graceful = wait_until_gone(identity, grace_s)
+    end_group_now(identity)
+    return graceful
+
+
+def end_group_now(identity: ProcessIdentity) -> None:
+    """Send SIGKILL to the group until nothing of it lives."""
+    while group_members(identity):
+        # Repeated: a member may have forked between the listing and the signal.
+        signal_group(identity, signal.SIGKILL)
+        wait_until_gone(identity, 1.0)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident set size of the process `pid`, 0 when it does not exist."""
+    if _has_proc():
+        try:
+            pages = (_PROC / str(pid) / "statm").read_text().split()[1]
+        except (FileNotFoundError, ProcessLookupError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    lines = _ps("rss", pid=pid)
+    return int(lines[0]) * 1024 if lines else 0

@@ -1,0 +1,84 @@
+"""End a process group once nobody holds it any more, whatever became of the holders.
+
+A hold is a shared `flock` on a file; several processes may hold the same file. The kernel drops
+a hold when its process ends, by SIGKILL too. The tether is a small process that waits for the
+exclusive lock on that file; when it gets it, nobody holds, and it kills the group. So a test
+session that is killed leaves no broker behind, and brokers can be shared by several processes
+without counting them.
+
+Run as `python -m pyconnect_cli.sandbox.tether HOLD_FILE PID START_MARK`. The tether ends by itself
+when the group is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pyconnect_cli.sandbox.processes import (
+    ProcessIdentity,
+    group_members,
+    signal_group,
+    wait_until_gone,
+)
+
+CHECK_INTERVAL_S = 0.2
+
+
+class Hold:
+    """A hold on a file: what is tethered to the file lives at least as long."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the hold; waits while a tether is killing what the file stands for."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Give the hold back; safe to call twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def spawn(hold_file: Path, identity: ProcessIdentity) -> subprocess.Popen[bytes]:
+    """Start the tether of the group that `identity` leads; the caller holds `hold_file`."""
+    source_root = str(Path(__file__).resolve().parents[2])
+    search_path = os.pathsep.join(filter(None, (source_root, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, str(hold_file), str(identity.pid), identity.start_mark],
+        env={**os.environ, "PYTHONPATH": search_path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _is_held(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def guard(hold_file: Path, identity: ProcessIdentity) -> None:
+    """Wait until nobody holds `hold_file` or the group is gone; then kill what is left of it."""
+    descriptor = os.open(hold_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    while group_members(identity):
+        if not _is_held(descriptor):
+            signal_group(identity, signal.SIGKILL)
+            wait_until_gone(identity, CHECK_INTERVAL_S)
+        else:
+            time.sleep(CHECK_INTERVAL_S)
+
+
+if __name__ == "__main__":
+    guard(Path(sys.argv[1]), ProcessIdentity(pid=int(sys.argv[2]), start_mark=sys.argv[3]))

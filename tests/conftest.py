@@ -1,0 +1,96 @@
+"""Fixtures of every tier. A tier that cannot start raises: it never skips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.kafka import BOOTSTRAP_VARIABLE, Servers, SharedBroker, SharedJavaWorker
+from tests.support.names import unique_name as make_unique_name
+from tests.support.shared_servers import shared_server
+
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_cli.sandbox.java_worker import (
+    JavaConnectWorker,
+    JavaWorkerConfig,
+    worker_properties,
+)
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.sandbox.server import Server
+
+
+@pytest.fixture(scope="session")
+def kafka_runtime() -> KafkaRuntime:
+    """A Java and Kafka's jars, fetched into the user's cache on first use."""
+    return find_runtime()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars(kafka_runtime: KafkaRuntime) -> Path:
+    """The directory of Kafka's jars."""
+    return kafka_runtime.libs
+
+
+@pytest.fixture(scope="session")
+def session_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for the whole test session, common to pytest-xdist's workers."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Iterator[SharedBroker]:
+    """The session's broker."""
+    if bootstrap_servers := os.environ.get(BOOTSTRAP_VARIABLE):
+        yield SharedBroker(bootstrap_servers=bootstrap_servers)
+        return
+    runtime: KafkaRuntime = request.getfixturevalue("kafka_runtime")
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        directory = session_directory / "shared-broker"
+        broker = KafkaBroker(
+            BrokerConfig(runtime=runtime, directory=directory, hold_file=hold_file)
+        ).start()
+        return broker, {"bootstrap_servers": broker.bootstrap_servers}
+
+    with shared_server(session_directory, "broker", start) as addresses:
+        yield SharedBroker(bootstrap_servers=addresses["bootstrap_servers"])
+
+
+@pytest.fixture(scope="session")
+def java_worker(
+    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, session_directory: Path
+) -> Iterator[SharedJavaWorker]:
+    """The session's Java distributed worker, on the session's broker."""
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        group_id = make_unique_name("java-workers")
+        worker = JavaConnectWorker(
+            JavaWorkerConfig(
+                runtime=kafka_runtime,
+                directory=session_directory / "shared-java-worker",
+                properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
+                hold_file=hold_file,
+            )
+        ).start()
+        return worker, {"url": worker.url, "group_id": group_id}
+
+    with shared_server(session_directory, "java-worker", start) as addresses:
+        yield SharedJavaWorker(url=addresses["url"], group_id=addresses["group_id"])
+
+
+@pytest.fixture
+def servers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Servers]:
+    """Starts brokers, clusters and Java workers of the test's own, and ends them with it."""
+    started = Servers(kafka_runtime, tmp_path)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def unique_name() -> Callable[[str], str]:
+    """Makes names that no other test uses."""
+    return make_unique_name

@@ -1,0 +1,61 @@
+"""Wait for a condition with a deadline, instead of sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+Description = str | Callable[[], object] | None
+INTERVAL_S = 0.02
+
+
+def eventually(
+    predicate: Callable[[], Answer], timeout_s: float = 10.0, describe: Description = None
+) -> Answer:
+    """Return the first true answer of `predicate`; fail when none comes within `timeout_s`.
+
+    An AssertionError of the predicate counts as no. `describe` says what was awaited: a text, or
+    a callable whose answer is shown at the end (the state that was reached instead).
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        failure: AssertionError | None = None
+        try:
+            if answer := predicate():
+                return answer
+        except AssertionError as error:
+            failure = error
+        if time.monotonic() >= deadline:
+            raise AssertionError(_message(predicate, timeout_s, describe)) from failure
+        time.sleep(INTERVAL_S)
+
+
+async def eventually_async(
+    predicate: Callable[[], Answer | Awaitable[Answer]],
+    timeout_s: float = 10.0,
+    describe: Description = None,
+) -> Answer:
+    """Do as `eventually` without blocking the event loop; `predicate` may be a coroutine."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        failure: AssertionError | None = None
+        try:
+            answer = predicate()
+            if isinstance(answer, Awaitable):
+                answer = await answer
+            if answer:
+                return answer
+        except AssertionError as error:
+            failure = error
+        if time.monotonic() >= deadline:
+            raise AssertionError(_message(predicate, timeout_s, describe)) from failure
+        await asyncio.sleep(INTERVAL_S)
+
+
+def _message(predicate: object, timeout_s: float, describe: Description) -> str:
+    awaited = describe() if callable(describe) else describe
+    name = getattr(predicate, "__qualname__", repr(predicate))
+    return f"not within {timeout_s:g} s: {awaited if awaited is not None else name}"

@@ -1,0 +1,105 @@
+"""Real Kafka for tests: what the fixtures in conftest.py hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.java_worker import (
+    JavaConnectWorker,
+    JavaWorkerConfig,
+    worker_properties,
+)
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+
+BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
+"""Addresses of a broker that is used instead of starting one for the session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBroker:
+    """The session's broker: use names of your own in it, and never stop it."""
+
+    bootstrap_servers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedJavaWorker:
+    """The session's Java distributed worker on the session's broker: never stop it."""
+
+    url: str
+    group_id: str
+
+
+class Servers:
+    """Starts servers of a test's own, in its directory, and ends them with it."""
+
+    def __init__(self, runtime: KafkaRuntime, directory: Path) -> None:
+        self.runtime = runtime
+        self.directory = directory
+        self._hold_file = directory / "servers.hold"
+        self._started = ExitStack()
+        self._count = 0
+
+    def broker(
+        self,
+        *,
+        security: BrokerSecurity | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> KafkaBroker:
+        """Start a broker."""
+        broker = KafkaBroker(self._broker_config("broker", security, properties))
+        self._started.callback(broker.stop)
+        return broker.start()
+
+    def cluster(
+        self, size: int = 3, *, properties: Mapping[str, str] | None = None
+    ) -> KafkaCluster:
+        """Start a cluster of `size` brokers."""
+        cluster = KafkaCluster(self._broker_config("cluster", None, properties), size)
+        self._started.callback(cluster.stop)
+        return cluster.start()
+
+    def java_worker(
+        self,
+        bootstrap_servers: str,
+        group_id: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        connectors: tuple[Mapping[str, str], ...] | None = None,
+    ) -> JavaConnectWorker:
+        """Start a Java worker: distributed, or standalone when there are `connectors`."""
+        worker = JavaConnectWorker(
+            JavaWorkerConfig(
+                runtime=self.runtime,
+                directory=self._new_directory("java-worker"),
+                properties={**worker_properties(bootstrap_servers, group_id), **(properties or {})},
+                connectors=connectors,
+                hold_file=self._hold_file,
+            )
+        )
+        self._started.callback(worker.stop)
+        return worker.start()
+
+    def close(self) -> None:
+        """End all that was started, the last first."""
+        self._started.close()
+
+    def _new_directory(self, kind: str) -> Path:
+        self._count += 1
+        return self.directory / f"{kind}-{self._count}"
+
+    def _broker_config(
+        self, kind: str, security: BrokerSecurity | None, properties: Mapping[str, str] | None
+    ) -> BrokerConfig:
+        return BrokerConfig(
+            runtime=self.runtime,
+            directory=self._new_directory(kind),
+            security=security or BrokerSecurity(),
+            properties=properties or {},
+            hold_file=self._hold_file,
+        )

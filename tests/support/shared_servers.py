@@ -1,0 +1,62 @@
+"""Servers that all processes of one test session share, pytest-xdist's workers included.
+
+The first process that asks starts the server, under a lock; each holds it (see
+`pyconnect_cli.sandbox.tether`), and it is killed once the last holder is gone, also when a
+process is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyconnect_cli.sandbox.processes import ProcessIdentity, is_running
+from pyconnect_cli.sandbox.server import Server
+from pyconnect_cli.sandbox.tether import Hold
+
+
+@contextmanager
+def shared_server(
+    directory: Path, name: str, start: Callable[[Path], tuple[Server, Mapping[str, str]]]
+) -> Iterator[Mapping[str, str]]:
+    """Yield the addresses of the session's server `name`, started by `start` if need be.
+
+    `directory` is the session's, common to its processes. `start(hold_file)` returns the started
+    server, tethered to that file, and its addresses.
+    """
+    hold = Hold(directory / f"{name}.hold")
+    state_path = directory / f"{name}.json"
+    server: Server | None = None
+    try:
+        with (directory / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            addresses = _running(state_path)
+            if addresses is None:
+                server, addresses = start(hold.path)
+                identity = server.identity
+                state_path.write_text(
+                    json.dumps(
+                        {
+                            "pid": identity.pid,
+                            "start_mark": identity.start_mark,
+                            "addresses": dict(addresses),
+                        }
+                    )
+                )
+        yield addresses
+    finally:
+        if server is not None:
+            server.disown()
+        hold.release()
+
+
+def _running(state_path: Path) -> Mapping[str, str] | None:
+    if not state_path.exists():
+        return None
+    state = json.loads(state_path.read_text())
+    identity = ProcessIdentity(pid=state["pid"], start_mark=state["start_mark"])
+    addresses: Mapping[str, str] = state["addresses"]
+    return addresses if is_running(identity) else None
