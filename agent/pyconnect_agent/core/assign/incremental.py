@@ -2,8 +2,8 @@
 
 One `assign_incrementally` call is one round of the leader: what every member owns goes in, what
 each gets and loses comes out, together with the state for the next round. Work that disappeared
-with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that restarts gets it back.
-Successive rounds of balancing revocations back off exponentially.
+with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that restarts gets it
+back. Successive rounds of balancing revocations back off exponentially.
 
 The state belongs to the worker, survives losing and regaining leadership, and is only as good as
 the generation it was made in: a round that did not take effect is recognised and forgotten.

@@ -236,7 +236,7 @@ churn = st.lists(
 def test_any_churn_ends_balanced_with_every_item_owned_once(
     steps: list[tuple[str, int]], max_delay_ms: int
 ) -> None:
-    """No schedule of joins, departures, changes and missed rounds leaves work unowned or doubled."""
+    """No schedule of joins, departures, changes and missed rounds loses or doubles work."""
     group = Group(configured(3, 2), max_delay_ms)
     group.owned = {"w1": Work()}
     for action, number in steps:

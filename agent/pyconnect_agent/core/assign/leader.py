@@ -1,0 +1,137 @@
+"""What the elected leader answers to a completed JoinGroup (spec group-protocol.md §8).
+
+Decodes nothing and encodes nothing: members' subscriptions come in, one assignment per member goes
+out. Whoever is leader must be able to do this without waiting, because heartbeats rest meanwhile.
+Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyconnect_agent.core.assign.eager import assign_eagerly
+from pyconnect_agent.core.assign.incremental import AssignorState, Round, assign_incrementally
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.protocol.messages import (
+    NO_WORK,
+    Assignment,
+    AssignmentError,
+    ConnectProtocol,
+    Subscription,
+    Work,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """The round this worker was elected for.
+
+    `joined_with` is the snapshot whose offset stands in the leader's own subscription, `latest` the
+    newest one of its store; the latter is used when some member has read further than the former.
+    `last_completed_generation` is -1 before this worker ever completed a join.
+    """
+
+    protocol: ConnectProtocol
+    leader: str
+    generation: int
+    last_completed_generation: int
+    members: Mapping[str, Subscription]
+    joined_with: ConfigSnapshot
+    latest: ConfigSnapshot
+    max_delay_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owners:
+    """Advertised URL of the worker that owns each item; only the leader of a round knows them."""
+
+    connectors: Mapping[str, str]
+    tasks: Mapping[ConnectorTaskId, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`owners` is None when everybody has to join again first."""
+
+    assignments: Mapping[str, Assignment]
+    owners: Owners | None
+
+
+def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Verdict]:
+    """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
+    needed_offset = max(member.config_offset for member in election.members.values())
+    leader_url = election.members[election.leader].url
+    if election.joined_with.offset >= needed_offset:
+        snapshot, offset = election.joined_with, needed_offset
+    else:
+        snapshot, offset = election.latest, election.latest.offset
+    if offset < needed_offset:
+        mismatch = Assignment(
+            version=election.protocol,
+            error=AssignmentError.CONFIG_MISMATCH,
+            leader=election.leader,
+            leader_url=leader_url,
+            config_offset=needed_offset,
+        )
+        return state, Verdict(assignments=dict.fromkeys(election.members, mismatch), owners=None)
+
+    configured = configured_work(snapshot)
+    if election.protocol is ConnectProtocol.EAGER:
+        complete = assign_eagerly(election.members, configured)
+        assigned, revoked, delay_ms = complete, dict.fromkeys(election.members, NO_WORK), 0
+    else:
+        owned = {member: owned_work(sub) for member, sub in election.members.items()}
+        state, result = assign_incrementally(
+            state,
+            Round(
+                configured=configured,
+                owned=owned,
+                last_completed_generation=election.last_completed_generation,
+                generation=election.generation,
+                max_delay_ms=election.max_delay_ms,
+                now_ms=election.now_ms,
+            ),
+        )
+        delay_ms = result.delay_ms
+        assigned = {member: inc.assigned for member, inc in result.increments.items()}
+        revoked = {member: inc.revoked for member, inc in result.increments.items()}
+        complete = {m: (owned[m] - revoked[m]) | assigned[m] for m in owned}
+    assignments = {
+        member: Assignment(
+            version=election.protocol,
+            leader=election.leader,
+            leader_url=leader_url,
+            config_offset=offset,
+            assigned=assigned[member],
+            revoked=revoked[member],
+            delay_ms=delay_ms,
+        )
+        for member in election.members
+    }
+    return state, Verdict(assignments=assignments, owners=_owners(election.members, complete))
+
+
+def configured_work(snapshot: ConfigSnapshot) -> Work:
+    """All connectors and their usable tasks; an inconsistent connector contributes no tasks."""
+    return Work.of(
+        snapshot.connector_configs,
+        (task for connector in snapshot.connector_configs for task in snapshot.tasks(connector)),
+    )
+
+
+def owned_work(subscription: Subscription) -> Work:
+    """A member's own account of what it runs; nothing when it holds no assignment."""
+    return NO_WORK if subscription.allocation is None else subscription.allocation.assigned
+
+
+def _owners(members: Mapping[str, Subscription], complete: Mapping[str, Work]) -> Owners:
+    connectors: dict[str, str] = {}
+    tasks: dict[ConnectorTaskId, str] = {}
+    for member, work in complete.items():
+        url = members[member].url
+        connectors.update(dict.fromkeys(work.connectors, url))
+        tasks.update(dict.fromkeys(work.tasks, url))
+    return Owners(connectors=connectors, tasks=tasks)

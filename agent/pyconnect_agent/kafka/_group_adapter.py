@@ -1,0 +1,232 @@
+"""Group membership of protocol type `connect` over kafka-python's BaseCoordinator.
+
+The only module that imports kafka-python for membership. It uses private parts of the library
+(`_on_join_complete_async`, `_perform_assignment`, the network thread), hence the pin below 3.1.
+
+Threads: kafka-python's network thread runs the hooks, heartbeats and all requests; everything
+public here is called from the one thread of `kafka/group.py`. A hook must neither block nor raise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import kafka.errors as client_errors
+from kafka.coordinator.base import BaseCoordinator
+from kafka.net.compat import KafkaNetClient
+
+from pyconnect_agent.core.errors import (
+    AuthorizationError,
+    KafkaError,
+    RetriableKafkaError,
+    WorkerConfigError,
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedGroup:
+    """A completed join: what the leader sent to this member, undecoded."""
+
+    generation: int
+    member_id: str
+    protocol_name: str
+    assignment: bytes
+
+
+class MembershipHooks(Protocol):
+    """Asked on the network thread during a join."""
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Names and metadata of this member, preferred first; called at each JoinGroup request."""
+        ...
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        """Assignments for every member, when this one was elected."""
+        ...
+
+    def rejoin_needed(self) -> None:
+        """The group wants this member to join again; called whenever that becomes true."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSettings:
+    """`client` holds kafka-python's own connection settings (bootstrap, TLS, SASL)."""
+
+    group_id: str
+    client: Mapping[str, Any]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+
+
+class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
+    """Answers the library's questions through `MembershipHooks`."""
+
+    def __init__(self, client: Any, hooks: MembershipHooks, **settings: Any) -> None:
+        self._hooks = hooks
+        self.joined: JoinedGroup | None = None
+        super().__init__(client, **settings)
+
+    def protocol_type(self) -> str:
+        return "connect"
+
+    def group_protocols(self) -> list[tuple[str, bytes]]:
+        return list(self._hooks.offered_protocols())
+
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[Any]
+    ) -> dict[str, bytes]:
+        metadata = {member.member_id: bytes(member.metadata) for member in members}
+        generation: int = self._generation.generation_id
+        return dict(self._hooks.assign(leader_id, protocol, generation, metadata))
+
+    async def _on_join_complete_async(
+        self, generation: int, member_id: str, protocol: str, member_assignment_bytes: bytes
+    ) -> None:
+        self.joined = JoinedGroup(
+            generation=generation,
+            member_id=member_id,
+            protocol_name=protocol,
+            assignment=bytes(member_assignment_bytes or b""),
+        )
+
+    def request_rejoin(self) -> None:
+        super().request_rejoin()
+        self._hooks.rejoin_needed()
+
+    def reset_generation(self, member_id: str = "") -> None:
+        super().reset_generation(member_id)
+        self._hooks.rejoin_needed()
+
+
+class Membership:
+    """One member of the group; see the module's threading rule."""
+
+    def __init__(self, settings: MembershipSettings, hooks: MembershipHooks) -> None:
+        self._settings = settings
+        self._hooks = hooks
+        self._client: Any = None
+        self._coordinator: _Coordinator | None = None
+
+    def open(self, timeout_ms: int) -> None:
+        """Connect to the cluster; RetriableKafkaError when no broker answers in time."""
+        settings = self._settings
+        self._client = KafkaNetClient(**settings.client)
+        # Without its own thread the library's loop runs only inside blocking calls, and heartbeats
+        # would stop in between.
+        self._client._net.start()  # noqa: SLF001
+        try:
+            self._client._manager.bootstrap(timeout_ms)  # noqa: SLF001
+            version = self._client.get_broker_version()
+        except client_errors.KafkaError as exc:
+            raise _translated(exc, settings.group_id) from exc
+        self._coordinator = _Coordinator(
+            self._client,
+            self._hooks,
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            max_poll_interval_ms=settings.rebalance_timeout_ms,
+            request_timeout_ms=settings.request_timeout_ms,
+            retry_backoff_ms=settings.retry_backoff_ms,
+            api_version=version,
+        )
+
+    def find_coordinator(self, timeout_ms: int) -> bool:
+        """True when the group coordinator is known."""
+        return self._call(lambda c: bool(c.ensure_coordinator_ready(timeout_ms=timeout_ms)))
+
+    @property
+    def coordinator_known(self) -> bool:
+        return not self._opened().coordinator_unknown()
+
+    @property
+    def needs_rejoin(self) -> bool:
+        return bool(self._opened().need_rejoin())
+
+    @property
+    def member_id(self) -> str:
+        """Empty unless the group is stable: nobody is leader while joining."""
+        generation = self._opened().generation_if_stable()
+        return "" if generation is None else str(generation.member_id)
+
+    def request_rejoin(self) -> None:
+        self._opened().request_rejoin()
+
+    def join(self, timeout_ms: int) -> JoinedGroup | None:
+        """Drive the join for at most `timeout_ms`.
+
+        None: not done yet, call again within the session timeout; the request stays in flight.
+        Raises KafkaError for what repeating does not cure.
+        """
+        coordinator = self._opened()
+        if not self._call(lambda c: bool(c.ensure_active_group(timeout_ms=timeout_ms))):
+            return None
+        joined, coordinator.joined = coordinator.joined, None
+        return joined
+
+    def poll_heartbeat(self) -> None:
+        """Show that the owner of this membership is alive."""
+        self._call(lambda c: c.poll_heartbeat())
+
+    def leave(self, reason: str, timeout_ms: int) -> None:
+        self._call(lambda c: c.maybe_leave_group(reason, timeout_ms=timeout_ms))
+
+    def close(self, timeout_ms: int) -> None:
+        """Leave and close all connections; never raises for an unreachable broker."""
+        if self._coordinator is not None:
+            try:
+                self._coordinator.close(timeout_ms=timeout_ms)
+            except client_errors.KafkaError as exc:
+                _log.warning("leaving the group failed; its session will expire: %s", exc)
+        if self._client is not None:
+            self._client.close()
+
+    def _opened(self) -> _Coordinator:
+        if self._coordinator is None:
+            raise RuntimeError("the membership was not opened")
+        return self._coordinator
+
+    def _call(self, action: Callable[[_Coordinator], T]) -> T:
+        try:
+            return action(self._opened())
+        except client_errors.KafkaError as exc:
+            raise _translated(exc, self._settings.group_id) from exc
+
+
+def _translated(exc: Exception, group_id: str) -> KafkaError | WorkerConfigError:
+    text = f"group {group_id}: {exc}"
+    if isinstance(
+        exc,
+        (
+            client_errors.GroupAuthorizationFailedError,
+            client_errors.TopicAuthorizationFailedError,
+            client_errors.ClusterAuthorizationFailedError,
+        ),
+    ):
+        return AuthorizationError(f"{text}; grant READ on the group to the worker's principal")
+    if isinstance(exc, client_errors.InconsistentGroupProtocolError):
+        return WorkerConfigError(
+            f"{text}; other members of the group offer no protocol in common with this worker: "
+            "check connect.protocol and that group.id is used by Connect workers only"
+        )
+    if isinstance(exc, client_errors.InvalidSessionTimeoutError):
+        return WorkerConfigError(
+            f"{text}; session.timeout.ms is outside the broker's "
+            "group.min.session.timeout.ms and group.max.session.timeout.ms"
+        )
+    if getattr(exc, "retriable", False):
+        return RetriableKafkaError(text)
+    return KafkaError(text)

@@ -1,0 +1,227 @@
+"""The thread that keeps this worker a member of its group.
+
+It joins only when permitted: the herder permits each join once, after what must not run during it
+has stopped. Between joins it shows the group that the herder is alive, and only while it is: a
+wedged herder's worker leaves the group after `rebalance.timeout.ms`, as a Java worker's does.
+
+Threading: `permit_join`, `request_rejoin` and `leave` may be called from any thread and return at
+once, `start` and `stop` wait; the listener is called on this thread and must only post events.
+Kafka: WorkerGroupMember, WorkerCoordinator.poll.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.kafka._group_adapter import (
+    JoinedGroup,
+    Membership,
+    MembershipHooks,
+    MembershipSettings,
+)
+
+_log = logging.getLogger(__name__)
+
+_JOIN_SLICE_MS = 1_000
+_LONGEST_WAIT_S = 0.5
+
+
+class GroupListener(Protocol):
+    """Hears of the membership, in order, on the group thread."""
+
+    def rejoin_needed(self) -> None:
+        """Answer with `permit_join` when nothing runs that must not."""
+        ...
+
+    def joined(self, joined: JoinedGroup) -> None: ...
+
+    def coordinator_lost(self) -> None:
+        """Unreachable for a heartbeat interval: work may have been given to others."""
+        ...
+
+    def failed(self, error: AgentError) -> None:
+        """Membership ended for good; the worker has to stop."""
+        ...
+
+
+class LeaderHooks(Protocol):
+    """Asked on Kafka's network thread: must neither wait nor raise for bad input of members."""
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]: ...
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]: ...
+
+
+@dataclass(slots=True)
+class _Wishes:
+    """What other threads asked for; guarded by the condition."""
+
+    join_permitted: bool = False
+    rejoin: bool = False
+    leave_reason: str | None = None
+    stop: bool = False
+    look_again: bool = False
+
+
+class GroupThread:
+    """Owns the membership; see the module's rules."""
+
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        hooks: LeaderHooks,
+        listener: GroupListener,
+        *,
+        herder_alive: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._herder_alive = herder_alive
+        self._condition = threading.Condition()
+        self._wishes = _Wishes()
+        self._membership = Membership(settings, _WakingHooks(hooks, self._wake))
+        self._thread = threading.Thread(target=self._run, name="group", daemon=True)
+        self._announced = False
+        self._coordinator_lost = False
+
+    def start(self, timeout_ms: int) -> None:
+        """Connect (blocking), then serve on the thread; the first event is `rejoin_needed`."""
+        self._membership.open(timeout_ms)
+        self._thread.start()
+
+    @property
+    def member_id(self) -> str:
+        """Empty unless this worker is a member of a settled group."""
+        return self._membership.member_id
+
+    def permit_join(self) -> None:
+        with self._condition:
+            self._wishes.join_permitted = True
+            self._wake_locked()
+
+    def request_rejoin(self) -> None:
+        with self._condition:
+            self._wishes.rejoin = True
+            self._wake_locked()
+
+    def leave(self, reason: str) -> None:
+        """Leave now; `rejoin_needed` follows, and the next permitted join makes a new member."""
+        with self._condition:
+            self._wishes.leave_reason = reason
+            self._wake_locked()
+
+    def stop(self, timeout_ms: int) -> None:
+        """Leave the group and close; returns when done or after about `timeout_ms`."""
+        with self._condition:
+            self._wishes.stop = True
+            self._wake_locked()
+        if self._thread.is_alive():
+            self._thread.join(timeout_ms / 1000 + _JOIN_SLICE_MS / 1000)
+        self._membership.close(timeout_ms)
+
+    def _wake(self) -> None:
+        with self._condition:
+            self._wake_locked()
+
+    def _wake_locked(self) -> None:
+        # A flag beside the notification: nobody may be waiting yet.
+        self._wishes.look_again = True
+        self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if self._wishes.stop:
+                    return
+            try:
+                self._step()
+            except AgentError as exc:
+                if not exc.retriable:
+                    _log.exception("group membership ended")
+                    self._listener.failed(exc)
+                    return
+                _log.warning("group request failed and will be retried: %s", exc.message)
+                self._wait(self._settings.retry_backoff_ms / 1000)
+
+    def _step(self) -> None:
+        self._apply_wishes()
+        if not self._ensure_coordinator():
+            return
+        if self._membership.needs_rejoin:
+            self._rejoin()
+        else:
+            self._announced = False
+            if self._herder_alive():
+                self._membership.poll_heartbeat()
+            self._wait(_LONGEST_WAIT_S)
+
+    def _apply_wishes(self) -> None:
+        with self._condition:
+            reason, self._wishes.leave_reason = self._wishes.leave_reason, None
+            rejoin, self._wishes.rejoin = self._wishes.rejoin, False
+        if reason is not None:
+            self._membership.leave(reason, self._settings.request_timeout_ms)
+        elif rejoin:
+            self._membership.request_rejoin()
+
+    def _ensure_coordinator(self) -> bool:
+        if self._membership.coordinator_known:
+            self._coordinator_lost = False
+            return True
+        if self._membership.find_coordinator(self._settings.heartbeat_interval_ms):
+            self._coordinator_lost = False
+            return True
+        if not self._coordinator_lost:
+            self._coordinator_lost = True
+            _log.warning("group coordinator is not available; work given to this worker stops")
+            self._listener.coordinator_lost()
+        return False
+
+    def _rejoin(self) -> None:
+        if not self._announced:
+            self._announced = True
+            self._listener.rejoin_needed()
+        with self._condition:
+            permitted = self._wishes.join_permitted
+        if not permitted:
+            self._wait(_LONGEST_WAIT_S)
+            return
+        joined = self._membership.join(_JOIN_SLICE_MS)
+        if joined is None:
+            return
+        with self._condition:
+            self._wishes.join_permitted = False
+        self._announced = False
+        self._listener.joined(joined)
+
+    def _wait(self, longest_s: float) -> None:
+        with self._condition:
+            if not self._wishes.look_again:
+                self._condition.wait(longest_s)
+            self._wishes.look_again = False
+
+
+class _WakingHooks(MembershipHooks):
+    """Wakes the group thread when the network thread learns that a join is needed."""
+
+    def __init__(self, hooks: LeaderHooks, wake: Callable[[], None]) -> None:
+        self._hooks = hooks
+        self._wake = wake
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        return self._hooks.offered_protocols()
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        return self._hooks.assign(leader, protocol_name, generation, members)
+
+    def rejoin_needed(self) -> None:
+        self._wake()

@@ -1,0 +1,110 @@
+"""The elected leader's answer: whose log decides, what each member gets, who owns what."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.assign.incremental import AssignorState
+from pyconnect_agent.core.assign.leader import Election, Verdict, perform_assignment
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.protocol.messages import (
+    Assignment,
+    AssignmentError,
+    ConnectProtocol,
+    Subscription,
+    Work,
+)
+
+
+def snapshot(offset: int, **task_counts: int) -> ConfigSnapshot:
+    return ConfigSnapshot(
+        offset=offset,
+        connector_configs={name: {"name": name} for name in task_counts},
+        task_counts=task_counts,
+    )
+
+
+def elect(
+    members: dict[str, Subscription],
+    joined_with: ConfigSnapshot,
+    latest: ConfigSnapshot | None = None,
+    protocol: ConnectProtocol = ConnectProtocol.SESSIONED,
+) -> Verdict:
+    _, verdict = perform_assignment(
+        AssignorState(),
+        Election(
+            protocol=protocol,
+            leader="m1",
+            generation=3,
+            last_completed_generation=2,
+            members=members,
+            joined_with=joined_with,
+            latest=latest or joined_with,
+            max_delay_ms=300_000,
+            now_ms=0,
+        ),
+    )
+    return verdict
+
+
+def member(name: str, offset: int, work: Work | None = None) -> Subscription:
+    allocation = None
+    if work is not None:
+        allocation = Assignment(
+            version=2, leader="m1", leader_url="u", config_offset=offset, assigned=work
+        )
+    return Subscription(
+        version=2, url=f"http://{name}:8083/", config_offset=offset, allocation=allocation
+    )
+
+
+def test_everybody_joins_again_when_the_leader_lags_behind() -> None:
+    """CONFIG_MISMATCH goes to all, with the offset they have to reach."""
+    verdict = elect({"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, c=1))
+    assert verdict.owners is None
+    for assignment in verdict.assignments.values():
+        assert assignment.error == AssignmentError.CONFIG_MISMATCH
+        assert assignment.config_offset == 9
+        assert assignment.assigned.empty
+
+
+def test_a_leader_that_caught_up_meanwhile_uses_its_newest_snapshot() -> None:
+    """The assignment carries the newer offset, which may exceed what any member had."""
+    verdict = elect(
+        {"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, old=1), snapshot(11, c=2)
+    )
+    assert {a.config_offset for a in verdict.assignments.values()} == {11}
+    assert verdict.owners is not None
+    assert set(verdict.owners.connectors) == {"c"}
+
+
+def test_an_inconsistent_connector_contributes_no_tasks() -> None:
+    """Its instance is assigned so that it can produce a complete task set."""
+    damaged = ConfigSnapshot(
+        offset=3,
+        connector_configs={"c": {}},
+        task_counts={"c": 4},
+        inconsistent=frozenset({"c"}),
+    )
+    verdict = elect({"m1": member("m1", 3)}, damaged)
+    assert verdict.assignments["m1"].assigned == Work.of(["c"])
+
+
+@pytest.mark.parametrize("protocol", list(ConnectProtocol))
+def test_owners_name_the_advertised_url_of_every_item(protocol: ConnectProtocol) -> None:
+    """Also of work that a member keeps from before."""
+    kept = Work.of(["a"], [ConnectorTaskId("a", 0)])
+    verdict = elect(
+        {"m1": member("m1", 4, kept), "m2": member("m2", 4)},
+        snapshot(4, a=1, b=1),
+        protocol=protocol,
+    )
+    assert verdict.owners is not None
+    assert set(verdict.owners.connectors) == {"a", "b"}
+    assert set(verdict.owners.tasks) == {ConnectorTaskId("a", 0), ConnectorTaskId("b", 0)}
+    assert verdict.owners.connectors["a"] == "http://m1:8083/"
+    assert verdict.owners.connectors["b"] == "http://m2:8083/"
+    assert verdict.assignments["m2"].leader_url == "http://m1:8083/"
+    if protocol is not ConnectProtocol.EAGER:
+        assert verdict.assignments["m1"].assigned.empty, "kept work is not sent again"

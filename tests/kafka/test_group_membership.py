@@ -1,0 +1,147 @@
+"""Membership in a real group: joins only when permitted, heartbeats only while the herder lives."""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.kafka._group_adapter import JoinedGroup, MembershipSettings
+from pyconnect_agent.kafka.group import GroupThread
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+
+class Member:
+    """A member that offers its name as metadata and, as leader, tells each member all names."""
+
+    def __init__(self, name: str, bootstrap: str, group: str, **settings: int) -> None:
+        self.name = name
+        self.events: queue.Queue[Any] = queue.Queue()
+        self.herder_alive = True
+        values = {
+            "session_timeout_ms": 6_000,
+            "heartbeat_interval_ms": 200,
+            "rebalance_timeout_ms": 10_000,
+            "request_timeout_ms": 10_000,
+            "retry_backoff_ms": 100,
+            **settings,
+        }
+        self.thread = GroupThread(
+            MembershipSettings(
+                group_id=group, client={"bootstrap_servers": bootstrap, "client_id": name}, **values
+            ),
+            self,
+            self,
+            herder_alive=lambda: self.herder_alive,
+        )
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        return [("sessioned", self.name.encode())]
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        names = sorted(metadata.decode() for metadata in members.values())
+        return dict.fromkeys(members, json.dumps({"leader": leader, "names": names}).encode())
+
+    def rejoin_needed(self) -> None:
+        self.events.put("rejoin needed")
+
+    def joined(self, joined: JoinedGroup) -> None:
+        self.events.put(joined)
+
+    def coordinator_lost(self) -> None:
+        self.events.put("coordinator lost")
+
+    def failed(self, error: AgentError) -> None:
+        self.events.put(error)
+
+    def next(self, timeout_s: float = 20.0) -> Any:
+        return self.events.get(timeout=timeout_s)
+
+    def join(self) -> dict[str, Any]:
+        """Permit joins until one completes; its assignment."""
+        while True:
+            self.thread.permit_join()
+            event = self.next()
+            if isinstance(event, JoinedGroup):
+                assert event.protocol_name == "sessioned"
+                return dict(json.loads(event.assignment))
+            assert event == "rejoin needed", event
+
+
+@contextmanager
+def members(*made: Member) -> Iterator[None]:
+    try:
+        for member in made:
+            member.thread.start(20_000)
+        yield
+    finally:
+        for member in made:
+            member.thread.stop(5_000)
+
+
+def test_two_members_share_what_the_leader_sends(kafka_broker: SharedBroker) -> None:
+    """The second member's arrival makes the first rejoin, and both learn of each other."""
+    group = unique_name("group")
+    first, second = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
+    with members(first, second):
+        assert first.next() == "rejoin needed"
+        assert first.join()["names"] == ["a"]
+        assert second.next() == "rejoin needed"
+        second.thread.permit_join()
+        assert first.next() == "rejoin needed"
+        first.thread.permit_join()
+        assert json.loads(first.next().assignment)["names"] == ["a", "b"]
+        assert json.loads(second.next().assignment)["names"] == ["a", "b"]
+        assert first.thread.member_id != second.thread.member_id
+
+
+def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> None:
+    """A member that was never permitted is not in the group another one forms."""
+    group = unique_name("group")
+    silent, active = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
+    with members(silent, active):
+        assert silent.next() == "rejoin needed"
+        assert active.join()["names"] == ["b"]
+        assert silent.thread.member_id == ""
+
+
+def test_a_member_whose_herder_is_wedged_leaves_the_group(kafka_broker: SharedBroker) -> None:
+    """Without signs of life for `rebalance.timeout.ms` the others get its place."""
+    group = unique_name("group")
+    wedged = Member("a", kafka_broker.bootstrap_servers, group, rebalance_timeout_ms=2_000)
+    other = Member("b", kafka_broker.bootstrap_servers, group)
+    with members(wedged, other):
+        wedged.join()
+        other.thread.permit_join()
+        assert wedged.next() == "rejoin needed"
+        wedged.thread.permit_join()
+        assert isinstance(wedged.next(), JoinedGroup)
+        wedged.herder_alive = False
+        eventually(
+            lambda: other.join()["names"] == ["b"], 30, "the other member is alone in the group"
+        )
+        assert wedged.thread.member_id == ""
+
+
+def test_leaving_and_joining_again_makes_a_new_member(kafka_broker: SharedBroker) -> None:
+    """`leave` gives the membership up at once; the next permitted join brings a new member id."""
+    member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
+    with members(member):
+        member.join()
+        before = member.thread.member_id
+        member.thread.leave("taking too long to read the log")
+        assert member.next() == "rejoin needed"
+        member.join()
+        assert before
+        assert member.thread.member_id not in ("", before)
