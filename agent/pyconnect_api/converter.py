@@ -1,0 +1,70 @@
+"""Converters: the border between Connect data and the bytes in Kafka.
+
+Corresponds to `org.apache.kafka.connect.storage.Converter` and `HeaderConverter`. An instance is
+configured once and then used by one task's threads; a class may implement both kinds, its
+`configure` then takes `is_key` with a default. Failures to convert are DataException; only an
+unreachable service (a schema registry) is RetriableException.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from pyconnect_api.configdef import ConfigDef
+from pyconnect_api.header import KafkaHeaders
+from pyconnect_api.schema import Schema, SchemaAndValue
+
+CONVERTER_TYPE_CONFIG = "converter.type"
+"""Set by the worker to `key`, `value` or `header` in every converter's configuration."""
+
+
+class Converter(ABC):
+    """Converts record keys or values."""
+
+    def configure(self, configs: Mapping[str, object], is_key: bool) -> None:  # noqa: B027
+        """Take the options below `key.converter.` or `value.converter.`, prefix removed."""
+
+    @abstractmethod
+    def from_connect_data(
+        self, topic: str, headers: KafkaHeaders, schema: Schema | None, value: object
+    ) -> bytes | None:
+        """Return the bytes to send; None is a Kafka null.
+
+        `headers` are the outgoing Kafka headers: what is appended to them is sent.
+        """
+
+    @abstractmethod
+    def to_connect_data(
+        self, topic: str, headers: KafkaHeaders, data: bytes | None
+    ) -> SchemaAndValue:
+        """Return what consumed bytes mean; `headers` are the record's Kafka headers."""
+
+    def config(self) -> ConfigDef:
+        """Return the options this converter understands."""
+        return ConfigDef()
+
+    def close(self) -> None:  # noqa: B027
+        """Release what `configure` acquired; called once, also after failures."""
+
+
+class HeaderConverter(ABC):
+    """Converts header values, one at a time."""
+
+    def configure(self, configs: Mapping[str, object]) -> None:  # noqa: B027
+        """Take the options below `header.converter.`, prefix removed."""
+
+    @abstractmethod
+    def from_connect_header(
+        self, topic: str, header_key: str, schema: Schema | None, value: object
+    ) -> bytes | None:
+        """Return the bytes of the header's value; None is a null header."""
+
+    @abstractmethod
+    def to_connect_header(self, topic: str, header_key: str, data: bytes | None) -> SchemaAndValue:
+        """Return what the bytes of a consumed header mean."""
+
+    def config(self) -> ConfigDef:
+        """Return the options this converter understands."""
+        return ConfigDef()
+
+    def close(self) -> None:  # noqa: B027
+        """Release what `configure` acquired; called once, also after failures."""

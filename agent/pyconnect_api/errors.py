@@ -1,0 +1,83 @@
+"""Errors that connectors, converters and transformations may raise or see.
+
+    KafkaException
+    ├── ConfigException              a configuration value is wrong
+    └── ConnectException             the operation failed; the task or connector fails
+        ├── RetriableException       the same call may succeed later; the worker repeats it
+        ├── DataException            a value, schema or encoding is wrong
+        │   ├── SchemaBuilderException
+        │   └── SchemaProjectorException
+        ├── IllegalWorkerStateException   a context was used at the wrong time
+        ├── NotFoundException
+        └── AlreadyExistsException
+
+Layer: `pyconnect_api`, importable by plugins. Names and order are those of
+`org.apache.kafka.connect.errors` and `org.apache.kafka.common.config`.
+Callers ask `retriable`, never the text.
+"""
+
+from typing import ClassVar
+
+
+class KafkaException(Exception):
+    """Root of every error this API defines; raise a subclass."""
+
+    java_name: ClassVar[str] = "org.apache.kafka.common.KafkaException"
+    """Class name an Apache worker prints for this error in traces and responses."""
+    retriable: bool = False
+    """Whether repeating the same call may succeed."""
+
+
+class ConfigException(KafkaException):
+    """A configuration value is missing, malformed or refused by its validator."""
+
+    java_name = "org.apache.kafka.common.config.ConfigException"
+
+
+class ConnectException(KafkaException):
+    """The operation failed for good; raised by a plugin, it fails its task or connector."""
+
+    java_name = "org.apache.kafka.connect.errors.ConnectException"
+
+
+class RetriableException(ConnectException):
+    """The operation failed now; the worker waits and repeats the same call."""
+
+    java_name = "org.apache.kafka.connect.errors.RetriableException"
+    retriable = True
+
+
+class DataException(ConnectException):
+    """A value does not fit its schema, or bytes could not be converted."""
+
+    java_name = "org.apache.kafka.connect.errors.DataException"
+
+
+class SchemaBuilderException(DataException):
+    """A schema under construction was given contradicting or incomplete parts."""
+
+    java_name = "org.apache.kafka.connect.errors.SchemaBuilderException"
+
+
+class SchemaProjectorException(DataException):
+    """A value of one schema cannot be projected to another."""
+
+    java_name = "org.apache.kafka.connect.errors.SchemaProjectorException"
+
+
+class IllegalWorkerStateException(ConnectException):
+    """A method of a task's or connector's context was called when it is not allowed."""
+
+    java_name = "org.apache.kafka.connect.errors.IllegalWorkerStateException"
+
+
+class NotFoundException(ConnectException):
+    """A named connector, task or resource does not exist."""
+
+    java_name = "org.apache.kafka.connect.errors.NotFoundException"
+
+
+class AlreadyExistsException(ConnectException):
+    """A named connector or resource exists already."""
+
+    java_name = "org.apache.kafka.connect.errors.AlreadyExistsException"

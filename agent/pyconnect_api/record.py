@@ -1,0 +1,282 @@
+"""Records as tasks see them: data with schemas, before or after the converters.
+
+Corresponds to `ConnectRecord`, `SourceRecord` and `SinkRecord` of Kafka Connect. One object per
+record passes through here, so these are plain slotted classes: immutable by convention, headers
+made only when asked for. Equality is by all fields; bookkeeping that must tell equal records
+apart uses identity.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Self
+
+from pyconnect_api.header import ConnectHeaders, Header
+from pyconnect_api.schema import Schema
+
+
+class TimestampType(Enum):
+    """Where a consumed record's timestamp comes from; the value is Kafka's name."""
+
+    NO_TIMESTAMP_TYPE = "NoTimestampType"
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ConnectRecord:
+    """What source and sink records have in common; not made directly.
+
+    `timestamp` is milliseconds since the epoch or None. A schema of None means schemaless data.
+    """
+
+    __slots__ = (
+        "_headers",
+        "kafka_partition",
+        "key",
+        "key_schema",
+        "timestamp",
+        "topic",
+        "value",
+        "value_schema",
+    )
+
+    topic: str | None
+    kafka_partition: int | None
+    key_schema: Schema | None
+    key: object
+    value_schema: Schema | None
+    value: object
+    timestamp: int | None
+    _headers: Iterable[Header] | None
+
+    @property
+    def headers(self) -> ConnectHeaders:
+        """Headers of this record; belongs to it alone."""
+        headers = self._headers
+        if headers.__class__ is not ConnectHeaders:
+            headers = self._headers = ConnectHeaders(headers)
+        return headers
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether there is any header; cheaper than asking `headers` for its length."""
+        return self._headers is not None and len(self.headers) > 0
+
+    def new_record(  # noqa: PLR0917  # Kafka's order
+        self,
+        topic: str | None,
+        kafka_partition: int | None,
+        key_schema: Schema | None,
+        key: object,
+        value_schema: Schema | None,
+        value: object,
+        timestamp: int | None,
+        headers: Iterable[Header] | None = None,
+    ) -> Self:
+        """Return a record like this one with these parts replaced.
+
+        Without `headers` this record's are copied; given ones are copied too, so that no two
+        records share a collection.
+        """
+        raise NotImplementedError
+
+    def _copied_headers(self, headers: Iterable[Header] | None) -> Iterable[Header] | None:
+        if headers is not None:
+            return ConnectHeaders(headers)
+        return None if self._headers is None else ConnectHeaders(self.headers)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._parts() == other._parts()
+
+    # Keys and values may be dicts and lists; a record that cannot be hashed must not pretend.
+    __hash__ = None  # type: ignore[assignment]
+
+    def _parts(self) -> tuple[object, ...]:
+        return (
+            self.topic,
+            self.kafka_partition,
+            self.key_schema,
+            self.key,
+            self.value_schema,
+            self.value,
+            self.timestamp,
+            self.headers,
+        )
+
+    def _text(self) -> str:
+        return (
+            f"ConnectRecord{{topic='{self.topic}', kafkaPartition={self.kafka_partition}, "
+            f"key={self.key}, keySchema={self.key_schema}, value={self.value}, "
+            f"valueSchema={self.value_schema}, timestamp={self.timestamp}, "
+            f"headers={self.headers}}}"
+        )
+
+
+class SourceRecord(ConnectRecord):
+    """Record made by a source task.
+
+    `source_partition` names a part of the source system, `source_offset` the position in it to
+    resume after; both are maps of JSON primitives, committed once the record is in Kafka.
+    """
+
+    __slots__ = ("source_offset", "source_partition")
+
+    def __init__(  # noqa: PLR0917  # Kafka's order
+        self,
+        source_partition: Mapping[str, object] | None,
+        source_offset: Mapping[str, object] | None,
+        topic: str | None,
+        kafka_partition: int | None = None,
+        key_schema: Schema | None = None,
+        key: object = None,
+        value_schema: Schema | None = None,
+        value: object = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] | None = None,
+    ) -> None:
+        self.source_partition = source_partition
+        self.source_offset = source_offset
+        self.topic = topic
+        self.kafka_partition = kafka_partition
+        self.key_schema = key_schema
+        self.key = key
+        self.value_schema = value_schema
+        self.value = value
+        self.timestamp = timestamp
+        self._headers = headers
+
+    def new_record(  # noqa: PLR0917  # Kafka's order
+        self,
+        topic: str | None,
+        kafka_partition: int | None,
+        key_schema: Schema | None,
+        key: object,
+        value_schema: Schema | None,
+        value: object,
+        timestamp: int | None,
+        headers: Iterable[Header] | None = None,
+    ) -> Self:
+        return self.__class__(
+            self.source_partition,
+            self.source_offset,
+            topic,
+            kafka_partition,
+            key_schema,
+            key,
+            value_schema,
+            value,
+            timestamp,
+            self._copied_headers(headers),
+        )
+
+    def _parts(self) -> tuple[object, ...]:
+        return (*super()._parts(), self.source_partition, self.source_offset)
+
+    def __repr__(self) -> str:
+        return (
+            f"SourceRecord{{sourcePartition={self.source_partition}, "
+            f"sourceOffset={self.source_offset}}} {self._text()}"
+        )
+
+
+class SinkRecord(ConnectRecord):
+    """Record consumed from Kafka, given to a sink task.
+
+    The `original_…` attributes keep topic, partition and offset as consumed (KIP-793): offset
+    bookkeeping uses them, because transformations can replace the plain ones.
+    """
+
+    __slots__ = (
+        "kafka_offset",
+        "original_kafka_offset",
+        "original_kafka_partition",
+        "original_topic",
+        "timestamp_type",
+    )
+
+    def __init__(  # noqa: PLR0917  # Kafka's order
+        self,
+        topic: str,
+        kafka_partition: int,
+        key_schema: Schema | None,
+        key: object,
+        value_schema: Schema | None,
+        value: object,
+        kafka_offset: int,
+        timestamp: int | None = None,
+        timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE,
+        headers: Iterable[Header] | None = None,
+        original_topic: str | None = None,
+        original_kafka_partition: int | None = None,
+        original_kafka_offset: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.kafka_partition = kafka_partition
+        self.key_schema = key_schema
+        self.key = key
+        self.value_schema = value_schema
+        self.value = value
+        self.kafka_offset = kafka_offset
+        self.timestamp = timestamp
+        self.timestamp_type = timestamp_type
+        self._headers = headers
+        self.original_topic = topic if original_topic is None else original_topic
+        self.original_kafka_partition = (
+            kafka_partition if original_kafka_partition is None else original_kafka_partition
+        )
+        self.original_kafka_offset = (
+            kafka_offset if original_kafka_offset is None else original_kafka_offset
+        )
+
+    def new_record(  # noqa: PLR0917  # Kafka's order
+        self,
+        topic: str | None,
+        kafka_partition: int | None,
+        key_schema: Schema | None,
+        key: object,
+        value_schema: Schema | None,
+        value: object,
+        timestamp: int | None,
+        headers: Iterable[Header] | None = None,
+    ) -> Self:
+        return self.__class__(
+            topic,  # type: ignore[arg-type]  # a transformation may set what Kafka never sends
+            kafka_partition,  # type: ignore[arg-type]
+            key_schema,
+            key,
+            value_schema,
+            value,
+            self.kafka_offset,
+            timestamp,
+            self.timestamp_type,
+            self._copied_headers(headers),
+            self.original_topic,
+            self.original_kafka_partition,
+            self.original_kafka_offset,
+        )
+
+    def _parts(self) -> tuple[object, ...]:
+        return (
+            *super()._parts(),
+            self.kafka_offset,
+            self.timestamp_type,
+            self.original_topic,
+            self.original_kafka_partition,
+            self.original_kafka_offset,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"SinkRecord{{kafkaOffset={self.kafka_offset}, timestampType={self.timestamp_type}, "
+            f"originalTopic={self.original_topic}, "
+            f"originalKafkaPartition={self.original_kafka_partition}, "
+            f"originalKafkaOffset={self.original_kafka_offset}}} {self._text()}"
+        )

@@ -1,0 +1,127 @@
+"""Struct: the value of a STRUCT schema, a fixed set of named members.
+
+Corresponds to `org.apache.kafka.connect.data.Struct`. Mutable, so it belongs to one thread.
+"""
+
+from pyconnect_api.errors import DataException
+from pyconnect_api.java_text import base64_text, to_string
+from pyconnect_api.schema import Field, Schema, StructValue, Type
+from pyconnect_api.validation import validate_value
+
+
+class Struct(StructValue):
+    """Values of a STRUCT schema's fields; fields not put yet hold None."""
+
+    __slots__ = ("_schema", "_values")
+
+    def __init__(self, schema: Schema) -> None:
+        if schema.type is not Type.STRUCT:
+            raise DataException(f"Not a struct schema: {schema}")
+        self._schema = schema
+        self._values: list[object] = [None] * len(schema.fields)
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
+
+    def put(self, field: str | Field, value: object) -> "Struct":
+        """Set a field after checking the value; None needs an optional field."""
+        found = self._found(field)
+        self._values[found.index] = validate_value(found.schema, value, found.name)
+        return self
+
+    def get(self, field: str | Field) -> object:
+        """Return the field's value, or its schema's default when the value is None."""
+        found = self._found(field)
+        value = self._values[found.index]
+        return found.schema.default if value is None else value
+
+    def get_without_default(self, field: str | Field) -> object:
+        """Return what was put, None if nothing was."""
+        return self._values[self._found(field).index]
+
+    def stored_values(self) -> list[object]:
+        """Return the fields' values in order, None where none was put; not to be changed."""
+        return self._values
+
+    # The typed getters check the schema's type and leave defaults out, as Kafka's do.
+
+    def get_int8(self, field_name: str) -> int | None:
+        return self._typed(field_name, Type.INT8)  # type: ignore[return-value]
+
+    def get_int16(self, field_name: str) -> int | None:
+        return self._typed(field_name, Type.INT16)  # type: ignore[return-value]
+
+    def get_int32(self, field_name: str) -> int | None:
+        return self._typed(field_name, Type.INT32)  # type: ignore[return-value]
+
+    def get_int64(self, field_name: str) -> int | None:
+        return self._typed(field_name, Type.INT64)  # type: ignore[return-value]
+
+    def get_float32(self, field_name: str) -> float | None:
+        return self._typed(field_name, Type.FLOAT32)  # type: ignore[return-value]
+
+    def get_float64(self, field_name: str) -> float | None:
+        return self._typed(field_name, Type.FLOAT64)  # type: ignore[return-value]
+
+    def get_boolean(self, field_name: str) -> bool | None:
+        return self._typed(field_name, Type.BOOLEAN)  # type: ignore[return-value]
+
+    def get_string(self, field_name: str) -> str | None:
+        return self._typed(field_name, Type.STRING)  # type: ignore[return-value]
+
+    def get_bytes(self, field_name: str) -> bytes | None:
+        return self._typed(field_name, Type.BYTES)  # type: ignore[return-value]
+
+    def get_array(self, field_name: str) -> list[object] | None:
+        return self._typed(field_name, Type.ARRAY)  # type: ignore[return-value]
+
+    def get_map(self, field_name: str) -> dict[object, object] | None:
+        return self._typed(field_name, Type.MAP)  # type: ignore[return-value]
+
+    def get_struct(self, field_name: str) -> "Struct | None":
+        return self._typed(field_name, Type.STRUCT)  # type: ignore[return-value]
+
+    def validate(self) -> None:
+        """Raise DataException for the first field whose value its schema does not allow.
+
+        A field without a value passes if it is optional or has a default.
+        """
+        for field, value in zip(self._schema.fields, self._values, strict=True):
+            schema = field.schema
+            if value is None and (schema.optional or schema.default is not None):
+                continue
+            validate_value(schema, value, field.name)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Struct):
+            return NotImplemented
+        return self._schema == other._schema and self._values == other._values
+
+    # Usable as a map's key, as in Kafka; who changes a key afterwards loses the entry.
+    # Lists and maps have no hash: they take part in equality only.
+    def __hash__(self) -> int:
+        scalars = tuple(v for v in self._values if not isinstance(v, list | dict))
+        return hash((self._schema, scalars))
+
+    def __str__(self) -> str:
+        """Return `Struct{a=1,b=x}` without the fields that hold None; bytes as base64."""
+        return to_string(self._schema, self, base64_text)
+
+    __repr__ = __str__
+
+    def _found(self, field: str | Field) -> Field:
+        if isinstance(field, Field):
+            return field
+        found = self._schema.field(field)
+        if found is None:
+            raise DataException(f"{field} is not a valid field name")
+        return found
+
+    def _typed(self, field_name: str, expected: Type) -> object:
+        field = self._found(field_name)
+        if field.schema.type is not expected:
+            raise DataException(f"Field '{field_name}' is not of type {expected}")
+        return self._values[field.index]
