@@ -1,0 +1,1 @@
+"""Typed configuration of workers, connectors and their clients; all of it pure."""
