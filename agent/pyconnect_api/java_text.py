@@ -83,7 +83,7 @@ def temporal_text(value: date | time | datetime) -> str:
     return f"{value.isoformat(timespec='milliseconds')}Z"
 
 
-def base64_text(value: bytes) -> str:
+def base64_text(value: bytes | bytearray | memoryview) -> str:
     """Return the padded base64 text of the bytes."""
     return b64encode(value).decode("ascii")
 
