@@ -1,12 +1,72 @@
-"""One error tree of the command line: a message, a hint, an exit code."""
+"""One error tree of the command line: a message, a hint, an exit code.
+
+Every failure a user is told about is one of these; `__main__` prints `message` and
+`hint` on stderr and exits with `exit_code`. A Python traceback is shown with `--debug` only.
+
+PyconnectError                    1  base; a negative answer when raised as it is
+├── UsageError                    2  arguments, options or an input file that cannot be read
+│   ├── ContextError              2  a context file that is wrong, unsafe or lacks what was asked
+│   └── RejectedRequest           2  the worker refused the request (HTTP 400 and its kin)
+├── NotFound                      3  no such connector, task, plugin, context; an empty selection
+├── NotAuthenticated              4  HTTP 401
+├── Forbidden                     5  HTTP 403, a missing ACL
+├── Conflict                      6  HTTP 409 after retries; a lock that someone else holds
+├── Unreachable                   7  none of the worker's URLs answered
+├── PartialFailure                8  part of a batch failed
+├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
+├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's
+├── WaitTimedOut                124  the state waited for did not come in time
+└── Interrupted                 130  Ctrl-C
+
+Exit code 75 (an operator has to do something, then the command is run again) is returned, not raised.
+"""
 
 from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the shell gets; the same meaning for every command."""
+
+    OK = 0
+    NEGATIVE = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    NOT_AUTHENTICATED = 4
+    FORBIDDEN = 5
+    CONFLICT = 6
+    UNREACHABLE = 7
+    PARTIAL_FAILURE = 8
+    PRECONDITION = 9
+    SERVER_ERROR = 10
+    NEEDS_OPERATOR = 75
+    TIMED_OUT = 124
+    INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
+    ExitCode.OK: "done, or nothing to change",
+    ExitCode.NEGATIVE: "a negative answer: a difference, an audit mismatch, a failed check",
+    ExitCode.USAGE: "usage: arguments, an unreadable file, a configuration the worker refuses",
+    ExitCode.NOT_FOUND: "not found: connector, task, plugin, context, or nothing selected",
+    ExitCode.NOT_AUTHENTICATED: "not authenticated (HTTP 401)",
+    ExitCode.FORBIDDEN: "forbidden (HTTP 403), or an ACL is missing",
+    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or a lock is held",
+    ExitCode.UNREACHABLE: "unreachable: no worker answered",
+    ExitCode.PARTIAL_FAILURE: "part of a batch failed",
+    ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version, phase",
+    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), or an answer that is not Connect's",
+    ExitCode.NEEDS_OPERATOR: "waiting for an operator's step; run the command again after it",
+    ExitCode.TIMED_OUT: "a wait timed out",
+    ExitCode.INTERRUPTED: "interrupted",
+}
 
 
 class PyconnectError(Exception):
     """Something a user is told about in words, never as a traceback."""
 
-    exit_code: int = 10
+    exit_code: int = ExitCode.NEGATIVE
 
     def __init__(
         self, message: str, *, hint: str | None = None, exit_code: int | None = None
@@ -15,4 +75,78 @@ class PyconnectError(Exception):
         self.message = message
         self.hint = hint
         if exit_code is not None:
-            self.exit_code = exit_code
+            self.exit_code = int(exit_code)
+
+
+class UsageError(PyconnectError):
+    """Arguments, options or an input file that cannot be used."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ContextError(UsageError):
+    """A context file that is wrong, unsafe or lacks what was asked; raised by `contexts`."""
+
+
+class RejectedRequest(UsageError):
+    """The worker understood the request and refused it; raised by `client`."""
+
+
+class NotFound(PyconnectError):
+    """No object of that name, or a selection that matches nothing."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class NotAuthenticated(PyconnectError):
+    """The worker, or a proxy before it, wants other credentials; raised by `client`."""
+
+    exit_code = ExitCode.NOT_AUTHENTICATED
+
+
+class Forbidden(PyconnectError):
+    """The credentials are known and not enough; raised by `client`."""
+
+    exit_code = ExitCode.FORBIDDEN
+
+
+class Conflict(PyconnectError):
+    """HTTP 409 that outlived the retries, or a lock somebody else holds."""
+
+    exit_code = ExitCode.CONFLICT
+
+
+class Unreachable(PyconnectError):
+    """None of the worker's URLs answered; raised by `client`."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class PartialFailure(PyconnectError):
+    """Some objects of a batch failed; each has already been reported on its own line."""
+
+    exit_code = ExitCode.PARTIAL_FAILURE
+
+
+class PreconditionFailed(PyconnectError):
+    """The change was not tried, because something has to be done first."""
+
+    exit_code = ExitCode.PRECONDITION
+
+
+class ServerError(PyconnectError):
+    """HTTP 5xx, or an answer that no Connect worker gives; raised by `client`."""
+
+    exit_code = ExitCode.SERVER_ERROR
+
+
+class WaitTimedOut(PyconnectError):
+    """The state waited for did not come in time."""
+
+    exit_code = ExitCode.TIMED_OUT
+
+
+class Interrupted(PyconnectError):
+    """Ctrl-C, or SIGTERM, ended the command."""
+
+    exit_code = ExitCode.INTERRUPTED
