@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyconnect_cli.sandbox import ports
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
+from pyconnect_cli.sandbox.processes import ProcessIdentity
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
-
-from pyconnect_cli.sandbox.broker import answers_metadata
+from tests.support.processes import is_gone, python_environment
 
 pytestmark = pytest.mark.kafka
 
@@ -42,6 +64,16 @@ def test_the_shared_broker_answers(kafka_broker: SharedBroker) -> None:
     assert answers_metadata(kafka_broker.bootstrap_servers, timeout_s=10)
 
 
+def test_the_first_group_and_the_first_transaction_find_a_coordinator(
+    kafka_broker: SharedBroker,
+) -> None:
+    """The coordinators' topics are there when the broker has started."""
+    topics = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(
+        timeout=10
+    )
+    assert {"__consumer_offsets", "__transaction_state"} <= set(topics.topics)
+
+
 def test_records_survive_a_stop_and_a_kill_on_the_same_port(servers: Servers) -> None:
     """A broker that is restarted, or killed and started, serves its records at its address."""
     broker = servers.broker()
@@ -55,5 +87,210 @@ def test_records_survive_a_stop_and_a_kill_on_the_same_port(servers: Servers) ->
     broker.start()
 
     assert broker.bootstrap_servers == address
-    assert AdminClient({"bootstrap.servers": address}).list_topics("kept", 10).topics["kept"]
     produce(address, "kept", b"after the kill")
+
+
+def test_a_suspended_broker_answers_again_when_it_is_resumed(servers: Servers) -> None:
+    """A frozen broker accepts connections and answers nothing until it is resumed."""
+    broker = servers.broker()
+
+    broker.suspend()
+    assert ports.accepts_connections(broker.ports.plaintext)
+    assert not answers_metadata(broker.bootstrap_servers, timeout_s=0.5)
+    broker.resume()
+
+    assert eventually(lambda: answers_metadata(broker.bootstrap_servers, timeout_s=1))
+
+
+def test_a_suspended_broker_can_be_stopped(servers: Servers) -> None:
+    """Stopping resumes a frozen broker first, so that it ends in order and entirely."""
+    broker = servers.broker()
+    identity = broker.identity
+    broker.suspend()
+
+    assert broker.stop()
+    assert is_gone(identity)
+
+
+def test_acls_bind_sasl_users_and_not_the_plaintext_listener(servers: Servers) -> None:
+    """A SASL user may do what ACLs allow; PLAINTEXT clients administer the cluster."""
+    broker = servers.broker(security=BrokerSecurity(acl=True, sasl_users={"alice": 'pass"word'}))
+    administrator = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    administrator.create_topics([NewTopic("ledger", 1, 1)])["ledger"].result(10)
+    alice = AdminClient(
+        {
+            "bootstrap.servers": broker.sasl_bootstrap_servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": 'pass"word',
+        }
+    )
+
+    def error_code_of_ledger() -> KafkaError | None:
+        error: KafkaError | None = alice.list_topics("ledger", timeout=10).topics["ledger"].error
+        return error
+
+    refused = error_code_of_ledger()
+    assert refused is not None
+    assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    allow = AclBinding(
+        ResourceType.TOPIC,
+        "ledger",
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.DESCRIBE,
+        AclPermissionType.ALLOW,
+    )
+    administrator.create_acls([allow])[allow].result(10)
+    assert eventually(lambda: error_code_of_ledger() is None)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -> None:
+    """Every SASL mechanism lets the user in with the password and nobody with another."""
+
+    def connect(password: str) -> int:
+        client = AdminClient(
+            {
+                "bootstrap.servers": sasl_broker.sasl_bootstrap_servers,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": mechanism,
+                "sasl.username": "bob",
+                "sasl.password": password,
+                "log_level": 0,
+            }
+        )
+        return len(client.list_topics(timeout=2).brokers)
+
+    assert connect("secret") == 1
+    with pytest.raises(KafkaException):
+        connect("guess")
+
+
+@pytest.fixture(scope="module")
+def sasl_broker(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KafkaBroker]:
+    directory = tmp_path_factory.mktemp("sasl")
+    with KafkaBroker(
+        BrokerConfig(
+            runtime=kafka_runtime,
+            directory=directory,
+            security=BrokerSecurity(sasl_users={"bob": "secret"}),
+            hold_file=directory / "hold",
+        )
+    ) as broker:
+        yield broker
+
+
+def test_a_cluster_outlives_the_death_of_one_broker(servers: Servers) -> None:
+    """Three brokers form one cluster, whose topics stay writable when one is killed."""
+    cluster = servers.cluster()
+    administrator = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    administrator.create_topics([NewTopic("replicated", 1, 3)])["replicated"].result(20)
+
+    cluster.brokers[0].kill()
+
+    produce(cluster.bootstrap_servers, "replicated", b"still")
+    assert consume_one(cluster.bootstrap_servers, "replicated") == b"still"
+
+
+def test_a_taken_port_is_named(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """A broker that is asked for a port in use says so instead of starting elsewhere."""
+    with socket.create_server((ports.LOOPBACK, 0)) as occupied:
+        port = occupied.getsockname()[1]
+        broker = KafkaBroker(BrokerConfig(runtime=kafka_runtime, directory=tmp_path, port=port))
+        with pytest.raises(PortTaken, match=f"Port {port} on .* is in use"):
+            broker.start()
+
+
+def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
+    kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """A broker whose chosen port somebody takes before it listens starts on another one."""
+    broker = KafkaBroker(
+        BrokerConfig(runtime=kafka_runtime, directory=tmp_path, hold_file=tmp_path / "hold")
+    )
+    chosen = broker.ports.plaintext
+    with socket.create_server((ports.LOOPBACK, chosen), backlog=1), broker:
+        assert broker.ports.plaintext != chosen
+        assert answers_metadata(broker.bootstrap_servers, timeout_s=10)
+
+
+def test_a_broker_that_cannot_start_shows_why(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """The error of a broker that ends early carries the end of its log."""
+    broker = KafkaBroker(
+        BrokerConfig(
+            runtime=kafka_runtime,
+            directory=tmp_path,
+            properties={"authorizer.class.name": "no.such.Authorizer"},
+            hold_file=tmp_path / "hold",
+        )
+    )
+    with pytest.raises(ServerExited, match=r"(?s)exit code 1 .*no\.such\.Authorizer"):
+        broker.start()
+
+
+def test_broker_properties_that_kafka_refuses_are_named(
+    kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """The error of a directory that cannot be formatted is Kafka's own, without its stack."""
+    broker = KafkaBroker(
+        BrokerConfig(runtime=kafka_runtime, directory=tmp_path, properties={"num.io.threads": "0"})
+    )
+    with pytest.raises(SandboxError, match=r"Invalid value 0 for .* num\.io\.threads") as refused:
+        broker.start()
+    assert "\tat " not in refused.value.message
+
+
+def test_a_broker_that_is_not_ready_in_time_leaves_no_process(
+    kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """When the deadline passes the broker is stopped and the error says how long it waited."""
+    broker = KafkaBroker(
+        BrokerConfig(
+            runtime=kafka_runtime,
+            directory=tmp_path,
+            start_timeout_s=0.3,
+            hold_file=tmp_path / "hold",
+        )
+    )
+    broker.launch()
+    identity = broker.identity
+    with pytest.raises(ServerNotReady, match="did not answer within 0"):
+        broker.wait_until_ready(0.2)
+    assert is_gone(identity)
+    assert not broker.is_running
+
+
+_OWNER = """
+import sys, time
+from pathlib import Path
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.jars import find_runtime
+directory = Path(sys.argv[1])
+broker = KafkaBroker(
+    BrokerConfig(runtime=find_runtime(), directory=directory, hold_file=directory / "hold")
+).start()
+print(broker.identity.pid, broker.identity.start_mark, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_owner_leaves_no_broker(tmp_path: Path) -> None:
+    """A tethered broker ends when the process that started it is killed with SIGKILL."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _OWNER, str(tmp_path)],
+        env=python_environment(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        pid, start_mark = owner.stdout.readline().split()
+        identity = ProcessIdentity(pid=int(pid), start_mark=start_mark)
+        assert not is_gone(identity)
+        owner.send_signal(signal.SIGKILL)
+    eventually(lambda: is_gone(identity), describe="the end of the broker")

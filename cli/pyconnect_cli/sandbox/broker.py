@@ -22,7 +22,9 @@ import javaproperties
 from pyconnect_cli.sandbox import ports
 from pyconnect_cli.sandbox.broker_properties import (
     BrokerSecurity,
+    InternalTopic,
     NodePorts,
+    internal_topics,
     scram_format_arguments,
     server_properties,
 )
@@ -121,16 +123,18 @@ class KafkaBroker(Server):
         self._ports = None
         return True
 
-    def _prepare(self) -> Sequence[str]:
-        voters = self.config.voters or {self.config.node_id: self.ports.controller}
-        properties = server_properties(
+    def _properties(self) -> dict[str, str]:
+        return server_properties(
             node_id=self.config.node_id,
             ports=self.ports,
-            voters=voters,
+            voters=self.config.voters or {self.config.node_id: self.ports.controller},
             data_directory=self.data_directory,
             security=self.config.security,
             overrides=self.config.properties,
         )
+
+    def _prepare(self) -> Sequence[str]:
+        properties = self._properties()
         properties_path = self.directory / "server.properties"
         properties_path.write_text(javaproperties.dumps(properties, timestamp=None, sort_keys=True))
         properties_path.chmod(0o600)  # passwords of SASL users
@@ -166,9 +170,10 @@ class KafkaBroker(Server):
             timeout=_FORMAT_TIMEOUT_S,
         )
         if formatted.returncode != 0:
+            reason = formatted.stderr.strip().partition("\n\tat ")[0]
             raise SandboxError(
-                f"Kafka refused to format {self.data_directory}: {formatted.stderr.strip()}",
-                hint="choose an empty --data-dir",
+                f"Kafka refused to format {self.data_directory}: {reason}",
+                hint=f"check {properties_path}, or choose an empty --data-dir",
             )
 
     def _answers(self, timeout_s: float) -> bool:
@@ -178,7 +183,11 @@ class KafkaBroker(Server):
         expected = len(self.config.voters or {self.config.node_id: 0})
         if not answers_metadata(self.bootstrap_servers, timeout_s, brokers=expected):
             return False
-        self._has_answered = True
+        if not self._has_answered:
+            # Made on demand, they cost the first group and the first transaction seconds: clients
+            # back off while there is no coordinator.
+            create_topics(self.bootstrap_servers, internal_topics(self._properties()))
+            self._has_answered = True
         return True
 
 
@@ -193,6 +202,30 @@ def answers_metadata(bootstrap_servers: str, timeout_s: float, brokers: int = 1)
         return len(client.list_topics(timeout=timeout_s).brokers) >= brokers
     except KafkaException:
         return False
+
+
+def create_topics(bootstrap_servers: str, topics: Sequence[InternalTopic]) -> None:
+    """Create topics that do not exist yet; raise SandboxError when the broker refuses."""
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    client = AdminClient({"bootstrap.servers": bootstrap_servers})
+    requests = [
+        NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replicas,
+            config=dict(topic.configs),
+        )
+        for topic in topics
+    ]
+    for name, created in client.create_topics(requests).items():
+        try:
+            created.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise SandboxError(f"The broker did not create {name}: {error}") from error
 
 
 class KafkaCluster:

@@ -77,7 +77,7 @@ def server_properties(
         "share.coordinator.state.topic.min.isr": str(max(1, replicas - 1)),
         "group.initial.rebalance.delay.ms": "0",
         # A killed broker is let in again only when its session is over: 9 s by default.
-        "broker.session.timeout.ms": "2000" if len(voters) == 1 else "6000",
+        "broker.session.timeout.ms": "3000" if len(voters) == 1 else "6000",
         "broker.heartbeat.interval.ms": "500",
         # A cleaner that needs 128 MiB for its map would not fit beside a small heap.
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
@@ -124,6 +124,44 @@ def _sasl(users: Mapping[str, str]) -> dict[str, str]:
             for mechanism in SCRAM_MECHANISMS
         },
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopic:
+    """A topic that a broker makes for itself when it is first needed."""
+
+    name: str
+    partitions: int
+    replicas: int
+    configs: Mapping[str, str]
+
+
+def internal_topics(properties: Mapping[str, str]) -> tuple[InternalTopic, ...]:
+    """Return the coordinators' topics as a broker with `properties` would create them."""
+    return (
+        InternalTopic(
+            name="__consumer_offsets",
+            partitions=int(properties["offsets.topic.num.partitions"]),
+            replicas=int(properties["offsets.topic.replication.factor"]),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": "104857600",
+            },
+        ),
+        InternalTopic(
+            name="__transaction_state",
+            partitions=int(properties["transaction.state.log.num.partitions"]),
+            replicas=int(properties["transaction.state.log.replication.factor"]),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": properties["transaction.state.log.min.isr"],
+                "segment.bytes": "104857600",
+                "unclean.leader.election.enable": "false",
+            },
+        ),
+    )
 
 
 def scram_format_arguments(users: Mapping[str, str]) -> list[str]:

@@ -62,6 +62,13 @@ appender.file.policies.size.type = SizeBasedTriggeringPolicy
 appender.file.policies.size.size = 20MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 3
+# Hundreds of lines at every start that the properties file says better.
+logger.config.name = org.apache.kafka.common.config.AbstractConfig
+logger.config.level = WARN
+logger.broker.name = kafka.server.KafkaConfig
+logger.broker.level = WARN
+logger.state.name = state.change.logger
+logger.state.level = WARN
 rootLogger.level = INFO
 rootLogger.appenderRef.file.ref = file
 """
