@@ -88,13 +88,15 @@ class ConfigInfos:
         if not self.error_count:
             return None
         errors = [error for info in self.configs if info.value for error in info.value.errors]
-        return "\n".join([
+        heading = (
             "Connector configuration is invalid and contains the following "
-            f"{self.error_count} error(s):",
-            *errors,
+            f"{self.error_count} error(s):"
+        )
+        hint = (
             "You can also find the above list of errors at the endpoint "
-            "`/connector-plugins/{connectorType}/config/validate`",
-        ])
+            "`/connector-plugins/{connectorType}/config/validate`"
+        )
+        return "\n".join([heading, *errors, hint])
 
 
 def connector_infos(

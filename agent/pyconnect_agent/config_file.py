@@ -1,0 +1,62 @@
+"""Reading Java properties files: the edge where worker and connector files enter.
+
+Corresponds to ``Utils.loadProps`` of Kafka. Everything inward takes typed configurations.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import javaproperties
+
+from pyconnect_api.errors import ConfigException
+
+
+def load_properties(path: str | Path) -> dict[str, str]:
+    """Return the entries of a properties file, in the order of the file; the last of a key wins.
+
+    Raises ConfigException that names the file, and the line where possible, and says what to do.
+    """
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError as error:
+        raise ConfigException(f"{file}: there is no such file; check the path.") from error
+    except IsADirectoryError as error:
+        raise ConfigException(f"{file}: this is a directory; name the file in it.") from error
+    except OSError as error:
+        raise ConfigException(
+            f"{file}: cannot be read ({error.strerror}); give this user read access."
+        ) from error
+    return parse_properties(_decode(data), source=str(file))
+
+
+def parse_properties(text: str, *, source: str) -> dict[str, str]:
+    """Return the entries of a properties text; ``source`` names it in errors."""
+    try:
+        entries = [(key, value) for key, value, _ in javaproperties.parse(text) if key is not None]
+    except javaproperties.InvalidUEscapeError as error:
+        line = _line_of(text, error.escape)
+        raise ConfigException(
+            f"{source}, line {line}: '{error.escape}' is not a character; write \\u and four "
+            "hexadecimal digits, or \\\\ for a backslash."
+        ) from error
+    for key, value in entries:
+        if not key:
+            line = _line_of(text, value or "=")
+            raise ConfigException(
+                f"{source}, line {line}: the property has no name; write name=value."
+            )
+    return {key: value or "" for key, value in entries}
+
+
+def _decode(data: bytes) -> str:
+    """Decode as UTF-8, else as ISO-8859-1, which is what Java reads and never fails."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
+
+
+def _line_of(text: str, part: str) -> int:
+    return text.count("\n", 0, max(text.find(part), 0)) + 1

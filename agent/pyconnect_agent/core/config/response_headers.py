@@ -1,0 +1,100 @@
+"""Rules that put headers on REST responses (``response.http.headers.config``).
+
+Layer: core. Corresponds to the rules Kafka Connect hands to Jetty's ``HeaderFilter``; error texts
+are Kafka's.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from enum import Enum
+
+from pyconnect_api.errors import ConfigException
+
+
+class HeaderAction(Enum):
+    """How a header is put: replace or append, a text or a date that many milliseconds from now."""
+
+    SET = "set"
+    ADD = "add"
+    SET_DATE = "setDate"
+    ADD_DATE = "addDate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderRule:
+    """One rule; for the date actions ``value`` is a number of milliseconds."""
+
+    action: HeaderAction
+    name: str
+    value: str
+
+
+_ACTIONS = {action.value.lower(): action for action in HeaderAction}
+
+
+def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
+    """Return the rules of a comma list of ``[action] [header name]:[header value]``.
+
+    A rule that holds a comma is put into double quotes. Blank text has no rules. Raises
+    ConfigException.
+    """
+    if not text.strip():
+        return ()
+    rules = next(csv.reader([text], skipinitialspace=True))
+    return tuple(_parse_rule(rule.strip()) for rule in rules)
+
+
+def _parse_rule(rule: str) -> HeaderRule:
+    tokens = rule.split(maxsplit=1)
+    if len(tokens) != 2:
+        raise ConfigException(
+            f"Invalid format of header config '{rule}'. "
+            "Expected: '[action] [header name]:[header value]'"
+        )
+    action_text, header = tokens
+    action = _ACTIONS.get(action_text.lower())
+    if action is None:
+        options = ", ".join(item.value for item in HeaderAction)
+        raise ConfigException(
+            f"Invalid header config action: '{action_text}'. Expected one of [{options}]"
+        )
+    name, _, value = header.partition(":")
+    # Kafka refuses a second colon too, and a header without a value.
+    if not value or ":" in value:
+        raise ConfigException(
+            f"Invalid format of header name and header value pair '{header}'. "
+            "Expected: '[header name]:[header value]'"
+        )
+    name = name.strip()
+    if not name or any(char.isspace() for char in name):
+        raise ConfigException(
+            f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace"
+        )
+    value = value.strip()
+    if action in (HeaderAction.SET_DATE, HeaderAction.ADD_DATE) and not _is_number(value):
+        raise ConfigException(
+            f"Invalid header value '{value}'. A date is given as milliseconds from now"
+        )
+    return HeaderRule(action=action, name=name, value=value)
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRulesValidator:
+    """A text that :func:`parse_header_rules` accepts."""
+
+    def ensure_valid(self, name: str, value: object) -> None:
+        del name
+        parse_header_rules(str(value or ""))
+
+    def __str__(self) -> str:
+        return (
+            "Comma-separated header rules, where each header rule is of the form "
+            "'[action] [header name]:[header value]' and optionally surrounded by double quotes "
+            "if any part of a header rule contains a comma"
+        )

@@ -1,0 +1,295 @@
+"""The configuration of a worker as typed, immutable values.
+
+Layer: core. Corresponds to ``WorkerConfig``, ``DistributedConfig`` and ``StandaloneConfig`` of
+Kafka Connect. An attribute is named like its key, with underscores for dots. Reading the file is
+`pyconnect_agent.config_file`'s work; variables must be resolved before parsing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Self
+
+from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS
+from pyconnect_agent.core.config.distributed_keys import distributed_config_def
+from pyconnect_agent.core.config.listeners import Listener
+from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
+from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
+from pyconnect_agent.core.config.worker_keys import worker_config_def
+from pyconnect_api.configdef import ClassResolver, ConfigDef, ConfigType, Importance, invalid_value
+
+
+class ExactlyOnceSourceSupport(Enum):
+    """Phase of exactly-once support for source connectors (KIP-618)."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+    @property
+    def uses_transactional_leader(self) -> bool:
+        """Whether the leader writes to the config topic through a transactional producer."""
+        return self is not ExactlyOnceSourceSupport.DISABLED
+
+
+class ConnectProtocol(Enum):
+    """How the group hands out work: versions 0, 1 and 2 of Connect's group protocol."""
+
+    EAGER = "eager"
+    COMPATIBLE = "compatible"
+    SESSIONED = "sessioned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """What every worker is configured with; durations in milliseconds.
+
+    ``originals`` are the properties as given, variables resolved; they may hold secrets and are
+    therefore not part of the text form. The converter attributes hold class names.
+    """
+
+    originals: Mapping[str, str] = field(repr=False)
+    bootstrap_servers: tuple[str, ...]
+    client_dns_lookup: str
+    key_converter: str
+    value_converter: str
+    header_converter: str
+    task_shutdown_graceful_timeout_ms: int
+    offset_flush_interval_ms: int
+    offset_flush_timeout_ms: int
+    plugin_path: tuple[str, ...] | None
+    plugin_discovery: str
+    metrics_sample_window_ms: int
+    metrics_num_samples: int
+    metrics_recording_level: str
+    config_providers: tuple[str, ...]
+    connector_client_config_override_policy: str
+    connector_client_config_override_allowlist: tuple[str, ...]
+    topic_creation_enable: bool
+    topic_tracking_enable: bool
+    topic_tracking_allow_reset: bool
+    listeners: tuple[Listener, ...]
+    rest_advertised_host_name: str | None
+    rest_advertised_port: int | None
+    rest_advertised_listener: str | None
+    access_control_allow_origin: str
+    access_control_allow_methods: str
+    response_http_headers_config: tuple[HeaderRule, ...]
+    rest_extension_classes: tuple[str, ...]
+    admin_listeners: tuple[Listener, ...] | None
+    """None: the admin endpoints are served on `listeners`; empty: not at all."""
+
+    @classmethod
+    def definition(cls) -> ConfigDef:
+        """Return a new definition of the keys."""
+        return worker_config_def()
+
+    @classmethod
+    def parse(cls, props: Mapping[str, str], resolve_class: ClassResolver | None = None) -> Self:
+        """Return the typed form of properties; ``resolve_class`` checks that classes exist.
+
+        Raises ConfigException with Kafka's text for the first value that is wrong or missing.
+        """
+        values = cls.definition().parse(props, resolve_class)
+        typed: dict[str, Any] = {"originals": dict(props)}
+        for item in fields(cls):
+            if item.name != "originals":
+                key = item.name.replace("_", ".")
+                typed[item.name] = _CONVERSIONS.get(key, _immutable)(values[key])
+        config = cls(**typed)
+        config._check()
+        return config
+
+    def _check(self) -> None:
+        """Check what concerns several keys; raises ConfigException."""
+
+    @property
+    def exactly_once_source_enabled(self) -> bool:
+        """Whether source tasks may run exactly-once; only distributed workers can."""
+        return False
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """Return the properties that start with ``prefix``, without it."""
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.originals.items()
+            if name.startswith(prefix)
+        }
+
+    def rest_ssl(self, prefix: str = "listeners.https.") -> dict[str, object]:
+        """Return parsed ``ssl.*`` settings of the REST server, keys as in Kafka.
+
+        If any key starts with ``prefix``, the unprefixed keys do not count at all.
+        """
+        definition = ConfigDef(SSL_CONFIG_DEF)
+        definition.define_key(worker_config_def().keys["ssl.client.auth"])
+        return definition.parse(self.with_prefix(prefix) or self.originals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributedConfig(WorkerConfig):
+    """What a distributed worker is configured with; networking keys stay in ``originals``."""
+
+    group_id: str
+    client_id: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int
+    exactly_once_source_support: ExactlyOnceSourceSupport
+    connect_protocol: ConnectProtocol
+    scheduled_rebalance_max_delay_ms: int
+    worker_sync_timeout_ms: int
+    worker_unsync_backoff_ms: int
+    config_storage_topic: str
+    config_storage_replication_factor: int
+    offset_storage_topic: str
+    offset_storage_partitions: int
+    offset_storage_replication_factor: int
+    status_storage_topic: str
+    status_storage_partitions: int
+    status_storage_replication_factor: int
+    inter_worker_key_generation_algorithm: str
+    inter_worker_key_size: int | None
+    inter_worker_key_ttl_ms: int
+    inter_worker_signature_algorithm: str
+    inter_worker_verification_algorithms: tuple[str, ...]
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    request_timeout_ms: int
+
+    @classmethod
+    def definition(cls) -> ConfigDef:
+        """Return a new definition of the keys."""
+        return distributed_config_def()
+
+    def _check(self) -> None:
+        algorithm = self.inter_worker_signature_algorithm
+        if algorithm not in self.inter_worker_verification_algorithms:
+            raise invalid_value(
+                "inter.worker.signature.algorithm",
+                algorithm,
+                "Signature algorithm must be present in inter.worker.verification.algorithms list",
+            )
+        for name in ("config", "offset", "status"):
+            if not getattr(self, f"{name}_storage_topic"):
+                raise invalid_value(f"{name}.storage.topic", "", "Must be specified")
+
+    @property
+    def exactly_once_source_enabled(self) -> bool:
+        """Whether source tasks run exactly-once."""
+        return self.exactly_once_source_support is ExactlyOnceSourceSupport.ENABLED
+
+    @property
+    def client_id_base(self) -> str:
+        """What the ids of this worker's own clients start with."""
+        return f"{self.group_id}-{self.client_id}-" if self.client_id else f"{self.group_id}-"
+
+    @property
+    def leader_transactional_id(self) -> str:
+        """Transactional id under which the leader writes to the config topic."""
+        return f"connect-cluster-{self.group_id}"
+
+    def storage_topic_settings(self, kind: str) -> dict[str, str]:
+        """Return the topic settings of the ``config``, ``offset`` or ``status`` topic.
+
+        Everything below ``<kind>.storage.`` that is not about the worker itself; the clean-up
+        policy is left out because it is always ``compact``.
+        """
+        own = ("topic", "partitions", "replication.factor", "cleanup.policy")
+        settings = self.with_prefix(f"{kind}.storage.")
+        return {name: value for name, value in settings.items() if name not in own}
+
+
+def standalone_config_def() -> ConfigDef:
+    """Return a new definition of the keys of a standalone worker."""
+    return worker_config_def().define(
+        "offset.storage.file.filename",
+        ConfigType.STRING,
+        importance=Importance.HIGH,
+        documentation="File that holds the offsets of source connectors.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandaloneConfig(WorkerConfig):
+    """What a standalone worker is configured with."""
+
+    offset_storage_file_filename: str
+
+    @classmethod
+    def definition(cls) -> ConfigDef:
+        """Return a new definition of the keys."""
+        return standalone_config_def()
+
+
+_PASSED_ON_PREFIXES = (
+    "producer.",
+    "consumer.",
+    "admin.",
+    "metrics.context.",
+    "config.providers.",
+    "listeners.https.",
+    "admin.listeners.https.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+)
+_DISTRIBUTED_PREFIXES = ("config.storage.", "offset.storage.", "status.storage.")
+
+
+def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
+    """Return what the operator should know about properties that have no effect, one per line.
+
+    Values are not shown, except those of topic settings.
+    """
+    known = config.definition().keys
+    distributed = isinstance(config, DistributedConfig)
+    prefixes = _PASSED_ON_PREFIXES + (_DISTRIBUTED_PREFIXES if distributed else ())
+    warnings = []
+    for name, value in sorted(config.originals.items()):
+        if name.startswith(("internal.key.converter", "internal.value.converter")):
+            warnings.append(
+                f"The property '{name}' has no effect since Connect 3.0: internal data is always "
+                "JSON without schemas"
+            )
+        elif distributed and name == "config.storage.partitions":
+            warnings.append(
+                f"Ignoring '{name}={value}' setting, since config topic partitions is always 1"
+            )
+        elif distributed and name.endswith(".storage.cleanup.policy"):
+            warnings.append(f"Ignoring '{name}={value}' setting, since compaction is always used")
+        elif (
+            name not in known
+            and not name.startswith(prefixes)
+            and not any(name in definition.keys for definition in CLIENT_CONFIG_DEFS.values())
+        ):
+            warnings.append(
+                f"The property '{name}' was supplied but is not a known worker property"
+            )
+    return tuple(warnings)
+
+
+def _immutable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _listeners(value: object) -> tuple[Listener, ...] | None:
+    if value is None:
+        return None
+    assert isinstance(value, list)
+    return tuple(Listener.parse(item) for item in value)
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
+    "key.converter": str,
+    "value.converter": str,
+    "header.converter": str,
+    "plugin.discovery": str.lower,
+    "listeners": _listeners,
+    "admin.listeners": _listeners,
+    "response.http.headers.config": parse_header_rules,
+    "exactly.once.source.support": lambda value: ExactlyOnceSourceSupport(value.lower()),
+    "connect.protocol": ConnectProtocol,
+}

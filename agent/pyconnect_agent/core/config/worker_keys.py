@@ -1,0 +1,285 @@
+"""The keys of a worker in any mode.
+
+Layer: core. Corresponds to ``WorkerConfig`` and ``RestServerConfig`` of Kafka Connect 4.3.1. One
+deliberate difference: ``bootstrap.servers`` has the default of Connect before 4.2.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.config.listeners import ListenersValidator
+from pyconnect_agent.core.config.response_headers import HeaderRulesValidator
+from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
+from pyconnect_api.configdef import (
+    CaseInsensitiveValidString,
+    ConfigDef,
+    ConfigType,
+    Importance,
+    Range,
+    ValidList,
+    ValidString,
+)
+
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+def any_list(*, allow_empty: bool = True, allow_null: bool = False) -> ValidList:
+    """Return the validator of lists whose entries are free but not repeated."""
+    return ValidList.any_non_duplicate_values(allow_empty=allow_empty, allow_null=allow_null)
+
+
+def worker_config_def() -> ConfigDef:
+    """Return a new definition of the keys of every worker."""
+    definition = ConfigDef()
+    _define_clients_and_converters(definition)
+    _define_runtime(definition)
+    _define_rest(definition)
+    for key in SSL_CONFIG_DEF.keys.values():
+        definition.define_key(key)
+    definition.define(
+        "ssl.client.auth",
+        ConfigType.STRING,
+        default="none",
+        validator=ValidString.one_of("required", "requested", "none"),
+        importance=LOW,
+        documentation="Whether REST clients must, may or need not show a certificate.",
+    )
+    return definition
+
+
+def _define_clients_and_converters(definition: ConfigDef) -> None:
+    definition.define(
+        "bootstrap.servers",
+        ConfigType.LIST,
+        default="localhost:9092",
+        validator=any_list(allow_empty=False),
+        importance=HIGH,
+        documentation="Brokers to reach the Kafka cluster by, as host:port.",
+    )
+    definition.define(
+        "client.dns.lookup",
+        ConfigType.STRING,
+        default="use_all_dns_ips",
+        validator=ValidString.one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        importance=MEDIUM,
+        documentation="Try all addresses of a broker's name, or resolve to canonical names first.",
+    )
+    for kind, what in (("key", "keys"), ("value", "values")):
+        definition.define(
+            f"{kind}.converter",
+            ConfigType.CLASS,
+            importance=HIGH,
+            documentation=f"Converter of record {what} for connectors that do not name their own.",
+        )
+        _define_converter_version(definition, kind)
+    definition.define(
+        "header.converter",
+        ConfigType.CLASS,
+        default=SIMPLE_HEADER_CONVERTER,
+        importance=LOW,
+        documentation="Converter of record headers for connectors that do not name their own.",
+    )
+    _define_converter_version(definition, "header")
+
+
+def _define_converter_version(definition: ConfigDef, kind: str) -> None:
+    definition.define(
+        f"{kind}.converter.plugin.version",
+        ConfigType.STRING,
+        default=None,
+        importance=LOW,
+        documentation=f"Version or version range of the {kind} converter.",
+    )
+
+
+def _define_runtime(definition: ConfigDef) -> None:
+    definition.define(
+        "task.shutdown.graceful.timeout.ms",
+        ConfigType.LONG,
+        default=5_000,
+        importance=LOW,
+        documentation="How long tasks may take to stop, all together, before they are killed.",
+    )
+    definition.define(
+        "offset.flush.interval.ms",
+        ConfigType.LONG,
+        default=60_000,
+        importance=LOW,
+        documentation="Time between offset commits of a task.",
+    )
+    definition.define(
+        "offset.flush.timeout.ms",
+        ConfigType.LONG,
+        default=5_000,
+        importance=LOW,
+        documentation=(
+            "How long an offset commit may take before it is given up; no effect on tasks that "
+            "run exactly-once."
+        ),
+    )
+    definition.define(
+        "plugin.path",
+        ConfigType.LIST,
+        default=None,
+        validator=any_list(allow_null=True),
+        importance=LOW,
+        documentation=(
+            "Directories of plugins: each directory in them is one plugin with its own "
+            "dependencies. References to config providers are not resolved here."
+        ),
+    )
+    definition.define(
+        "plugin.discovery",
+        ConfigType.STRING,
+        default="hybrid_warn",
+        validator=CaseInsensitiveValidString.one_of(
+            "only_scan", "service_load", "hybrid_warn", "hybrid_fail"
+        ),
+        importance=LOW,
+        documentation="How plugins are found: by entry points, by scanning modules, or both.",
+    )
+    _define_metrics(definition)
+    definition.define(
+        "config.providers",
+        ConfigType.LIST,
+        default=[],
+        validator=any_list(),
+        importance=LOW,
+        documentation=(
+            "Names of config providers. Each is set up by config.providers.<name>.class and "
+            "config.providers.<name>.param.*, and used as ${name:path:key}."
+        ),
+    )
+    definition.define(
+        "connector.client.config.override.policy",
+        ConfigType.STRING,
+        default="All",
+        importance=MEDIUM,
+        documentation=(
+            "Which client settings a connector may change: All, None, Principal (security "
+            "settings only) or Allowlist."
+        ),
+    )
+    definition.define(
+        "connector.client.config.override.allowlist",
+        ConfigType.LIST,
+        default=[],
+        validator=any_list(),
+        importance=MEDIUM,
+        documentation="Client settings a connector may change under the policy Allowlist.",
+    )
+    for name, text in (
+        ("topic.creation.enable", "Whether source connectors may have topics created."),
+        ("topic.tracking.enable", "Whether to remember which topics each connector uses."),
+        ("topic.tracking.allow.reset", "Whether that memory may be cleared by request."),
+    ):
+        definition.define(
+            name, ConfigType.BOOLEAN, default=True, importance=LOW, documentation=text
+        )
+
+
+def _define_metrics(definition: ConfigDef) -> None:
+    definition.define(
+        "metrics.sample.window.ms",
+        ConfigType.LONG,
+        default=30_000,
+        validator=Range.at_least(0),
+        importance=LOW,
+        documentation="Length of one sample of a rate or average.",
+    )
+    definition.define(
+        "metrics.num.samples",
+        ConfigType.INT,
+        default=2,
+        validator=Range.at_least(1),
+        importance=LOW,
+        documentation="Number of samples a rate or average is made of.",
+    )
+    definition.define(
+        "metrics.recording.level",
+        ConfigType.STRING,
+        default="INFO",
+        validator=ValidString.one_of("INFO", "DEBUG"),
+        importance=LOW,
+        documentation="Level of detail of metrics.",
+    )
+    definition.define(
+        "metric.reporters",
+        ConfigType.LIST,
+        default="org.apache.kafka.common.metrics.JmxReporter",
+        validator=any_list(),
+        importance=LOW,
+        documentation="Accepted for compatibility; metrics are served for Prometheus.",
+    )
+
+
+def _define_rest(definition: ConfigDef) -> None:
+    definition.define(
+        "listeners",
+        ConfigType.LIST,
+        default="http://:8083",
+        validator=ListenersValidator("listeners"),
+        importance=LOW,
+        documentation="Addresses of the REST server, http or https; port 0 takes a free port.",
+    )
+    definition.define(
+        "rest.advertised.host.name",
+        ConfigType.STRING,
+        default=None,
+        importance=LOW,
+        documentation="Host name other workers reach this one by.",
+    )
+    definition.define(
+        "rest.advertised.port",
+        ConfigType.INT,
+        default=None,
+        importance=LOW,
+        documentation="Port other workers reach this one by.",
+    )
+    definition.define(
+        "rest.advertised.listener",
+        ConfigType.STRING,
+        default=None,
+        importance=LOW,
+        documentation="Protocol other workers reach this one by: http or https.",
+    )
+    definition.define(
+        "access.control.allow.origin",
+        ConfigType.STRING,
+        default="",
+        importance=LOW,
+        documentation="Origins that may use the REST API from a browser; * is any, blank none.",
+    )
+    definition.define(
+        "access.control.allow.methods",
+        ConfigType.STRING,
+        default="",
+        importance=LOW,
+        documentation="Methods such browsers may use; blank is GET, POST and HEAD.",
+    )
+    definition.define(
+        "response.http.headers.config",
+        ConfigType.STRING,
+        default="",
+        validator=HeaderRulesValidator(),
+        importance=LOW,
+        documentation="Headers put on every response: comma list of [action] [name]:[value].",
+    )
+    definition.define(
+        "rest.extension.classes",
+        ConfigType.LIST,
+        default="",
+        validator=any_list(),
+        importance=LOW,
+        documentation="REST extensions, applied in this order.",
+    )
+    definition.define(
+        "admin.listeners",
+        ConfigType.LIST,
+        default=None,
+        validator=ListenersValidator("admin.listeners", optional=True),
+        importance=LOW,
+        documentation=(
+            "Addresses of the admin endpoints; unset serves them with the rest, empty not at all."
+        ),
+    )
