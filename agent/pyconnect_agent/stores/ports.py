@@ -8,65 +8,35 @@ event loop. Reads return immutable snapshots and never block.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
+from pyconnect_agent.core.configlog import (
+    ConfigChange,
+    ConnectorConfigRemoved,
+    ConnectorConfigUpdated,
+    LoggerLevelUpdated,
+    RestartRequested,
+    SessionKeyUpdated,
+    TargetStateChanged,
+    TaskConfigsUpdated,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Status
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorConfigUpdated:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorConfigRemoved:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskConfigsUpdated:
-    """A commit record was read; `task_ids` is empty for an incomplete or empty task set."""
-
-    connector: str
-    task_ids: tuple[ConnectorTaskId, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetStateChanged:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKeyUpdated:
-    session_key: SessionKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartRequested:
-    connector: str
-    only_failed: bool
-    include_tasks: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggerLevelUpdated:
-    namespace: str
-    level: str
-
-
-ConfigChange = (
-    ConnectorConfigUpdated
-    | ConnectorConfigRemoved
-    | TaskConfigsUpdated
-    | TargetStateChanged
-    | SessionKeyUpdated
-    | RestartRequested
-    | LoggerLevelUpdated
-)
-"""Callbacks of internal-topics.md §2.3; none are reported while the log is first read."""
+__all__ = [
+    "ConfigChange",
+    "ConfigStore",
+    "ConnectorConfigRemoved",
+    "ConnectorConfigUpdated",
+    "LoggerLevelUpdated",
+    "OffsetStore",
+    "RestartRequested",
+    "SessionKeyUpdated",
+    "StatusStore",
+    "TargetStateChanged",
+    "TaskConfigsUpdated",
+]
 
 
 class ConfigStore(Protocol):
@@ -109,7 +79,7 @@ class StatusStore(Protocol):
         ...
 
     def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
-        """Send without waiting (does not block). `safe`: the putSafe rule of internal-topics.md §4.3."""
+        """Send without waiting. `safe`: the putSafe rule of internal-topics.md §4.3."""
         ...
 
     def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None: ...
@@ -132,8 +102,11 @@ class OffsetStore(Protocol):
     def stop(self) -> None: ...
 
     def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
-        """Read to the end first, then look up; a key of equal content but other member order is
-        found too (internal-topics.md §3.3)."""
+        """Read to the end first, then look up.
+
+        A key of equal content but other member order is found too (internal-topics.md §3.3).
+        RetriableKafkaError at the deadline.
+        """
         ...
 
     def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:

@@ -1,0 +1,60 @@
+"""A record of a compacted log, and what a reducer has to say about one it could not use.
+
+Layer: core. The reducers of the three internal topics take records and return notices; the stores
+write the notices into the worker's log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class LogRecord(NamedTuple):
+    """Bytes to write: a `value` of None is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Severity(Enum):
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A record, or a part of it, that was ignored.
+
+    `event` is constant text that starts a log line; `key` is the record's key; `detail` says what
+    was found and never holds a member's value. `offset` is None where the log has no single order.
+    """
+
+    severity: Severity
+    event: str
+    key: str
+    detail: str = ""
+    offset: int | None = None
+
+
+def json_type(value: object) -> str:
+    """Name the JSON type of a decoded value, for a `detail`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case _:
+            return "number"
+
+
+def key_text(key: bytes) -> str:
+    """Decode a key as Kafka's StringDeserializer does: malformed bytes become U+FFFD."""
+    return key.decode("utf-8", "replace")

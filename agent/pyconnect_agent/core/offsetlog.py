@@ -1,0 +1,160 @@
+"""The image of an offset topic: raw entries, found by content as well as by bytes.
+
+Layer: core. Kafka: KafkaOffsetBackingStore and OffsetUtils; spec internal-topics.md §3.
+Keys are the bytes of the JSON array `["<connector>",<partition>]`, values those of the offset's
+JSON object; both are kept as they are on the topic. Java writers may put the members of one
+partition in another order than ours, so two raw keys can mean one partition: unlike Apache, this
+image finds an entry under any of them, writes to the one in use and tombstones the others.
+
+Threading: one owner; the store serialises its threads with a lock around every call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pyconnect_agent.core import json_text
+from pyconnect_agent.core.log_record import LogRecord, Notice, Severity, json_type, key_text
+
+Partition = Mapping[str, object]
+
+
+class ParsedKey(NamedTuple):
+    """`content` is equal for keys of equal meaning; `partition` is None for a null partition."""
+
+    connector: str
+    partition: Partition | None
+    content: str
+
+
+def parse_key(key: bytes) -> ParsedKey | str:
+    """Read a raw key, or say what is wrong with it."""
+    try:
+        decoded = json_text.loads(key)
+    except ValueError:
+        return "unknown serialization, expected JSON"
+    if not isinstance(decoded, list):
+        return f"expected an array but found {json_type(decoded)}"
+    if len(decoded) != 2:
+        return f"expected 2 elements but found {len(decoded)}"
+    connector, partition = decoded
+    if not isinstance(connector, str):
+        return f"expected a string as first element but found {json_type(connector)}"
+    if partition is not None and not isinstance(partition, dict):
+        return f"expected an object as second element but found {json_type(partition)}"
+    # Sorted JSON text is order-insensitive and, unlike Python's ==, tells 1, 1.0 and true apart.
+    content = json.dumps(partition, sort_keys=True, separators=(",", ":"), default=str)
+    return ParsedKey(connector, partition, content)
+
+
+class _Live(NamedTuple):
+    """Recency of a raw key: the record's timestamp, then the order of reading.
+
+    Reading order alone says nothing across partitions of the topic after a restart.
+    """
+
+    timestamp_ms: int
+    sequence: int
+
+
+class OffsetLog:
+    """Live entries of an offset topic.
+
+    Invariants: `_data` is what compaction would leave; `_index` holds exactly those keys of
+    `_data` that parse, by connector and content.
+    """
+
+    def __init__(self) -> None:
+        self._data: dict[bytes, bytes] = {}
+        self._index: dict[str, dict[str, dict[bytes, _Live]]] = {}
+        self._sequence = 0
+
+    def apply(
+        self, key: bytes | None, value: bytes | None, timestamp_ms: int = 0
+    ) -> tuple[Notice, ...]:
+        """Advance by one record; `timestamp_ms` is the record's. Never raises for its content."""
+        if key is None:
+            return _ignored("null", "unexpected null key")
+        parsed = parse_key(key)
+        if value is None:
+            self._data.pop(key, None)
+        else:
+            self._data[key] = value
+        if isinstance(parsed, str):
+            return _ignored(key_text(key), parsed)
+        if value is None:
+            self._unindex(parsed, key)
+        else:
+            self._sequence += 1
+            contents = self._index.setdefault(parsed.connector, {})
+            live = contents.setdefault(parsed.content, {})
+            live[key] = _Live(timestamp_ms, self._sequence)
+        return ()
+
+    def lookup(self, key: bytes) -> bytes | None:
+        """Return the value of these bytes or, without one, of the newest key of equal content."""
+        value = self._data.get(key)
+        if value is not None:
+            return value
+        parsed = parse_key(key)
+        equivalents = () if isinstance(parsed, str) else self._equivalents(parsed)
+        return self._data[equivalents[0]] if equivalents else None
+
+    def plan_write(self, entries: Iterable[tuple[bytes, bytes | None]]) -> tuple[LogRecord, ...]:
+        """Turn entries into the records to send, later entries of equal content winning.
+
+        A value goes to the newest raw key in use for its partition and every other is tombstoned;
+        a tombstone goes to all of them. Keys not in use are written as they are.
+        """
+        records: dict[bytes, bytes | None] = {}
+        targets: dict[tuple[str, str], bytes] = {}
+        for key, value in entries:
+            parsed = parse_key(key)
+            if isinstance(parsed, str):
+                records[key] = value
+                continue
+            identity = (parsed.connector, parsed.content)
+            if identity not in targets:
+                targets[identity], *others = self._equivalents(parsed) or (key,)
+                records.update(dict.fromkeys(others))
+            records[targets[identity]] = value
+        return tuple(LogRecord(key, value) for key, value in records.items())
+
+    def connector_entries(self, connector: str) -> dict[bytes, bytes]:
+        """Every live raw entry of a connector, oldest first within one partition."""
+        return {
+            key: self._data[key]
+            for live in self._index.get(connector, {}).values()
+            for key in sorted(live, key=live.__getitem__)
+        }
+
+    def entries(self) -> Mapping[bytes, bytes]:
+        """A copy of all live raw entries."""
+        return dict(self._data)
+
+    def _equivalents(self, parsed: ParsedKey) -> Sequence[bytes]:
+        """Live raw keys of equal content, newest first."""
+        live = self._index.get(parsed.connector, {}).get(parsed.content, {})
+        return sorted(live, key=live.__getitem__, reverse=True)
+
+    def _unindex(self, parsed: ParsedKey, key: bytes) -> None:
+        contents = self._index.get(parsed.connector, {})
+        live = contents.get(parsed.content, {})
+        live.pop(key, None)
+        if not live:
+            contents.pop(parsed.content, None)
+        if not contents:
+            self._index.pop(parsed.connector, None)
+
+
+def _ignored(key: str, detail: str) -> tuple[Notice, ...]:
+    return (
+        Notice(
+            severity=Severity.WARNING,
+            event="Ignoring offset partition key with an unexpected format",
+            key=key,
+            detail=detail,
+        ),
+    )

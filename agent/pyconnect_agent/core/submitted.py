@@ -1,0 +1,195 @@
+"""Which source offsets may be committed: those of the acknowledged prefix of each partition.
+
+Layer: core. Kafka: SubmittedRecords; spec task-runtime.md §4.3. At-least-once only.
+Records of one source partition may go to several topic partitions, whose acknowledgements arrive
+in any order; an offset is committable once its record and every earlier one of the same source
+partition is acknowledged or dropped.
+
+Threading: everything belongs to the task's thread, except `SubmittedRecord.ack`, which any thread
+may call: it only sets a flag. To wait for what is in flight, let the producer serve its callbacks
+and ask `drained()` until a deadline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+Partition = Mapping[str, object]
+Offset = Mapping[str, object]
+
+
+def canonical_partition(partition: Partition | None) -> Hashable:
+    """Return a value that is equal for equal partitions whatever the order of their members.
+
+    As in Java, 1, 1.0 and True are different values.
+    """
+    if partition is None:
+        return None
+    try:
+        canonical = frozenset([(name, value.__class__, value) for name, value in partition.items()])
+        hash(canonical)
+    except TypeError:
+        return _canonical(partition)
+    return canonical
+
+
+def _canonical(value: object) -> Hashable:
+    match value:
+        case Mapping():
+            return Mapping, frozenset((name, _canonical(item)) for name, item in value.items())
+        case list() | tuple():
+            return list, tuple(_canonical(item) for item in value)
+        case bytearray():
+            return bytes, bytes(value)
+        case _:
+            return value.__class__, value if isinstance(value, Hashable) else repr(value)
+
+
+class _Queue:
+    """Records of one source partition in the order of their submission."""
+
+    __slots__ = ("only_text", "original", "partition", "records")
+
+    def __init__(self, partition: Partition | None) -> None:
+        self.records: deque[SubmittedRecord] = deque()
+        self.original = partition
+        # A copy, since a connector may go on using its dict.
+        self.partition = None if partition is None else dict(partition)
+        self.only_text = partition is None or all(
+            value.__class__ is str for value in partition.values()
+        )
+
+    def take_acknowledged(self) -> tuple[int, Offset | None]:
+        """Remove the acknowledged prefix; return its length and the offset of its last record."""
+        records, count, offset = self.records, 0, None
+        while records and records[0].acked:
+            offset = records.popleft().offset
+            count += 1
+        return count, offset
+
+
+class SubmittedRecord:
+    """A record handed to the producer. `offset` must not be changed by the connector."""
+
+    __slots__ = ("_queue", "acked", "offset")
+
+    def __init__(self, queue: _Queue, offset: Offset | None) -> None:
+        self._queue = queue
+        self.offset = offset
+        self.acked = False
+
+    def ack(self) -> None:
+        """Say that the offset may be committed. Idempotent; any thread."""
+        self.acked = True
+
+    def drop(self) -> bool:
+        """Forget a record that the producer refused; False when it is not (any more) known."""
+        records = self._queue.records
+        if records and records[-1] is self:
+            records.pop()
+            return True
+        if self not in records:
+            return False
+        records.remove(self)
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittableOffsets:
+    """What can be committed, and what is pending behind it.
+
+    `offsets`: canonical partition -> (partition, offset). `largest_queue_partition` is that of the
+    queue with most pending records; it may be None for the null partition too.
+    """
+
+    offsets: Mapping[Hashable, tuple[Partition | None, Offset | None]] = field(default_factory=dict)
+    committable_count: int = 0
+    uncommittable_count: int = 0
+    queue_count: int = 0
+    largest_queue_size: int = 0
+    largest_queue_partition: Partition | None = None
+
+    def has_pending(self) -> bool:
+        return self.uncommittable_count > 0
+
+    def is_empty(self) -> bool:
+        return not (self.committable_count or self.uncommittable_count or self.offsets)
+
+    def updated_with(self, newer: CommittableOffsets) -> CommittableOffsets:
+        """Combine with a later result: its offsets win, counts add, its pending part is kept."""
+        return CommittableOffsets(
+            offsets={**self.offsets, **newer.offsets},
+            committable_count=self.committable_count + newer.committable_count,
+            uncommittable_count=newer.uncommittable_count,
+            queue_count=newer.queue_count,
+            largest_queue_size=newer.largest_queue_size,
+            largest_queue_partition=newer.largest_queue_partition,
+        )
+
+
+class SubmittedRecords:
+    """One queue per source partition that has records neither committed nor dropped."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, _Queue] = {}
+        # Sources mostly send runs of one partition, and often the same dict: comparing with the
+        # last one costs a tenth of making a key.
+        self._last: _Queue | None = None
+
+    def submit(self, partition: Partition | None, offset: Offset | None) -> SubmittedRecord:
+        """Append a record that is about to be sent; the caller acks or drops the result."""
+        queue = self._last
+        if (
+            queue is None
+            or partition != queue.partition
+            # Equal is not enough where 1 == True.
+            or not (queue.only_text or partition is queue.original)
+        ):
+            queue = self._last = self._queue(partition)
+        record = SubmittedRecord(queue, offset)
+        queue.records.append(record)
+        return record
+
+    def committable_offsets(self) -> CommittableOffsets:
+        """Take every acknowledged prefix."""
+        offsets: dict[Hashable, tuple[Partition | None, Offset | None]] = {}
+        committable = uncommittable = 0
+        largest: _Queue | None = None
+        for canonical, queue in self._queues.items():
+            count, offset = queue.take_acknowledged()
+            if count:
+                offsets[canonical] = (queue.partition, offset)
+                committable += count
+            size = len(queue.records)
+            uncommittable += size
+            if size > (0 if largest is None else len(largest.records)):
+                largest = queue
+        self._remove_empty_queues()
+        return CommittableOffsets(
+            offsets=offsets,
+            committable_count=committable,
+            uncommittable_count=uncommittable,
+            queue_count=len(self._queues),
+            largest_queue_size=0 if largest is None else len(largest.records),
+            largest_queue_partition=None if largest is None else largest.partition,
+        )
+
+    def drained(self) -> bool:
+        """Tell whether every submitted record was acknowledged or dropped."""
+        return all(record.acked for queue in self._queues.values() for record in queue.records)
+
+    def _queue(self, partition: Partition | None) -> _Queue:
+        canonical = canonical_partition(partition)
+        queue = self._queues.get(canonical)
+        if queue is None:
+            queue = self._queues[canonical] = _Queue(partition)
+        return queue
+
+    def _remove_empty_queues(self) -> None:
+        empty = [canonical for canonical, queue in self._queues.items() if not queue.records]
+        for canonical in empty:
+            del self._queues[canonical]
+        if self._last is not None and not self._last.records:
+            self._last = None

@@ -1,0 +1,250 @@
+"""Administrative requests as blocking functions with deadlines.
+
+Layer: kafka. Kafka: TopicAdmin (its texts, and what it treats as success). Every method returns
+our values and raises `core.errors`. Threading: any thread; each call blocks its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import IsolationLevel, TopicCollection
+from confluent_kafka import TopicPartition as ClientTopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+)
+
+from pyconnect_agent.core.errors import RetriableKafkaError
+from pyconnect_agent.kafka import clients, errors
+from pyconnect_agent.kafka.deadline import Deadline
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    """A topic to create. -1 for `partitions` or `replication_factor` is the broker's default."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = -1
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Admin:
+    """An admin client; it ends with its last reference."""
+
+    def __init__(self, config: clients.ClientConfig) -> None:
+        self._client = clients.create_admin(config)
+        self._bootstrap_servers = str(config.get("bootstrap.servers", ""))
+
+    def create_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
+        """Create a topic; False when it is there already or must be assumed to be.
+
+        As in Kafka, a broker that does not know the request or does not let us make it is no
+        error: the topic may exist.
+        """
+        new_topic = NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            config=dict(topic.settings),
+        )
+        try:
+            _wait(
+                self._client.create_topics(
+                    [new_topic],
+                    request_timeout=timeout_ms / 1000,
+                    operation_timeout=timeout_ms / 1000,
+                )[topic.name],
+                timeout_ms,
+            )
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            return self._creation_failed(topic.name, exc)
+        _log.info("Created topic", extra={"topic": topic.name})
+        return True
+
+    def create_topic_with_retry(
+        self, topic: TopicSpec, timeout_ms: int, retry_backoff_ms: int
+    ) -> bool:
+        """As `create_topic`; repeat while brokers are too few or do not answer."""
+        deadline = Deadline(timeout_ms)
+        while True:
+            try:
+                return self.create_topic(topic, max(1, deadline.remaining_ms()))
+            except RetriableKafkaError as exc:
+                if deadline.remaining_ms() <= retry_backoff_ms:
+                    raise
+                _log.info(
+                    "Topic creation failed, retrying",
+                    extra={
+                        "topic": topic.name,
+                        "reason": str(exc),
+                        "remaining_ms": deadline.remaining_ms(),
+                    },
+                )
+            time.sleep(retry_backoff_ms / 1000)
+
+    def topic_setting(self, topic: str, name: str, timeout_ms: int) -> str | None:
+        """Return a setting of a topic; None when unknown, unreadable or without the topic."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            futures = self._client.describe_configs([resource], request_timeout=timeout_ms / 1000)
+            entries = _wait(futures[resource], timeout_ms)
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            code = errors.code_of(exc)
+            if (
+                code in errors.TOPIC_NOT_AUTHORIZED | errors.UNKNOWN_TOPIC
+                or code == errors.UNSUPPORTED_VERSION
+            ):
+                _log.debug(
+                    "Cannot read a topic's configuration",
+                    extra={"topic": topic, "reason": str(exc)},
+                )
+                return None
+            raise errors.translate(
+                exc, f"Error while attempting to describe topic configs '{topic}'"
+            ) from exc
+        entry = entries.get(name)
+        return None if entry is None else entry.value
+
+    def partition_count(self, topic: str, timeout_ms: int) -> int:
+        """Number of partitions; 0 when the topic is not (yet) known."""
+        try:
+            metadata = self._client.list_topics(topic, timeout=timeout_ms / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, f"Failed to read metadata of topic '{topic}'") from exc
+        found = metadata.topics.get(topic)
+        if found is None or found.error is not None:
+            code = None if found is None else errors.code_of(found.error)
+            if found is not None and code not in errors.UNKNOWN_TOPIC:
+                failure = errors.translate(
+                    found.error, f"Failed to read metadata of topic '{topic}'"
+                )
+                if not failure.retriable:
+                    raise failure
+            return 0
+        return len(found.partitions)
+
+    def end_offsets(self, topic: str, partitions: Sequence[int], timeout_ms: int) -> dict[int, int]:
+        """Return the log end offset by partition, open transactions included."""
+        wanted = {
+            ClientTopicPartition(topic, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
+            for partition in partitions
+        }
+        deadline = Deadline(timeout_ms)
+        try:
+            futures = self._client.list_offsets(
+                wanted,
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                request_timeout=max(0.001, timeout_ms / 1000),
+            )
+            return {
+                found.partition: _wait(future, deadline.remaining_ms()).offset
+                for found, future in futures.items()
+            }
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            raise errors.translate(
+                exc, f"Error while getting end offsets for topic '{topic}'"
+            ) from exc
+
+    def cluster_id(self, timeout_ms: int) -> str | None:
+        """Return the Kafka cluster's id, None from a broker that has none."""
+        try:
+            described = _wait(
+                self._client.describe_cluster(request_timeout=timeout_ms / 1000), timeout_ms
+            )
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            raise errors.translate(
+                exc, f"Failed to look up the Kafka cluster at {self._bootstrap_servers}"
+            ) from exc
+        found: str | None = described.cluster_id
+        return found
+
+    def delete_group(self, group: str, timeout_ms: int) -> bool:
+        """Delete a consumer group; False when there was none."""
+        try:
+            futures = self._client.delete_consumer_groups(
+                [group], request_timeout=timeout_ms / 1000
+            )
+            _wait(futures[group], timeout_ms)
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            if errors.code_of(exc) == errors.GROUP_ID_NOT_FOUND:
+                return False
+            raise errors.translate(exc, f"Failed to delete consumer group '{group}'") from exc
+        return True
+
+    def delete_topic(self, topic: str, timeout_ms: int) -> bool:
+        """Delete a topic; False when there was none."""
+        try:
+            futures = self._client.delete_topics(
+                [topic], request_timeout=timeout_ms / 1000, operation_timeout=timeout_ms / 1000
+            )
+            _wait(futures[topic], timeout_ms)
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            if errors.code_of(exc) in errors.UNKNOWN_TOPIC:
+                return False
+            raise errors.translate(exc, f"Failed to delete topic '{topic}'") from exc
+        return True
+
+    def describe_topics(self, topics: Sequence[str], timeout_ms: int) -> dict[str, int]:
+        """Return the number of partitions of those topics that exist."""
+        deadline = Deadline(timeout_ms)
+        found: dict[str, int] = {}
+        futures = self._client.describe_topics(
+            TopicCollection(list(topics)), request_timeout=timeout_ms / 1000
+        )
+        for topic, future in futures.items():
+            try:
+                found[topic] = len(_wait(future, deadline.remaining_ms()).partitions)
+            except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+                if errors.code_of(exc) in errors.UNKNOWN_TOPIC:
+                    continue
+                raise errors.translate(
+                    exc, f"Error while attempting to describe topics '{topic}'"
+                ) from exc
+        return found
+
+    def _creation_failed(self, topic: str, exc: BaseException) -> bool:
+        code = errors.code_of(exc)
+        if code == errors.TOPIC_ALREADY_EXISTS:
+            _log.debug("Found existing topic", extra={"topic": topic})
+            return False
+        if code in errors.TOPIC_NOT_AUTHORIZED or code == errors.UNSUPPORTED_VERSION:
+            _log.debug(
+                "Cannot create topic, assuming that it exists",
+                extra={"topic": topic, "reason": str(exc)},
+            )
+            return False
+        if code == errors.INVALID_CONFIG:
+            raise errors.translate(exc, f"Unable to create topic(s) '{topic}'") from exc
+        if isinstance(exc, TimeoutError) or code in errors.TIMEOUTS:
+            raise RetriableKafkaError(
+                f"Timed out while checking for or creating topic(s) '{topic}'. This could indicate "
+                "a connectivity issue, unavailable topic partitions, or if this is your first use "
+                "of the topic it may have taken too long to create."
+            ) from exc
+        failure = errors.translate(exc, f"Error while attempting to create/find topic(s) '{topic}'")
+        if code == errors.INVALID_REPLICATION_FACTOR:
+            # Brokers that are still starting may make it valid.
+            raise RetriableKafkaError(failure.message) from exc
+        raise failure from exc
+
+
+def _wait(future: Future[Any], timeout_ms: float) -> Any:
+    """Return a future's result; raise the client's exception, or TimeoutError when it hangs.
+
+    The client applies the timeout itself, with a better text; the second is for a stuck client.
+    """
+    try:
+        return future.result(timeout_ms / 1000 + 1)
+    except FutureTimeoutError as exc:
+        raise TimeoutError("timed out") from exc

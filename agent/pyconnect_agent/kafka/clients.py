@@ -1,0 +1,60 @@
+"""Construction of confluent-kafka's clients from librdkafka's configuration.
+
+Layer: kafka. Java client properties were translated before (`core/client_configs.py`); here only
+log and error callbacks are added: librdkafka's lines go to the Python logger of the client's kind,
+connection errors are warnings, since librdkafka reconnects by itself. Both callbacks run on the
+thread that polls the client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.kafka import errors
+
+ClientConfig = Mapping[str, Any]
+"""librdkafka's property names and values."""
+
+
+def create_producer(config: ClientConfig) -> Producer:
+    """WorkerConfigError when librdkafka refuses the configuration."""
+    producer: Producer = _create(Producer, config, "producer")
+    return producer
+
+
+def create_consumer(config: ClientConfig) -> Consumer:
+    """WorkerConfigError when librdkafka refuses the configuration."""
+    consumer: Consumer = _create(Consumer, config, "consumer")
+    return consumer
+
+
+def create_admin(config: ClientConfig) -> AdminClient:
+    """WorkerConfigError when librdkafka refuses the configuration."""
+    admin: AdminClient = _create(AdminClient, config, "admin client")
+    return admin
+
+
+def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
+    client_id = str(config.get("client.id", ""))
+    logger = logging.getLogger(f"{__name__}.{kind.replace(' ', '_')}")
+
+    def log_error(error: Any) -> None:
+        logger.warning(
+            "Kafka client reported an error",
+            extra={"client_id": client_id, "error": error.name(), "reason": error.str()},
+        )
+
+    try:
+        return client_class({**config, "error_cb": log_error}, logger=logger)
+    except (ValueError, TypeError, *errors.CLIENT_ERRORS) as exc:
+        detail = errors.error_of(exc)
+        reason = exc if detail is None else detail.str()
+        raise WorkerConfigError(
+            f"Failed to construct Kafka {kind} '{client_id}': {reason}"
+        ) from exc

@@ -1,0 +1,317 @@
+"""A compacted topic as a log: create or check it, read it all, tail it, write to it.
+
+Layer: kafka. Kafka: KafkaBasedLog; spec internal-topics.md §1.1, §1.3. Differs from Kafka: a record
+that its reader cannot take loses nothing but itself; whoever reads to the end asks for the end
+offsets itself, so the tailing thread never waits for an admin request.
+
+The end is reached when the tail has read the record before the target, or when a PARTITION_EOF
+event's own offset is at or past it: transaction markers are never delivered, so records alone
+would not get there. Targets are read_uncommitted end offsets; an open transaction blocks a
+read_committed tail until it ends, as intended.
+
+Threading: one tailing thread calls the reader; `write`, `send`, `flush` and `read_to_end` may be
+called from any thread and all but `send` block. `start` and `stop` once each, from one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import OFFSET_BEGINNING
+from confluent_kafka import TopicPartition as ClientTopicPartition
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError, WorkerStartError
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.kafka import clients, errors
+from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic, ensure_topic
+from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
+
+_log = logging.getLogger(__name__)
+
+READ_AT_START_TIMEOUT_MS = 15 * 60_000
+READ_AT_START_BACKOFF_S = 10.0
+STOP_TIMEOUT_MS = 10_000
+_POLL_S = 0.1
+_BATCH = 1_000
+_ERROR_BACKOFF_S = 0.5
+_ADMIN_TIMEOUT_MS = 30_000
+_RETRY_BACKOFF_S = 0.1
+
+
+class ReadRecord(NamedTuple):
+    """A record of the topic; `timestamp_ms` is epoch milliseconds, 0 when it has none."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class LogReader(Protocol):
+    """Told of every record, on the tailing thread."""
+
+    def apply(self, record: ReadRecord) -> None:
+        """Take one record. An exception is logged and loses this record only."""
+        ...
+
+    def applied(self) -> None:
+        """The records so far may be shown; called after each batch, before waiters are woken."""
+        ...
+
+    def caught_up(self) -> None:
+        """The first read to the end is done; called once, before `start` returns."""
+        ...
+
+
+class Log(Protocol):
+    """What the stores need of a log; `CompactedLog` is the real one."""
+
+    @property
+    def partition_count(self) -> int: ...
+    def start(self, reader: LogReader) -> None: ...
+    def stop(self) -> None: ...
+    def read_to_end(self, timeout_ms: float) -> None: ...
+    def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None: ...
+    def send(self, record: LogRecord, on_delivery: OnDelivery) -> None: ...
+    def flush(self, timeout_ms: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogClients:
+    """Complete librdkafka configurations, see `internal_clients`."""
+
+    producer: clients.ClientConfig
+    consumer: clients.ClientConfig
+    admin: clients.ClientConfig
+
+
+class CompactedLog:
+    """One internal topic of this worker."""
+
+    def __init__(self, topic: CompactedTopic, log_clients: LogClients, thread_name: str) -> None:
+        self._topic = topic
+        self._clients = log_clients
+        self._thread_name = thread_name
+        self._admin: Admin | None = None
+        self._producer: LogProducer | None = None
+        self._consumer: Any = None
+        self._reader: LogReader | None = None
+        self._thread: threading.Thread | None = None
+        self._partitions: tuple[int, ...] = ()
+        self._stopping = threading.Event()
+        # Guards what follows; notified when any of it changes.
+        self._progress = threading.Condition()
+        self._reached: dict[int, int] = {}
+        self._first_targets: Mapping[int, int] | None = None
+        self._caught_up = False
+
+    @property
+    def partition_count(self) -> int:
+        """Known once started."""
+        return len(self._partitions)
+
+    def start(self, reader: LogReader) -> None:
+        """Create or check the topic, read it to its end, go on tailing.
+
+        WorkerConfigError for a topic with the wrong policy or number of partitions,
+        WorkerStartError when Kafka does not let it be read.
+        """
+        self._reader = reader
+        try:
+            self._admin = Admin(self._clients.admin)
+            count = ensure_topic(self._admin, self._topic, self._stopping)
+            self._partitions = tuple(range(count))
+            self._producer = LogProducer(
+                self._topic.name, self._clients.producer, f"{self._thread_name}-writes"
+            )
+            self._open_consumer()
+            self._read_first_time()
+        except KafkaError as exc:
+            raise WorkerStartError(
+                f"Could not start reading the {self._topic.purpose} topic "
+                f"'{self._topic.name}': {exc}"
+            ) from exc
+
+    def stop(self) -> None:
+        """Deliver outstanding writes, end both threads, close the clients; at most 10 s."""
+        deadline = Deadline(STOP_TIMEOUT_MS)
+        self._stopping.set()
+        with self._progress:
+            self._progress.notify_all()
+        if self._producer is not None:
+            self._producer.stop(deadline.remaining_ms())
+        if self._thread is None:
+            self._close_consumer()
+            return
+        self._thread.join(deadline.remaining_s() + 2 * _POLL_S)
+        if self._thread.is_alive():
+            _log.warning("Log did not stop in time", extra={"topic": self._topic.name})
+
+    def read_to_end(self, timeout_ms: float) -> None:
+        """Return once everything written before this call was given to the reader.
+
+        RetriableKafkaError at the deadline.
+        """
+        deadline = Deadline(timeout_ms)
+        self.flush(deadline.remaining_ms())
+        targets = self._end_offsets(deadline)
+        with self._progress:
+            self._progress.wait_for(
+                lambda: self._stopping.is_set() or self._has_reached(targets),
+                deadline.remaining_s(),
+            )
+            if self._has_reached(targets):
+                return
+        why = "the worker is stopping" if self._stopping.is_set() else "timed out"
+        raise RetriableKafkaError(f"Could not read to the end of topic '{self._topic.name}': {why}")
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
+        """Write records in order and wait for their acknowledgement."""
+        self._open_producer().write(records, timeout_ms)
+
+    def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
+        """Write without waiting; `on_delivery` is called on the producer's thread."""
+        self._open_producer().send(record, on_delivery)
+
+    def flush(self, timeout_ms: float) -> None:
+        """Wait for outstanding writes; RetriableKafkaError at the deadline."""
+        self._open_producer().flush(timeout_ms)
+
+    def _open_producer(self) -> LogProducer:
+        if self._producer is None:
+            raise KafkaError(f"The log of topic '{self._topic.name}' is not started")
+        return self._producer
+
+    def _open_consumer(self) -> None:
+        self._consumer = clients.create_consumer(self._clients.consumer)
+        # From the beginning whatever was committed for the group id, which this never uses.
+        self._consumer.assign(
+            [
+                ClientTopicPartition(self._topic.name, partition, OFFSET_BEGINNING)
+                for partition in self._partitions
+            ]
+        )
+
+    def _read_first_time(self) -> None:
+        deadline = Deadline(READ_AT_START_TIMEOUT_MS)
+        self._first_targets = self._end_offsets(deadline, READ_AT_START_BACKOFF_S)
+        self._thread = threading.Thread(target=self._tail, name=self._thread_name, daemon=True)
+        self._thread.start()
+        with self._progress:
+            self._progress.wait_for(
+                lambda: self._caught_up or self._stopping.is_set(), deadline.remaining_s()
+            )
+            if not self._caught_up:
+                raise RetriableKafkaError(f"Timed out reading topic '{self._topic.name}'")
+
+    def _end_offsets(
+        self, deadline: Deadline, backoff_s: float = _RETRY_BACKOFF_S
+    ) -> Mapping[int, int]:
+        """Ask for the end offsets, repeating what is retriable until the deadline."""
+        assert self._admin is not None
+        while True:
+            timeout_ms = min(_ADMIN_TIMEOUT_MS, max(1, deadline.remaining_ms()))
+            try:
+                return self._admin.end_offsets(self._topic.name, self._partitions, timeout_ms)
+            except RetriableKafkaError as exc:
+                if deadline.remaining_s() <= backoff_s or self._stopping.is_set():
+                    raise
+                _log.warning(
+                    "Could not get end offsets, retrying",
+                    extra={"topic": self._topic.name, "reason": str(exc)},
+                )
+            self._stopping.wait(backoff_s)
+
+    def _has_reached(self, targets: Mapping[int, int]) -> bool:
+        return all(
+            self._reached.get(partition, -1) >= target for partition, target in targets.items()
+        )
+
+    def _tail(self) -> None:
+        """Run on the tailing thread until stopped; no failure of the client ends it."""
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._read_batch()
+                except errors.CLIENT_ERRORS as exc:
+                    _log.error(
+                        "Error polling, retrying",
+                        extra={
+                            "topic": self._topic.name,
+                            "reason": str(errors.translate(exc, "poll")),
+                        },
+                    )
+                    self._stopping.wait(_ERROR_BACKOFF_S)
+        finally:
+            self._close_consumer()
+
+    def _read_batch(self) -> None:
+        # `consume` waits its whole timeout for a full batch; waiting for the first message only
+        # gives each record to its readers at once.
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return
+        reached: dict[int, int] = {}
+        for message in (first, *self._consumer.consume(_BATCH, 0)):
+            error = message.error()
+            if error is None:
+                self._apply(message)
+                reached[message.partition()] = message.offset() + 1
+            elif error.code() == errors.PARTITION_EOF:
+                reached[message.partition()] = message.offset()
+            else:
+                _log.error(
+                    "Error reading",
+                    extra={"topic": self._topic.name, "error": error.name(), "reason": error.str()},
+                )
+        self._show(reached)
+
+    def _show(self, reached: Mapping[int, int]) -> None:
+        """Let the reader show what it took, then wake those who wait for it."""
+        assert self._reader is not None
+        try:
+            self._reader.applied()
+        except Exception:  # noqa: BLE001 - its records are applied, the next ones show them too
+            _log.exception("Unexpected exception in log", extra={"topic": self._topic.name})
+        with self._progress:
+            self._reached.update(reached)
+            first_end = not self._caught_up and self._has_reached(self._first_targets or {})
+        if first_end:
+            self._reader.caught_up()
+        with self._progress:
+            self._caught_up = self._caught_up or first_end
+            self._progress.notify_all()
+
+    def _apply(self, message: Any) -> None:
+        assert self._reader is not None
+        kind, timestamp_ms = message.timestamp()
+        record = ReadRecord(
+            message.partition(),
+            message.offset(),
+            timestamp_ms if kind else 0,
+            message.key(),
+            message.value(),
+        )
+        try:
+            self._reader.apply(record)
+        except Exception:  # noqa: BLE001 - one bad record must not cost the others
+            _log.exception(
+                "Ignoring a record that could not be processed",
+                extra={
+                    "topic": self._topic.name,
+                    "partition": record.partition,
+                    "offset": record.offset,
+                },
+            )
+
+    def _close_consumer(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None

@@ -1,0 +1,158 @@
+"""Writing to an internal topic: a producer whose callbacks a thread of its own serves.
+
+Layer: kafka. Kafka: the send side of KafkaBasedLog, and the fencable producer of
+KafkaConfigBackingStore behind `LeaderWriter`.
+Threading: `send`, `write` and `flush` may be called from any thread; what is passed to `send` is
+called on the producer's thread and must not block.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.kafka import clients, errors
+from pyconnect_agent.kafka.deadline import Deadline
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 0.2
+
+OnDelivery = Callable[[KafkaError | None], None]
+"""Called once per record: None when acknowledged."""
+
+
+class LeaderWriter(Protocol):
+    """How the leader writes what only a leader may write.
+
+    Plain while `exactly.once.source.support` is `disabled`; a transactional writer, which fences
+    the leader before, for `preparing` and `enabled` (KIP-618).
+    """
+
+    def claim(self) -> None:
+        """Make this worker the one that may write; harmless when it is already."""
+        ...
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
+        """Write all records and wait for their acknowledgement."""
+        ...
+
+    def relinquish(self) -> None:
+        """Give the right to write back, at once."""
+        ...
+
+
+class AcknowledgedWrite:
+    """Counts the acknowledgements of one batch and wakes who waits for them."""
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+        self._failure: KafkaError | None = None
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        if count == 0:
+            self._done.set()
+
+    def delivered(self, failure: KafkaError | None) -> None:
+        """The first failure ends the wait."""
+        with self._lock:
+            self._missing -= 1
+            if failure is not None and self._failure is None:
+                self._failure = failure
+            if self._failure is not None or self._missing == 0:
+                self._done.set()
+
+    def wait(self, deadline: Deadline, action: str) -> None:
+        """RetriableKafkaError at the deadline, else the first failure if there was one."""
+        if not self._done.wait(deadline.remaining_s()):
+            raise RetriableKafkaError(f"{action}: timed out waiting for acknowledgement")
+        if self._failure is not None:
+            raise self._failure
+
+
+class LogProducer:
+    """Writes records to one topic."""
+
+    def __init__(self, topic: str, config: clients.ClientConfig, thread_name: str) -> None:
+        self._topic = topic
+        self._producer = clients.create_producer(config)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name=thread_name, daemon=True)
+        self._thread.start()
+
+    def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
+        """Queue one record without waiting; RetriableKafkaError when the queue is full."""
+        action = self._action()
+
+        def report(error: Any, _message: Any) -> None:
+            on_delivery(None if error is None else errors.translate(error, action))
+
+        try:
+            self._producer.produce(
+                self._topic, value=record.value, key=record.key, on_delivery=report
+            )
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, action) from exc
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
+        """Send all and wait for every acknowledgement.
+
+        A record whose wait timed out may still be written later, as in Kafka.
+        """
+        deadline = Deadline(timeout_ms)
+        pending = AcknowledgedWrite(len(records))
+        for record in records:
+            self.send(record, pending.delivered)
+        pending.wait(deadline, self._action())
+
+    def flush(self, timeout_ms: float) -> None:
+        """Wait until nothing is outstanding; RetriableKafkaError at the deadline."""
+        if len(self._producer) and self._producer.flush(timeout_ms / 1000):
+            raise RetriableKafkaError(
+                f"Timed out after {int(timeout_ms)} ms while flushing writes to topic "
+                f"'{self._topic}'"
+            )
+
+    def stop(self, timeout_ms: float) -> None:
+        """Deliver what is outstanding until the deadline, give up the rest."""
+        deadline = Deadline(timeout_ms)
+        try:
+            self.flush(deadline.remaining_ms())
+        except RetriableKafkaError as exc:
+            _log.warning(
+                "Stopping with undelivered records",
+                extra={"topic": self._topic, "reason": str(exc), "count": len(self._producer)},
+            )
+            self._producer.purge()
+        self._stopping.set()
+        self._thread.join(deadline.remaining_s() + 2 * _POLL_S)
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._producer.poll(_POLL_S)
+            except Exception:  # noqa: BLE001 - raised by one delivery callback; serve the others
+                _log.exception("Unexpected exception in producer", extra={"topic": self._topic})
+
+    def _action(self) -> str:
+        return f"Failed to write to topic '{self._topic}'"
+
+
+class PlainLeaderWriter:
+    """Any worker may write: nothing is claimed, nobody is fenced."""
+
+    def __init__(self, write: Callable[[Sequence[LogRecord], int], None]) -> None:
+        self._write = write
+
+    def claim(self) -> None:
+        pass
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
+        self._write(records, timeout_ms)
+
+    def relinquish(self) -> None:
+        pass
