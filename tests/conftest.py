@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.sandbox.server import Server
 from tests.support.kafka import BOOTSTRAP_VARIABLE, Servers, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name as make_unique_name
 from tests.support.shared_servers import shared_server
-
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.jars import find_runtime
-from pyconnect_cli.sandbox.java_worker import (
-    JavaConnectWorker,
-    JavaWorkerConfig,
-    worker_properties,
-)
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from pyconnect_cli.sandbox.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -69,12 +66,12 @@ def java_worker(
     def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
         group_id = make_unique_name("java-workers")
         worker = JavaConnectWorker(
-            JavaWorkerConfig(
-                runtime=kafka_runtime,
+            kafka_runtime,
+            WorkerConfig(
                 directory=session_directory / "shared-java-worker",
                 properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
                 hold_file=hold_file,
-            )
+            ),
         ).start()
         return worker, {"url": worker.url, "group_id": group_id}
 

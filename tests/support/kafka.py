@@ -7,13 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.java_worker import (
-    JavaConnectWorker,
-    JavaWorkerConfig,
-    worker_properties,
-)
+from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 
 BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
@@ -74,16 +72,26 @@ class Servers:
     ) -> JavaConnectWorker:
         """Start a Java worker: distributed, or standalone when there are `connectors`."""
         worker = JavaConnectWorker(
-            JavaWorkerConfig(
-                runtime=self.runtime,
-                directory=self._new_directory("java-worker"),
-                properties={**worker_properties(bootstrap_servers, group_id), **(properties or {})},
-                connectors=connectors,
-                hold_file=self._hold_file,
-            )
+            self.runtime,
+            self._worker_config("java-worker", bootstrap_servers, group_id, properties, connectors),
         )
         self._started.callback(worker.stop)
         return worker.start()
+
+    def agent(
+        self,
+        bootstrap_servers: str,
+        group_id: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        connectors: tuple[Mapping[str, str], ...] | None = None,
+    ) -> AgentProcess:
+        """Start an agent: distributed, or standalone when there are `connectors`."""
+        agent = AgentProcess(
+            self._worker_config("agent", bootstrap_servers, group_id, properties, connectors)
+        )
+        self._started.callback(agent.stop)
+        return agent.start()
 
     def close(self) -> None:
         """End all that was started, the last first."""
@@ -92,6 +100,21 @@ class Servers:
     def _new_directory(self, kind: str) -> Path:
         self._count += 1
         return self.directory / f"{kind}-{self._count}"
+
+    def _worker_config(
+        self,
+        kind: str,
+        bootstrap_servers: str,
+        group_id: str,
+        properties: Mapping[str, str] | None,
+        connectors: tuple[Mapping[str, str], ...] | None,
+    ) -> WorkerConfig:
+        return WorkerConfig(
+            directory=self._new_directory(kind),
+            properties={**worker_properties(bootstrap_servers, group_id), **(properties or {})},
+            connectors=connectors,
+            hold_file=self._hold_file,
+        )
 
     def _broker_config(
         self, kind: str, security: BrokerSecurity | None, properties: Mapping[str, str] | None
