@@ -34,20 +34,22 @@ def load_properties(path: str | Path) -> dict[str, str]:
 def parse_properties(text: str, *, source: str) -> dict[str, str]:
     """Return the entries of a properties text; ``source`` names it in errors."""
     try:
-        entries = [(key, value) for key, value, _ in javaproperties.parse(text) if key is not None]
+        lines = [
+            line for line in javaproperties.parse(text) if isinstance(line, javaproperties.KeyValue)
+        ]
     except javaproperties.InvalidUEscapeError as error:
         line = _line_of(text, error.escape)
         raise ConfigException(
             f"{source}, line {line}: '{error.escape}' is not a character; write \\u and four "
             "hexadecimal digits, or \\\\ for a backslash."
         ) from error
-    for key, value in entries:
-        if not key:
-            line = _line_of(text, value or "=")
+    for entry in lines:
+        if not entry.key:
+            line = _line_of(text, entry.source)
             raise ConfigException(
                 f"{source}, line {line}: the property has no name; write name=value."
             )
-    return {key: value or "" for key, value in entries}
+    return {entry.key: entry.value for entry in lines}
 
 
 def _decode(data: bytes) -> str:
