@@ -56,7 +56,7 @@ class PutConnectorConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchConnectorConfig:
-    """-> PutResult. None values remove keys (KIP-477); the herder has the merged config validated."""
+    """-> PutResult. None removes a key (KIP-477); the herder has the merged config validated."""
 
     connector: str
     patch: Mapping[str, str | None]

@@ -1,0 +1,114 @@
+"""What a new state of the config topic means for this worker (internal-topics.md §2.5).
+
+New and removed connectors and commits of task configs ask for a rebalance; everything else is
+dealt with where it runs. A snapshot that was read by an effect may be ahead of the changes that
+are still in the inbox: what it changes is found by comparison then, and the late changes find
+their state already applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.configlog import (
+    ConfigChange,
+    ConnectorConfigRemoved,
+    ConnectorConfigUpdated,
+    LoggerLevelUpdated,
+    RestartRequested,
+    SessionKeyUpdated,
+    TargetStateChanged,
+    TaskConfigsUpdated,
+)
+from pyconnect_agent.core.herder import work
+from pyconnect_agent.core.herder.effects import ApplyLoggerLevel
+from pyconnect_agent.core.herder.events import ConfigAdvanced
+from pyconnect_agent.core.herder.state import Phase
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.restart_plan import stronger
+
+
+def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
+    if event.snapshot.offset > turn.state.snapshot.offset:
+        _adopt(turn, event.snapshot, event.changes)
+    for change in event.changes:
+        match change:
+            case RestartRequested(connector=connector):
+                pending = turn.state.restarts.get(connector)
+                restarts = {**turn.state.restarts, connector: stronger(pending, change)}
+                turn.update(restarts=restarts)
+            case LoggerLevelUpdated(namespace=namespace, level=level):
+                turn.emit(ApplyLoggerLevel(namespace=namespace, level=level))
+            case _:
+                pass
+
+
+def adopt_read(turn: Turn, snapshot: ConfigSnapshot) -> None:
+    """Adopt what an effect has read, if it is newer."""
+    if snapshot.offset > turn.state.snapshot.offset:
+        _adopt(turn, snapshot, differences(turn.state.snapshot, snapshot))
+
+
+def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange, ...]:
+    """The changes that lead from one snapshot to a later one, one per connector and kind."""
+    changes: list[ConfigChange] = [
+        ConnectorConfigRemoved(connector=connector)
+        for connector in old.connector_configs.keys() - new.connector_configs.keys()
+    ]
+    for connector, config in new.connector_configs.items():
+        before = old.connector_configs.get(connector)
+        if before is not config and before != config:
+            changes.append(ConnectorConfigUpdated(connector=connector))
+        if old.target_states.get(connector) is not new.target_states.get(connector):
+            changes.append(TargetStateChanged(connector=connector))
+        if _task_set(old, connector) != _task_set(new, connector):
+            ids = new.tasks(connector)
+            changes.append(TaskConfigsUpdated(connector=connector, task_ids=ids))
+    return tuple(changes)
+
+
+def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]) -> None:
+    old = turn.state.snapshot
+    turn.update(snapshot=snapshot)
+    if turn.state.phase in (Phase.STARTING, Phase.STOPPED):
+        return
+    touched: dict[str, None] = {}
+    rebalance = False
+    for change in changes:
+        match change:
+            case ConnectorConfigUpdated(connector=connector):
+                rebalance = rebalance or not old.contains(connector)
+                touched[connector] = None
+                # Also when the text is the same: that is how a user has secrets read again.
+                if old.contains(connector):
+                    work.stop_connector(turn, connector)
+            case ConnectorConfigRemoved(connector=connector):
+                rebalance = rebalance or old.contains(connector)
+                touched[connector] = None
+            case TaskConfigsUpdated(connector=connector):
+                rebalance = True
+                touched[connector] = None
+            case TargetStateChanged(connector=connector):
+                touched[connector] = None
+            case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
+                pass
+    # While lost work waits for its worker, any newer state is dealt anew (group-protocol.md §7.3).
+    if rebalance or (turn.state.scheduled_rebalance and _past_assignment(turn)):
+        turn.update(rejoin_wanted=True)
+    for connector in touched:
+        work.reconcile(turn, connector)
+
+
+def _past_assignment(turn: Turn) -> bool:
+    membership = turn.state.membership
+    offset = turn.state.snapshot.offset
+    return membership is not None and offset != membership.assignment.config_offset
+
+
+def _task_set(snapshot: ConfigSnapshot, connector: str) -> tuple[int, int, bool]:
+    return (
+        snapshot.task_count(connector),
+        snapshot.task_config_generations.get(connector, 0),
+        connector in snapshot.inconsistent,
+    )

@@ -1,0 +1,248 @@
+"""The herder's decisions: `decide(state, event, now_ms) -> (state, effects)`.
+
+Pure: the same arguments give the same answer. The shell (`pyconnect_agent.herder`) performs the
+effects in order and posts what becomes of them as further events. Each kind of event is decided in
+its own module; what several of them make possible (joining again, beginning a queued request,
+executing a restart) is looked at once, at the end of every turn.
+
+Kafka: DistributedHerder.tick. Where Apache's worker waits inside a tick, this one notes what it
+waits for and goes on with the next event; when the answer comes, the conditions are checked again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from pyconnect_agent.core.errors import PrivilegedWriteError
+from pyconnect_agent.core.herder import (
+    changes,
+    config_requests,
+    operations,
+    rebalance,
+    reconfiguration,
+    reports,
+    restart_requests,
+    stages,
+    state_requests,
+    work,
+)
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder import waiters as wait
+from pyconnect_agent.core.herder.effects import Effect
+from pyconnect_agent.core.herder.state import (
+    ApplyTaskConfigs,
+    HerderState,
+    Operation,
+    Phase,
+    Step,
+    WritePrivilege,
+)
+from pyconnect_agent.core.herder.turn import Turn
+
+
+def decide(
+    state: HerderState, event: on.Event, now_ms: int
+) -> tuple[HerderState, tuple[Effect, ...]]:
+    """`now_ms` is the shell's clock: epoch milliseconds that never go back."""
+    turn = Turn(state, now_ms)
+    _decide(turn, event)
+    if turn.state.phase is not Phase.STOPPED:
+        _settle(turn)
+    return turn.finish()
+
+
+def _decide(turn: Turn, event: on.Event) -> None:
+    match event:
+        case on.RequestArrived():
+            operations.arrived(turn, event)
+        case on.EffectDone(effect_id=effect_id, result=result):
+            _done(turn, turn.take_waiter(effect_id), result)
+        case on.EffectFailed(effect_id=effect_id, error=error):
+            _failed(turn, turn.take_waiter(effect_id), error)
+        case on.ConnectorReported():
+            reports.connector_reported(turn, event)
+        case on.TaskReported():
+            reports.task_reported(turn, event)
+        case on.ReconfigurationRequested(connector=connector):
+            reconfiguration.request(turn, connector)
+        case on.ConfigExpired(connector=connector):
+            work.stop_connector(turn, connector)
+        case on.ConfigAdvanced():
+            changes.config_advanced(turn, event)
+        case on.TimerDue(timer=timer):
+            _timer_due(turn, timer)
+        case _:
+            _decide_on_worker(turn, event)
+
+
+def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
+    match event:
+        case on.Initializing():
+            turn.begin_stage(stages.INITIALIZING)
+        case on.Started():
+            rebalance.started(turn, event)
+        case on.Stopping():
+            turn.begin_stage(stages.SHUTTING_DOWN)
+            operations.stopping(turn)
+            turn.update(phase=Phase.STOPPED, rejoin_wanted=False)
+        case on.Joined():
+            rebalance.joined(turn, event)
+        case on.RejoinNeeded():
+            rebalance.request_rejoin(turn)
+        case on.MembershipLost():
+            rebalance.membership_lost(turn)
+        case _:
+            assert_never(event)
+
+
+def _settle(turn: Turn) -> None:
+    """Do what has become possible, until nothing more is."""
+    turn.flush_stops()
+    rebalance.advance(turn)
+    restart_requests.execute_pending(turn)
+    while (operation := operations.next_to_begin(turn)) is not None:
+        _begin(turn, operation)
+    turn.flush_stops()
+    rebalance.advance(turn)
+
+
+def _timer_due(turn: Turn, timer: on.Timer) -> None:
+    match timer:
+        case on.RequestDeadline():
+            operations.deadline_passed(turn, timer)
+        case on.ReconfigurationRetry():
+            reconfiguration.retry_due(turn, timer)
+        case on.ScheduledRebalance():
+            rebalance.scheduled_rebalance_due(turn, timer)
+        case on.CatchUpRetry():
+            rebalance.catch_up_due(turn, timer)
+        case on.ClaimRetry():
+            rebalance.claim_due(turn, timer)
+        case _:
+            assert_never(timer)
+
+
+def _begin(turn: Turn, operation: Operation) -> None:
+    request = operation.request
+    match request:
+        case ask.Probe():
+            operations.succeed(turn, operation)
+        case ask.GetConnectorInfo() | ask.GetConnectorConfig() | ask.GetTaskConfigs():
+            config_requests.read(turn, operation, request)
+        case ask.PutConnectorConfig():
+            config_requests.begin_put(turn, operation, request)
+        case ask.PatchConnectorConfig():
+            config_requests.begin_patch(turn, operation, request)
+        case ask.DeleteConnector():
+            config_requests.begin_delete(turn, operation, request)
+        case ask.SetTargetState():
+            state_requests.begin_target_state(turn, operation, request)
+        case ask.StopConnector():
+            state_requests.begin_stop(turn, operation, request)
+        case ask.RestartConnector():
+            restart_requests.begin_restart_connector(turn, operation, request)
+        case ask.RestartConnectorAndTasks():
+            restart_requests.begin_restart_by_plan(turn, operation, request)
+        case ask.RestartTask():
+            restart_requests.begin_restart_task(turn, operation, request)
+        case ask.SubmitTaskConfigs():
+            state_requests.begin_submit(turn, operation, request)
+        case ask.FenceZombies():
+            state_requests.begin_fence(turn, operation, request)
+        case ApplyTaskConfigs():
+            reconfiguration.begin_apply(turn, operation, request)
+        case _:
+            assert_never(request)
+
+
+def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
+    match waiter:
+        case None:
+            pass
+        case wait.OperationWaiter(request_id=request_id):
+            operation = turn.operations.get(request_id)
+            if operation is not None:
+                _resume(turn, operation, result)
+        case wait.StopWaiter():
+            for connector in sorted(work.stopped(turn, waiter)):
+                restart_requests.work_stopped(turn, connector)
+        case wait.FlushWaiter():
+            rebalance.flushed(turn, waiter)
+        case wait.CatchUpWaiter():
+            rebalance.caught_up(turn, waiter, result)
+        case wait.ClaimWaiter():
+            rebalance.claimed(turn, waiter)
+        case wait.GenerationWaiter():
+            reconfiguration.generated(turn, waiter, result)
+        case wait.RestartWaiter():
+            restart_requests.planned(turn, waiter, result)
+        case _:
+            assert_never(waiter)
+
+
+def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
+    match waiter:
+        case None | wait.RestartWaiter():
+            # Without a status there is no plan; the request's own reply has said so.
+            pass
+        case wait.OperationWaiter(request_id=request_id):
+            operation = turn.operations.get(request_id)
+            if operation is not None:
+                _operation_failed(turn, operation, error)
+        case wait.StopWaiter():
+            rebalance.stop_failed(turn, error)
+        case wait.FlushWaiter():
+            rebalance.flushed(turn, waiter)
+        case wait.CatchUpWaiter():
+            rebalance.catching_up_failed(turn, waiter)
+        case wait.ClaimWaiter():
+            rebalance.claim_failed(turn, waiter)
+        case wait.GenerationWaiter(connector=connector):
+            reconfiguration.failed(turn, connector, error)
+        case _:
+            assert_never(waiter)
+
+
+def _resume(turn: Turn, operation: Operation, result: Any) -> None:
+    """An operation's effect is done; what was read with it comes first."""
+    if operation.step in (Step.WRITING, Step.READING_BACK):
+        changes.adopt_read(turn, result)
+    request = operation.request
+    match request:
+        case ask.PutConnectorConfig():
+            config_requests.written(turn, operation, request.connector)
+        case ask.PatchConnectorConfig() if operation.step is Step.VALIDATING:
+            config_requests.patch_validated(turn, operation, request)
+        case ask.PatchConnectorConfig():
+            config_requests.written(turn, operation, request.connector)
+        case ask.StopConnector():
+            state_requests.resume_stop(turn, operation, request)
+        case ask.RestartConnectorAndTasks():
+            restart_requests.resume_restart_by_plan(turn, operation, request, result)
+        case ApplyTaskConfigs():
+            reconfiguration.applied(turn, operation, request)
+        case _:
+            operations.succeed(turn, operation)
+
+
+def _operation_failed(turn: Turn, operation: Operation, error: Exception) -> None:
+    if isinstance(error, PrivilegedWriteError):
+        _privilege_lost(turn)
+    request = operation.request
+    if isinstance(request, ApplyTaskConfigs):
+        reconfiguration.failed_to_apply(turn, operation, request, error)
+    elif isinstance(request, ask.StopConnector) and operation.step is Step.READING_BACK:
+        # Both records are written; reading them back only saves the client a surprise.
+        operations.succeed(turn, operation)
+    else:
+        operations.fail(turn, operation, error)
+
+
+def _privilege_lost(turn: Turn) -> None:
+    """Another leader may have taken over; if we still are the leader, claim again (KIP-618)."""
+    if turn.state.privilege is not WritePrivilege.HELD:
+        return
+    turn.update(privilege=WritePrivilege.NONE)
+    if turn.state.is_leader:
+        rebalance.claim_writes(turn)

@@ -1,0 +1,260 @@
+"""What the herder wants done. The shell performs effects in order and never decides anything.
+
+Effects with an `effect_id` are answered by `EffectDone` or `EffectFailed`, once. The result of a
+read or write of the config topic is the `ConfigSnapshot` after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.herder.events import Timer
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.protocol.messages import Work
+from pyconnect_agent.core.reporting import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRejoin:
+    """Join the group; answered by `Joined`. `owned` is what this worker claims."""
+
+    snapshot: ConfigSnapshot
+    owned: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroup:
+    """Leave, because catching up with the config topic takes too long; work goes on."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadConfigToEnd:
+    """-> ConfigSnapshot."""
+
+    effect_id: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimWrites:
+    """Fence earlier leaders from the config topic (KIP-618). -> None."""
+
+    effect_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteConnectorConfig:
+    """-> ConfigSnapshot."""
+
+    effect_id: int
+    connector: str
+    config: ConnectorConfig
+    target_state: TargetState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveConnectorConfig:
+    """-> ConfigSnapshot."""
+
+    effect_id: int
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTaskConfigs:
+    """The complete task set and its commit record. -> ConfigSnapshot."""
+
+    effect_id: int
+    connector: str
+    configs: tuple[ConnectorConfig, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTargetState:
+    """Acknowledged, not read back. -> ConfigSnapshot as known then."""
+
+    effect_id: int
+    connector: str
+    target_state: TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRestartRequest:
+    """-> ConfigSnapshot."""
+
+    effect_id: int
+    connector: str
+    only_failed: bool
+    include_tasks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConnector:
+    connector: str
+    config: ConnectorConfig
+    target_state: TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTask:
+    """`generation` is that of the task set which `task_config` belongs to."""
+
+    task_id: ConnectorTaskId
+    connector_config: ConnectorConfig
+    task_config: ConnectorConfig
+    target_state: TargetState
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWork:
+    """Answered with None when all of it is gone."""
+
+    effect_id: int
+    connectors: tuple[str, ...]
+    tasks: tuple[ConnectorTaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionConnector:
+    connector: str
+    target_state: TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionTask:
+    task_id: ConnectorTaskId
+    target_state: TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateTaskConfigs:
+    """-> supervise.ports.TaskConfigsGenerated."""
+
+    effect_id: int
+    connector: str
+    config: ConnectorConfig
+    applied_config: ConnectorConfig | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateConfig:
+    """-> None when valid; a BadRequestError with the texts of all field errors otherwise."""
+
+    effect_id: int
+    connector: str
+    config: ConnectorConfig
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStatus:
+    """-> ConnectorStateInfo from the status store, None when the connector has no status."""
+
+    effect_id: int
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutConnectorStatus:
+    """`safe`: not over a status that another worker wrote in a later generation."""
+
+    connector: str
+    status: Status
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutTaskStatus:
+    task_id: ConnectorTaskId
+    status: Status
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushStatuses:
+    """Answered with None when all status writes are acknowledged."""
+
+    effect_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanStatuses:
+    """Leader: tombstone statuses of work that `snapshot` does not have."""
+
+    snapshot: ConfigSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetTopics:
+    """Tombstone the active topics of connectors that are gone."""
+
+    connectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyLoggerLevel:
+    namespace: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer a request; exactly one per `RequestArrived`. `error` None means success."""
+
+    request_id: int
+    result: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeAt:
+    """Post `TimerDue(timer)` at `at_ms`. Timers are never cancelled; stale ones are ignored."""
+
+    at_ms: int
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """The worker cannot go on; it must stop in order with an exit code other than 0."""
+
+    reason: str
+
+
+ConfigWrite = (
+    WriteConnectorConfig
+    | RemoveConnectorConfig
+    | WriteTaskConfigs
+    | WriteTargetState
+    | WriteRestartRequest
+)
+
+Effect = (
+    RequestRejoin
+    | LeaveGroup
+    | ReadConfigToEnd
+    | ClaimWrites
+    | ConfigWrite
+    | StartConnector
+    | StartTask
+    | StopWork
+    | TransitionConnector
+    | TransitionTask
+    | GenerateTaskConfigs
+    | ValidateConfig
+    | ReadStatus
+    | PutConnectorStatus
+    | PutTaskStatus
+    | FlushStatuses
+    | CleanStatuses
+    | ForgetTopics
+    | ApplyLoggerLevel
+    | Reply
+    | WakeAt
+    | Abort
+)

@@ -1,0 +1,165 @@
+"""What happens to the herder. Every event is a value; the shell posts them in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.configlog import ConfigChange
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.protocol.messages import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initializing:
+    """The shell begins to start the stores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The stores are read to their ends; `snapshot` is the config topic's state then."""
+
+    snapshot: ConfigSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The worker shuts down: nothing is begun any more, every request is answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A rebalance has completed. `member_id` is ours; we lead when the assignment names it."""
+
+    member_id: str
+    generation: int
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejoinNeeded:
+    """The group coordinator announces a rebalance; nothing joins before the herder asks to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipLost:
+    """The coordinator is out of reach: no work may run outside the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigAdvanced:
+    """The config log was read further. `snapshot` is its state right after `changes`."""
+
+    snapshot: ConfigSnapshot
+    changes: tuple[ConfigChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestArrived:
+    """`deadline_ms`: when the client gives up, on the clock of `decide`."""
+
+    request_id: int
+    request: Request
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectDone:
+    """`result` is what the effect's docstring says."""
+
+    effect_id: int
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFailed:
+    effect_id: int
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorReported:
+    """State of a connector's process. `trace` and `version` None when there is none."""
+
+    connector: str
+    state: State
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReported:
+    """State of a task's process."""
+
+    task_id: ConnectorTaskId
+    state: State
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconfigurationRequested:
+    """The connector asked for new task configs."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigExpired:
+    """A config provider's TTL is over: the connector restarts with freshly resolved values."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestDeadline:
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconfigurationRetry:
+    connector: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRebalance:
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUpRetry:
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRetry:
+    generation: int
+
+
+Timer = RequestDeadline | ReconfigurationRetry | ScheduledRebalance | CatchUpRetry | ClaimRetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerDue:
+    """A `WakeAt` has come. Its timer may be stale; the state tells."""
+
+    timer: Timer
+
+
+WorkerEvent = Initializing | Started | Stopping | Joined | RejoinNeeded | MembershipLost
+
+Event = (
+    WorkerEvent
+    | ConfigAdvanced
+    | RequestArrived
+    | EffectDone
+    | EffectFailed
+    | ConnectorReported
+    | TaskReported
+    | ReconfigurationRequested
+    | ConfigExpired
+    | TimerDue
+)

@@ -1,0 +1,309 @@
+"""From one assignment to the next: stop what is revoked, catch up, start, join again.
+
+Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener; spec group-protocol.md
+§6-§7. Nothing joins before everything that must not run during the join has stopped, and before
+the leader's operations on the config topic that have begun are through: in Apache's worker one
+thread does both, so a half-done stop of a connector never meets a rebalance there either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyconnect_agent.core.herder import stages, work
+from pyconnect_agent.core.herder.changes import adopt_read
+from pyconnect_agent.core.herder.effects import (
+    Abort,
+    ClaimWrites,
+    CleanStatuses,
+    FlushStatuses,
+    ForgetTopics,
+    LeaveGroup,
+    ReadConfigToEnd,
+    RequestRejoin,
+)
+from pyconnect_agent.core.herder.events import (
+    CatchUpRetry,
+    ClaimRetry,
+    Joined,
+    ScheduledRebalance,
+    Started,
+)
+from pyconnect_agent.core.herder.operations import writes_in_flight
+from pyconnect_agent.core.herder.state import (
+    Membership,
+    Phase,
+    WritePrivilege,
+    owned_work,
+)
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
+from pyconnect_agent.core.protocol.messages import AssignmentError, Work
+
+BACKOFF_RETRIES = 5
+CLAIM_BACKOFF_MS = 250
+
+
+def started(turn: Turn, event: Started) -> None:
+    turn.end_stage(turn.state.stage)
+    turn.update(snapshot=event.snapshot, rejoin_wanted=True, phase=Phase.JOINING)
+    _join(turn)
+
+
+def request_rejoin(turn: Turn) -> None:
+    """Join as soon as nothing stands against it; `advance` looks."""
+    turn.update(rejoin_wanted=True)
+
+
+def advance(turn: Turn) -> None:
+    """Take the next step that nothing holds up any more. Called at the end of every turn."""
+    state = turn.state
+    if state.phase is Phase.STOPPED or turn.stops_pending:
+        return
+    if state.phase is Phase.REVOKING:
+        _revocations_done(turn)
+        return
+    may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
+    if not state.rejoin_wanted or not may_leave or writes_in_flight(turn):
+        return
+    if _eager_work_stopped(turn):
+        _join(turn)
+
+
+def joined(turn: Turn, event: Joined) -> None:
+    """Note what is ours now and have the rest stopped; statuses keep the old generation so long."""
+    if turn.state.phase is Phase.STOPPED:
+        return
+    turn.end_stage(turn.state.stage)
+    membership = Membership(
+        member_id=event.member_id, generation=event.generation, assignment=event.assignment
+    )
+    assignment = event.assignment
+    owned = owned_work(turn.work.current)
+    revoked = assignment.revoked if membership.incremental else owned - assignment.assigned
+    _disown(turn, revoked)
+    _own(turn, assignment.assigned)
+    turn.update(
+        membership=membership,
+        phase=Phase.REVOKING,
+        revoked=revoked,
+        rejoin_wanted=False,
+        scheduled_rebalance=assignment.delay_ms > 0,
+        privilege=turn.state.privilege if membership.is_leader else WritePrivilege.NONE,
+    )
+    if assignment.delay_ms > 0:
+        timer = ScheduledRebalance(generation=event.generation)
+        turn.wake_at(turn.now_ms + assignment.delay_ms, timer)
+
+
+def membership_lost(turn: Turn) -> None:
+    """Nothing may run outside the group (group-protocol.md §6.3): stop all, then join again."""
+    if turn.state.phase in (Phase.STARTING, Phase.STOPPED):
+        return
+    for connector in turn.work.keys_now():
+        share = turn.work_of(connector)
+        turn.put_work(
+            connector, replace(share, connector_assigned=False, tasks_assigned=frozenset())
+        )
+    work.stop_everything(turn)
+    turn.update(
+        membership=None,
+        phase=Phase.UNRESOLVED,
+        rejoin_wanted=True,
+        scheduled_rebalance=False,
+        privilege=WritePrivilege.NONE,
+    )
+
+
+def flushed(turn: Turn, waiter: FlushWaiter) -> None:
+    """Statuses of revoked work are out (or given up on): the new generation begins."""
+    if turn.state.phase is Phase.FLUSHING and _current(turn, waiter.generation):
+        turn.end_stage(turn.state.stage)
+        _begin_generation(turn)
+
+
+def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
+    adopt_read(turn, snapshot)
+    turn.end_stage(turn.state.stage)
+    turn.update(backoff_retries=BACKOFF_RETRIES)
+    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
+        return
+    assignment = _membership(turn).assignment
+    left_group = turn.state.rejoin_wanted
+    if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
+        _give_up_assignment(turn)
+    else:
+        _resolve(turn)
+
+
+def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
+    """Leave the group and wait before reading again (group-protocol.md §7.4)."""
+    turn.end_stage(turn.state.stage)
+    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
+        return
+    turn.emit(LeaveGroup(reason="taking too long to read the log"))
+    turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
+    settings, retries = turn.state.settings, turn.state.backoff_retries
+    if not _membership(turn).incremental:
+        delay_ms = settings.worker_unsync_backoff_ms
+    elif retries > 0:
+        delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
+        turn.update(backoff_retries=retries - 1)
+    else:
+        delay_ms = 0
+        work.stop_everything(turn)
+        turn.update(backoff_retries=BACKOFF_RETRIES)
+    turn.wake_at(turn.now_ms + delay_ms, CatchUpRetry(generation=waiter.generation))
+
+
+def catch_up_due(turn: Turn, timer: CatchUpRetry) -> None:
+    if turn.state.phase is Phase.BACKING_OFF and _current(turn, timer.generation):
+        _read_config(turn)
+
+
+def scheduled_rebalance_due(turn: Turn, timer: ScheduledRebalance) -> None:
+    if turn.state.scheduled_rebalance and _current(turn, timer.generation):
+        turn.update(scheduled_rebalance=False)
+        request_rejoin(turn)
+
+
+def claimed(turn: Turn, waiter: ClaimWaiter) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
+        turn.update(privilege=WritePrivilege.HELD)
+
+
+def claim_failed(turn: Turn, waiter: ClaimWaiter) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
+        at_ms = turn.now_ms + CLAIM_BACKOFF_MS
+        turn.wake_at(at_ms, ClaimRetry(generation=waiter.generation))
+
+
+def claim_due(turn: Turn, timer: ClaimRetry) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, timer.generation):
+        claim_writes(turn)
+
+
+def claim_writes(turn: Turn) -> None:
+    """As leader: fence earlier leaders from the config topic before writing to it."""
+    turn.update(privilege=WritePrivilege.CLAIMING)
+    waiter = ClaimWaiter(generation=_membership(turn).generation)
+    turn.emit(ClaimWrites(effect_id=turn.wait_for(waiter)))
+
+
+def stop_failed(turn: Turn, error: Exception) -> None:
+    """Work that cannot be stopped must not be started elsewhere: only ending the process helps."""
+    turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
+
+
+def _join(turn: Turn) -> None:
+    turn.begin_stage(stages.ENSURING_MEMBERSHIP)
+    turn.update(phase=Phase.JOINING, rejoin_wanted=False)
+    turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
+
+
+def _eager_work_stopped(turn: Turn) -> bool:
+    """With the `default` protocol everything stops before the join; True when nothing runs."""
+    membership = turn.state.membership
+    if membership is None or membership.incremental:
+        return True
+    work.stop_everything(turn)
+    return not turn.stops_pending
+
+
+def _own(turn: Turn, assigned: Work) -> None:
+    tasks: dict[str, set[int]] = {}
+    for task_id in assigned.tasks:
+        tasks.setdefault(task_id.connector, set()).add(task_id.task)
+    for connector in {*assigned.connectors, *tasks}:
+        share = turn.work_of(connector)
+        numbers = share.tasks_assigned | tasks.get(connector, set())
+        turn.put_work(connector, replace(share, tasks_assigned=numbers))
+    for connector in assigned.connectors:
+        turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=True))
+
+
+def _disown(turn: Turn, revoked: Work) -> None:
+    tasks: dict[str, set[int]] = {}
+    for task_id in revoked.tasks:
+        tasks.setdefault(task_id.connector, set()).add(task_id.task)
+    for connector, numbers in tasks.items():
+        work.stop_tasks(turn, connector, numbers)
+        share = turn.work_of(connector)
+        turn.put_work(connector, replace(share, tasks_assigned=share.tasks_assigned - numbers))
+    for connector in revoked.connectors:
+        work.stop_connector(turn, connector)
+        turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=False))
+
+
+def _revocations_done(turn: Turn) -> None:
+    if turn.state.revoked.empty:
+        _begin_generation(turn)
+        return
+    turn.begin_stage(stages.FLUSHING_STATUSES)
+    turn.update(phase=Phase.FLUSHING)
+    waiter = FlushWaiter(generation=_membership(turn).generation)
+    turn.emit(FlushStatuses(effect_id=turn.wait_for(waiter)))
+
+
+def _begin_generation(turn: Turn) -> None:
+    """Take up the new generation; read the config topic first when the leader is ahead of us."""
+    membership = _membership(turn)
+    assignment, snapshot = membership.assignment, turn.state.snapshot
+    turn.update(status_generation=membership.generation)
+    gone = tuple(c for c in turn.state.revoked.connectors if not snapshot.contains(c))
+    if gone:
+        turn.emit(ForgetTopics(connectors=gone))
+    if membership.is_leader and turn.state.privilege is not WritePrivilege.HELD:
+        claim_writes(turn)
+    behind = snapshot.offset < assignment.config_offset
+    failed = assignment.error != AssignmentError.NONE
+    if behind or (failed and membership.is_leader):
+        _read_config(turn)
+    elif failed or snapshot.offset != assignment.config_offset:
+        _give_up_assignment(turn)
+    else:
+        _resolve(turn)
+
+
+def _read_config(turn: Turn) -> None:
+    turn.begin_stage(stages.READING_CONFIG)
+    turn.update(phase=Phase.CATCHING_UP)
+    waiter = CatchUpWaiter(generation=_membership(turn).generation)
+    turn.emit(
+        ReadConfigToEnd(
+            effect_id=turn.wait_for(waiter),
+            timeout_ms=turn.state.settings.worker_sync_timeout_ms,
+        )
+    )
+
+
+def _resolve(turn: Turn) -> None:
+    """Start the work; when something was revoked, join again so that others get it."""
+    membership = _membership(turn)
+    turn.update(phase=Phase.RESOLVED, ready=True)
+    if membership.is_leader:
+        turn.emit(CleanStatuses(snapshot=turn.state.snapshot))
+    begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
+    if begun:
+        turn.end_stage(turn.begin_stage(stages.starting_work(begun)))
+    if not membership.assignment.revoked.empty:
+        # Or the next subscription would carry the revocations again.
+        assignment = replace(membership.assignment, revoked=Work())
+        turn.update(membership=replace(membership, assignment=assignment))
+        request_rejoin(turn)
+
+
+def _give_up_assignment(turn: Turn) -> None:
+    """The assignment was made for another state of the config topic: nothing starts from it."""
+    turn.update(phase=Phase.UNRESOLVED)
+    request_rejoin(turn)
+
+
+def _current(turn: Turn, generation: int) -> bool:
+    return turn.state.membership is not None and turn.state.membership.generation == generation
+
+
+def _membership(turn: Turn) -> Membership:
+    assert turn.state.membership is not None
+    return turn.state.membership

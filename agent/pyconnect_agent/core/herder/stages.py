@@ -1,0 +1,88 @@
+"""What the herder is doing, told to clients whose time is over (spec rest-api.md §2, §8.2)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pyconnect_agent.core.reporting import Stage
+
+AWAITING_STARTUP = "awaiting startup"
+INITIALIZING = "initializing and reading to the end of internal topics"
+ENSURING_MEMBERSHIP = "ensuring membership in the cluster"
+READING_CONFIG = "reading to the end of the config topic"
+FLUSHING_STATUSES = "flushing updates to the status topic"
+CLAIMING_WRITES = "reclaiming write privileges for the config topic"
+SHUTTING_DOWN = "shutting down"
+
+
+def writing_config(connector: str) -> str:
+    return f"writing a config for connector {connector} to the config topic"
+
+
+def removing_config(connector: str) -> str:
+    return f"removing the config for connector {connector} from the config topic"
+
+
+def writing_task_configs(connector: str, count: int) -> str:
+    return f"writing {count} task configs for connector {connector} to the config topic"
+
+
+def writing_stopped(connector: str) -> str:
+    # "stage" is Apache's own word there.
+    return f"writing the STOPPED target stage for connector {connector} to the config topic"
+
+
+def writing_target_state(connector: str, target_state: str) -> str:
+    return f"writing the {target_state} target state for connector {connector} to the config topic"
+
+
+def writing_restart_request(connector: str) -> str:
+    return f"writing restart request for connector {connector} to the config topic"
+
+
+def validating_config(connector: str) -> str:
+    return f"validating the config of connector {connector}"
+
+
+def stopping_connector(connector: str) -> str:
+    return f"stopping restarted connector {connector}"
+
+
+STARTING_CONNECTOR = "starting the connector"
+
+
+def restarting_task(task: object) -> str:
+    return f"restarting task {task}"
+
+
+def generating_task_configs(connector: str) -> str:
+    return f"generating task configs for connector {connector}"
+
+
+def starting_work(count: int) -> str:
+    return f"starting {count} connector(s) and task(s) after a rebalance"
+
+
+def stage_sentence(stage: Stage | None) -> str:
+    """One sentence with its final dot; empty when no stage is known."""
+    if stage is None:
+        return ""
+    began = _instant(stage.started_ms)
+    if stage.completed_ms is None:
+        return f"The worker is currently {stage.description}, which began at {began}."
+    return (
+        f"The last operation the worker completed was {stage.description}, which began at {began}"
+        f" and completed at {_instant(stage.completed_ms)}."
+    )
+
+
+def timed_out_text(stage: Stage | None) -> str:
+    sentence = stage_sentence(stage)
+    return f"Request timed out. {sentence}" if sentence else "Request timed out"
+
+
+def _instant(epoch_ms: int) -> str:
+    """ISO-8601 in UTC as Java's Instant prints it: milliseconds only when there are any."""
+    seconds, millis = divmod(epoch_ms, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{millis:03d}Z" if millis else f"{text}Z"

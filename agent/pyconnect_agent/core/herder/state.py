@@ -1,0 +1,255 @@
+"""What the herder knows. Everything is immutable; `turn.Turn` makes the next state from it.
+
+Work is kept per connector, so that a change to one connector costs nothing per task of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.configlog import RestartRequested
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.herder.waiters import Waiter
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.protocol.messages import Assignment, Work
+from pyconnect_agent.core.reporting import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HerderSettings:
+    """The worker's part of the decisions. Durations in ms.
+
+    `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
+    from this worker's list of plugins.
+    """
+
+    worker_id: str
+    connector_type: Callable[[ConnectorConfig | None], str]
+    worker_sync_timeout_ms: int = 3_000
+    worker_unsync_backoff_ms: int = 300_000
+    scheduled_rebalance_max_delay_ms: int = 300_000
+    validation_timeout_ms: int = 90_000
+    standalone: bool = False
+
+
+class Phase(Enum):
+    """Where the worker stands between two rebalances.
+
+    STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
+    CATCHING_UP are left out when there is nothing to do, BACKING_OFF comes between two attempts to
+    catch up, UNRESOLVED when the assignment cannot be used. STOPPED is the end. Work is started in
+    RESOLVED only.
+    """
+
+    STARTING = auto()
+    JOINING = auto()
+    REVOKING = auto()
+    FLUSHING = auto()
+    CATCHING_UP = auto()
+    BACKING_OFF = auto()
+    RESOLVED = auto()
+    UNRESOLVED = auto()
+    STOPPED = auto()
+
+
+class WritePrivilege(Enum):
+    """The leader's right to write to the config topic (KIP-618)."""
+
+    NONE = auto()
+    CLAIMING = auto()
+    HELD = auto()
+
+
+class Life(Enum):
+    """Of something this worker runs: a failed instance stays STARTED until it is stopped."""
+
+    STARTED = auto()
+    STOPPING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """The last completed join. `assignment` is as received; what is owned is in `work`."""
+
+    member_id: str
+    generation: int
+    assignment: Assignment
+
+    @property
+    def is_leader(self) -> bool:
+        return self.member_id == self.assignment.leader
+
+    @property
+    def incremental(self) -> bool:
+        return self.assignment.version > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningConnector:
+    """`config` is the one it was started with; `reported` its process's last word."""
+
+    config: ConnectorConfig
+    target_state: TargetState
+    reported: State | None = None
+    life: Life = Life.STARTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTask:
+    """`generation` of the task set it was started from."""
+
+    generation: int
+    target_state: TargetState
+    life: Life = Life.STARTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorWork:
+    """One connector's share of this worker: what is assigned here and what runs here.
+
+    `restarting_*` are to be published as RESTARTING once they have stopped.
+    """
+
+    connector_assigned: bool = False
+    tasks_assigned: frozenset[int] = frozenset()
+    connector: RunningConnector | None = None
+    tasks: Mapping[int, RunningTask] = field(default_factory=dict)
+    restarting_connector: bool = False
+    restarting_tasks: frozenset[int] = frozenset()
+
+    @property
+    def empty(self) -> bool:
+        return not (self.connector_assigned or self.tasks_assigned or self.connector or self.tasks)
+
+
+NO_CONNECTOR_WORK = ConnectorWork()
+
+
+class Step(Enum):
+    """Where a request's operation stands; QUEUED has not begun.
+
+    SETTLING, in standalone mode: written, the reply waits for the connector and its task configs.
+    """
+
+    QUEUED = auto()
+    VALIDATING = auto()
+    WRITING = auto()
+    WRITING_TARGET_STATE = auto()
+    READING_BACK = auto()
+    READING_STATUS = auto()
+    STOPPING = auto()
+    STARTING = auto()
+    SETTLING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyTaskConfigs:
+    """The herder's own request: write newly generated task configs if they differ.
+
+    `generated_from` is the connector config they were made of.
+    """
+
+    connector: str
+    configs: tuple[ConnectorConfig, ...]
+    generated_from: ConnectorConfig
+    connector_config_changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A request on its way. `deadline_ms` None: the herder's own.
+
+    `lane` is the connector whose operations run one after another; None does not queue.
+    `answered`: the client's time was over; what has begun is finished all the same.
+    `config` and `created` are kept for the reply.
+    """
+
+    request_id: int
+    request: Request | ApplyTaskConfigs
+    deadline_ms: int | None
+    lane: str | None
+    step: Step = Step.QUEUED
+    stage: Stage | None = None
+    answered: bool = False
+    config: ConnectorConfig | None = None
+    created: bool = False
+
+
+class ReconfigurationStep(Enum):
+    GENERATING = auto()
+    APPLYING = auto()
+    BACKING_OFF = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconfiguration:
+    """Task configs of a running connector being made anew. `again`: asked for meanwhile."""
+
+    step: ReconfigurationStep
+    attempt: int = 0
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HerderState:
+    """`status_generation` is written into statuses; it follows the group's after revocations.
+
+    `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
+    `stops_in_flight` counts unanswered `StopWork` effects.
+    """
+
+    settings: HerderSettings
+    phase: Phase = Phase.STARTING
+    membership: Membership | None = None
+    status_generation: int = 0
+    snapshot: ConfigSnapshot = field(default_factory=ConfigSnapshot)
+    work: Mapping[str, ConnectorWork] = field(default_factory=dict)
+    operations: Mapping[int, Operation] = field(default_factory=dict)
+    lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    restarts: Mapping[str, RestartRequested] = field(default_factory=dict)
+    reconfigurations: Mapping[str, Reconfiguration] = field(default_factory=dict)
+    waiters: Mapping[int, Waiter] = field(default_factory=dict)
+    stops_in_flight: int = 0
+    rejoin_wanted: bool = False
+    revoked: Work = field(default_factory=Work)
+    scheduled_rebalance: bool = False
+    backoff_retries: int = 5
+    privilege: WritePrivilege = WritePrivilege.NONE
+    stage: Stage | None = None
+    next_id: int = 1
+    ready: bool = False
+
+    @property
+    def is_leader(self) -> bool:
+        """False while a rebalance is under way: the group may have chosen another."""
+        return (
+            self.phase not in (Phase.JOINING, Phase.BACKING_OFF)
+            and self.membership is not None
+            and self.membership.is_leader
+        )
+
+    @property
+    def leader_url(self) -> str | None:
+        if self.membership is None:
+            return None
+        return self.membership.assignment.leader_url or None
+
+    @property
+    def may_start_work(self) -> bool:
+        return self.phase is Phase.RESOLVED and not self.rejoin_wanted
+
+    @property
+    def serving(self) -> bool:
+        """Whether queued requests may begin."""
+        return self.may_start_work and (not self.is_leader or self.privilege is WritePrivilege.HELD)
+
+
+def owned_work(work: Mapping[str, ConnectorWork]) -> Work:
+    """Everything assigned to this worker, whether it runs or not."""
+    return Work.of(
+        (name for name, share in work.items() if share.connector_assigned),
+        (ConnectorTaskId(name, n) for name, share in work.items() for n in share.tasks_assigned),
+    )

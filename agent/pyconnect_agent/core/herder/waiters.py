@@ -1,0 +1,65 @@
+"""What waits for an effect's answer, as data: the herder's continuations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.configlog import RestartRequested
+from pyconnect_agent.core.ids import ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationWaiter:
+    """A request's operation goes on."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWaiter:
+    """Work is gone when this is answered."""
+
+    connectors: tuple[str, ...]
+    tasks: tuple[ConnectorTaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushWaiter:
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUpWaiter:
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimWaiter:
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationWaiter:
+    """Task configs are being generated from `config`."""
+
+    connector: str
+    config: ConnectorConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartWaiter:
+    """The status for a restart plan is being read."""
+
+    request: RestartRequested
+
+
+Waiter = (
+    OperationWaiter
+    | StopWaiter
+    | FlushWaiter
+    | CatchUpWaiter
+    | ClaimWaiter
+    | GenerationWaiter
+    | RestartWaiter
+)
