@@ -1,0 +1,1 @@
+"""Finding and loading plugins. Loading happens in child processes only."""

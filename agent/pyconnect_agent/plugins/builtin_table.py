@@ -1,0 +1,84 @@
+"""The plugins of this distribution, under the names of the Java classes they stand in for.
+
+Layer: plugins. Metadata only: nothing listed here is imported.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+
+_BUILTIN = "pyconnect_agent.builtin"
+_CONNECT = "org.apache.kafka.connect"
+_BOTH_CONVERTERS = (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
+_NUMBERS = ("Boolean", "Short", "Integer", "Long", "Float", "Double")
+
+_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
+    (
+        f"{_CONNECT}.file.FileStreamSourceConnector",
+        "connectors.file_stream:FileStreamSourceConnector",
+        (PluginKind.SOURCE,),
+    ),
+    (
+        f"{_CONNECT}.file.FileStreamSinkConnector",
+        "connectors.file_stream:FileStreamSinkConnector",
+        (PluginKind.SINK,),
+    ),
+    (f"{_CONNECT}.json.JsonConverter", "converters.json:JsonConverter", _BOTH_CONVERTERS),
+    (
+        f"{_CONNECT}.storage.StringConverter",
+        "converters.string:StringConverter",
+        _BOTH_CONVERTERS,
+    ),
+    (
+        f"{_CONNECT}.converters.ByteArrayConverter",
+        "converters.byte_array:ByteArrayConverter",
+        _BOTH_CONVERTERS,
+    ),
+    *(
+        (
+            f"{_CONNECT}.converters.{name}Converter",
+            f"converters.numbers:{name}Converter",
+            _BOTH_CONVERTERS,
+        )
+        for name in _NUMBERS
+    ),
+    (
+        f"{_CONNECT}.storage.SimpleHeaderConverter",
+        "converters.simple_header:SimpleHeaderConverter",
+        (PluginKind.HEADER_CONVERTER,),
+    ),
+    *(
+        (
+            f"org.apache.kafka.common.config.provider.{name}ConfigProvider",
+            f"config_providers.{module}:{name}ConfigProvider",
+            (PluginKind.CONFIG_PROVIDER,),
+        )
+        for name, module in (("File", "file"), ("Directory", "directory"), ("EnvVar", "env_var"))
+    ),
+)
+
+
+@cache
+def distribution_version() -> str:
+    """Return the version of this distribution, ``0`` when it runs without being installed."""
+    try:
+        return metadata.version("pyconnect-worker")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def builtin_plugins() -> tuple[PluginDesc, ...]:
+    """Return the plugins that ship with the worker."""
+    return tuple(
+        PluginDesc(
+            class_name=java_name,
+            python_path=f"{_BUILTIN}.{path}",
+            kind=kind,
+            version=distribution_version(),
+        )
+        for java_name, path, kinds in _TABLE
+        for kind in kinds
+    )

@@ -1,0 +1,72 @@
+"""Finding plugins by the metadata of installed distributions, without importing them.
+
+Layer: plugins. Entry points stand in for Java's service files: a distribution lists its classes in
+the groups below as ``<alias> = package.module:Class``. A directory of ``plugin.path`` holds plugins
+as directories, each filled by ``pip install --target``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.plugins.builtin_table import builtin_plugins
+
+ENTRY_POINT_GROUPS = {
+    "pyconnect.connectors": PluginKind.CONNECTOR,
+    "pyconnect.converters": PluginKind.CONVERTER,
+    "pyconnect.header_converters": PluginKind.HEADER_CONVERTER,
+    "pyconnect.transforms": PluginKind.TRANSFORMATION,
+    "pyconnect.predicates": PluginKind.PREDICATE,
+    "pyconnect.config_providers": PluginKind.CONFIG_PROVIDER,
+}
+
+
+def installed_catalog() -> Catalog:
+    """Return the built-in plugins and those of distributions installed beside the worker."""
+    return Catalog(builtin_plugins() + entry_point_plugins(metadata.distributions()))
+
+
+def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:
+    """Return the directories that each hold one plugin, sorted within each entry of the path.
+
+    Entries that do not exist and hidden directories are left out.
+    """
+    found: list[Path] = []
+    for entry in plugin_path:
+        root = Path(entry)
+        if root.is_dir():
+            found += sorted(
+                item for item in root.iterdir() if item.is_dir() and not item.name.startswith(".")
+            )
+    return tuple(found)
+
+
+def directory_entry_points(directory: Path) -> tuple[PluginDesc, ...]:
+    """Return the plugins that the distributions in a plugin directory list."""
+    return entry_point_plugins(metadata.distributions(path=[str(directory)]), directory=directory)
+
+
+def entry_point_plugins(
+    distributions: Iterable[metadata.Distribution], *, directory: Path | None = None
+) -> tuple[PluginDesc, ...]:
+    """Return what the distributions list; a name found twice counts where it is found first."""
+    plugins: dict[tuple[str, PluginKind], PluginDesc] = {}
+    for distribution in distributions:
+        for entry_point in distribution.entry_points:
+            kind = ENTRY_POINT_GROUPS.get(entry_point.group)
+            if kind is None or not entry_point.attr:
+                continue
+            desc = PluginDesc(
+                class_name=f"{entry_point.module}.{entry_point.attr}",
+                python_path=f"{entry_point.module}:{entry_point.attr}",
+                kind=kind,
+                version=distribution.version,
+                location="classpath" if directory is None else str(directory),
+                search_path=None if directory is None else str(directory),
+                extra_aliases=(entry_point.name,),
+            )
+            plugins.setdefault((desc.class_name, kind), desc)
+    return tuple(plugins.values())

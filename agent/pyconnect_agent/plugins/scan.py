@@ -1,0 +1,197 @@
+"""Finding out what only importing tells: sources or sinks, versions, unlisted classes.
+
+Layer: plugins. Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect.
+It imports plugins, so it runs in processes of its own: `scan` in a child of the supervisor, and for
+each directory of ``plugin.path`` one more, since the dependencies of two plugins may contradict
+each other. What goes wrong with one plugin is reported and leaves it out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.plugins.discovery import (
+    directory_entry_points,
+    installed_catalog,
+    plugin_directories,
+)
+from pyconnect_agent.plugins.loading import BASE_CLASSES, activate, import_plugin_module, load
+from pyconnect_api.connector import Connector, SinkConnector
+from pyconnect_api.errors import ConnectException
+
+SCAN_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What was found; ``warnings`` name plugins that were left out, and why."""
+
+    catalog: Catalog
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return a form that survives JSON and pipes."""
+        return {
+            "plugins": [plugin.to_json() for plugin in self.catalog.plugins],
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, list[object]]) -> ScanResult:
+        """Return what :meth:`to_json` was made of."""
+        plugins = [PluginDesc.from_json(item) for item in data["plugins"] if isinstance(item, dict)]
+        return cls(Catalog(tuple(plugins)), tuple(map(str, data["warnings"])))
+
+
+def scan(plugin_path: Sequence[str] = (), discovery: str = "hybrid_warn") -> ScanResult:
+    """Return every plugin this worker can run.
+
+    ``discovery`` is the value of ``plugin.discovery``: with ``service_load`` only entry points
+    count; with ``only_scan`` and the hybrid modes the modules of plugin directories without any
+    are searched too. With ``hybrid_fail`` such a find raises ConnectException.
+    """
+    plugins: list[PluginDesc] = []
+    warnings: list[str] = []
+    for plugin in installed_catalog().plugins:
+        _add_examined(plugin, plugins, warnings)
+    for directory in plugin_directories(plugin_path):
+        result = _scan_in_subprocess(directory, discovery)
+        plugins += result.catalog.plugins
+        warnings += result.warnings
+    return ScanResult(Catalog(tuple(plugins)), tuple(warnings))
+
+
+def scan_directory(directory: Path, discovery: str) -> ScanResult:
+    """Return the plugins of one directory; imports them into this process."""
+    activate(str(directory))
+    plugins: list[PluginDesc] = []
+    warnings: list[str] = []
+    listed = directory_entry_points(directory)
+    for plugin in listed:
+        _add_examined(plugin, plugins, warnings)
+    if discovery == "service_load" or listed:
+        return ScanResult(Catalog(tuple(plugins)), tuple(warnings))
+    found = list(_search_modules(directory, warnings))
+    if found and discovery == "hybrid_fail":
+        names = ", ".join(sorted({plugin.class_name for plugin in found}))
+        raise ConnectException(
+            f"Plugins without an entry point in {directory}: {names}. Add entry points in the "
+            "groups pyconnect.*, or set plugin.discovery=hybrid_warn."
+        )
+    if found and discovery == "hybrid_warn":
+        warnings.append(
+            f"Plugins in {directory} were found by searching its modules; add entry points"
+        )
+    return ScanResult(Catalog((*plugins, *found)), tuple(warnings))
+
+
+def _scan_in_subprocess(directory: Path, discovery: str) -> ScanResult:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(directory), discovery],
+            capture_output=True,
+            text=True,
+            timeout=SCAN_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return _nothing(f"Plugins in {directory} took longer than {SCAN_TIMEOUT_S:.0f} s to load")
+    # The result is the last line: plugins may print while they are imported.
+    last = done.stdout.strip().rpartition("\n")[2]
+    if done.returncode == 2:
+        raise ConnectException(last)
+    if done.returncode != 0:
+        reason = done.stderr.strip().rpartition("\n")[2]
+        return _nothing(f"Plugins in {directory} could not be scanned: {reason}")
+    return ScanResult.from_json(json.loads(last))
+
+
+def _nothing(warning: str) -> ScanResult:
+    return ScanResult(Catalog(()), (warning,))
+
+
+def _add_examined(plugin: PluginDesc, plugins: list[PluginDesc], warnings: list[str]) -> None:
+    """Add the plugin with its true kind and version, or a warning."""
+    if plugin.python_path.startswith("pyconnect_agent.builtin."):
+        plugins.append(plugin)
+        return
+    try:
+        plugins.append(_examined(plugin, load(plugin)))
+    except ConnectException as error:
+        warnings.append(str(error))
+
+
+def _examined(plugin: PluginDesc, loaded: type) -> PluginDesc:
+    if not plugin.kind.is_connector:
+        return plugin
+    kind = PluginKind.SINK if issubclass(loaded, SinkConnector) else PluginKind.SOURCE
+    return replace(plugin, kind=kind, version=_connector_version(loaded) or plugin.version)
+
+
+def _connector_version(loaded: type) -> str | None:
+    try:
+        instance = loaded()
+        assert isinstance(instance, Connector)
+        return instance.version()
+    # Both calls are the plugin's code; without a version it can still be used.
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _search_modules(directory: Path, warnings: list[str]) -> Iterator[PluginDesc]:
+    """Yield the classes that modules directly in the directory or its packages define."""
+    for name in _module_names(directory):
+        try:
+            yield from _plugins_of_module(directory, name)
+        except ConnectException as error:
+            warnings.append(str(error))
+
+
+def _module_names(directory: Path) -> Iterator[str]:
+    for module in pkgutil.iter_modules([str(directory)]):
+        yield module.name
+        if module.ispkg:
+            for child in pkgutil.iter_modules([str(directory / module.name)]):
+                yield f"{module.name}.{child.name}"
+
+
+def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
+    module = import_plugin_module(name)
+    for class_name, candidate in inspect.getmembers(module, inspect.isclass):
+        if candidate.__module__ != name or inspect.isabstract(candidate):
+            continue
+        for kind, base in BASE_CLASSES.items():
+            if kind is not PluginKind.CONNECTOR and issubclass(candidate, base):
+                version = _connector_version(candidate) if kind.is_connector else None
+                yield PluginDesc(
+                    class_name=f"{name}.{class_name}",
+                    python_path=f"{name}:{class_name}",
+                    kind=kind,
+                    version=version,
+                    location=str(directory),
+                    search_path=str(directory),
+                )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Scan the directory ``arguments[0]`` and print the result as JSON; 2 when refused."""
+    try:
+        result = scan_directory(Path(arguments[0]), arguments[1])
+    except ConnectException as error:
+        sys.stdout.write(f"\n{error}\n")
+        return 2
+    sys.stdout.write("\n" + json.dumps(result.to_json()) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
