@@ -1,0 +1,105 @@
+"""The task of FileStreamSink: a line per record, appended to a file or to standard output.
+
+Layer: builtin. Kafka: FileStreamSinkTask. At-least-once: a batch may be appended again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+
+from pyconnect_agent.builtin.connectors.version import VERSION
+from pyconnect_api import (
+    ConfigDef,
+    ConfigType,
+    ConnectException,
+    Importance,
+    RetriableException,
+    SinkRecord,
+    SinkTask,
+)
+from pyconnect_api.java_text import to_string
+
+VERSION = "4.3.1"
+"""Of the Kafka Connect connector whose behaviour this is."""
+
+FILE = "file"
+STANDARD_OUTPUT = 1
+RETRY_MS = 1_000
+
+TEMPORARY_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR, errno.ENOMEM})
+
+
+def sink_config_def() -> ConfigDef:
+    """The settings of the sink connector."""
+    return ConfigDef().define(
+        FILE,
+        ConfigType.STRING,
+        default=None,
+        importance=Importance.HIGH,
+        documentation="Destination filename. If not specified, the standard output will be used",
+    )
+
+
+class FileStreamSinkTask(SinkTask):
+    """Each `put` is one write to an append-only descriptor, so tasks that share a file mix whole
+    lines only."""
+
+    def __init__(self) -> None:
+        self._filename: str | None = None
+        self._descriptor: int | None = None
+        self._unwritten = b""
+
+    def version(self) -> str:
+        return VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = sink_config_def().parse(props)
+        self._filename = None if config[FILE] is None else str(config[FILE])
+        if self._filename is None:
+            self._descriptor = STANDARD_OUTPUT
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            self._descriptor = os.open(self._filename, flags, 0o666)
+        except OSError as exc:
+            raise ConnectException(
+                f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
+            ) from exc
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if not records:
+            return
+        if not self._unwritten:
+            lines = [
+                value if (value := record.value).__class__ is str else _text(record)
+                for record in records
+            ]
+            lines.append("")
+            self._unwritten = "\n".join(lines).encode()  # type: ignore[arg-type]  # all are str
+        # Else the same records come again after a write that ended within them.
+        self._write()
+
+    def stop(self) -> None:
+        if self._descriptor is not None and self._filename is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _write(self) -> None:
+        assert self._descriptor is not None
+        while self._unwritten:
+            try:
+                written = os.write(self._descriptor, self._unwritten)
+            except OSError as exc:
+                target = self._filename or "standard output"
+                message = f"Failed to write to {target}: {exc.strerror}"
+                if exc.errno in TEMPORARY_ERRORS:
+                    self.context.timeout(RETRY_MS)
+                    raise RetriableException(message) from exc
+                raise ConnectException(message) from exc
+            self._unwritten = self._unwritten[written:]
+
+
+def _text(record: SinkRecord) -> str:
+    return to_string(record.value_schema, record.value)

@@ -1,0 +1,248 @@
+"""The task of FileStreamSource: one record per line of a file or of standard input.
+
+Layer: builtin. Kafka: FileStreamSourceTask. Positions count bytes; see `file_stream.py` for all
+differences.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyconnect_agent.builtin import standard_input
+from pyconnect_agent.builtin.connectors.lines import LineSplitter
+from pyconnect_agent.builtin.connectors.version import VERSION
+from pyconnect_api import (
+    STRING_SCHEMA,
+    ConfigDef,
+    ConfigType,
+    ConnectException,
+    Importance,
+    NonEmptyString,
+    Range,
+    SourceRecord,
+    SourceTask,
+    ValidString,
+)
+
+LOG = logging.getLogger(__name__)
+
+FILE = "file"
+TOPIC = "topic"
+BATCH_SIZE = "batch.size"
+ON_TRUNCATE = "on.truncate"
+
+FILENAME_FIELD = "filename"
+POSITION_FIELD = "position"
+
+CHUNK_BYTES = 256 * 1024
+IDLE_WAIT_S = 1.0
+IDLE_SLICE_S = 0.1
+
+
+def source_config_def() -> ConfigDef:
+    """The settings of the source connector."""
+    return (
+        ConfigDef()
+        .define(
+            FILE,
+            ConfigType.STRING,
+            default=None,
+            importance=Importance.HIGH,
+            documentation="Source filename. If not specified, the standard input will be used",
+        )
+        .define(
+            TOPIC,
+            ConfigType.STRING,
+            validator=NonEmptyString(),
+            importance=Importance.HIGH,
+            documentation="The topic to publish data to",
+        )
+        .define(
+            BATCH_SIZE,
+            ConfigType.INT,
+            default=2000,
+            validator=Range.at_least(1),
+            importance=Importance.LOW,
+            documentation="The maximum number of records the source task can read from the file "
+            "each time it is polled",
+        )
+        .define(
+            ON_TRUNCATE,
+            ConfigType.STRING,
+            default="wait",
+            validator=ValidString(("wait", "restart", "fail")),
+            importance=Importance.LOW,
+            documentation="What to do when the file became shorter than the position in it: wait "
+            "until it has outgrown the position, restart at its beginning, or fail the task",
+        )
+    )
+
+
+class FileStreamSourceTask(SourceTask):
+    """Reads one file; records keep the position after their line as source offset."""
+
+    def __init__(self) -> None:
+        self._filename: str | None = None
+        self._topic = ""
+        self._batch_size = 0
+        self._on_truncate = "wait"
+        self._descriptor: int | None = None
+        self._splitter = LineSplitter()
+        self._ready: list[SourceRecord] = []
+        self._partition: Mapping[str, object] = {FILENAME_FIELD: None}
+        self._truncation_seen = False
+
+    def version(self) -> str:
+        return VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = source_config_def().parse(props)
+        self._filename = str(config[FILE]) if config[FILE] else None
+        self._topic = str(config[TOPIC])
+        self._batch_size = int(str(config[BATCH_SIZE]))
+        self._on_truncate = str(config[ON_TRUNCATE])
+        self._partition = {FILENAME_FIELD: self._filename}
+        if self._filename is None:
+            if standard_input.DESCRIPTOR is None:
+                raise ConnectException("The worker has no standard input to read")
+            self._descriptor = standard_input.DESCRIPTOR
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        if self._descriptor is None and not self._open():
+            return None
+        while len(self._ready) < self._batch_size:
+            data = self._read()
+            if not data:
+                break
+            self._ready += self._records(data)
+        if not self._ready:
+            self._wait_for_data()
+            return None
+        batch = self._ready[: self._batch_size]
+        self._ready = self._ready[self._batch_size :]
+        return batch
+
+    def stop(self) -> None:
+        if self._descriptor is not None and self._filename is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _open(self) -> bool:
+        """Open at the stored position; False when there is no such file yet."""
+        assert self._filename is not None
+        try:
+            descriptor = os.open(self._filename, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            LOG.warning("file not found, waiting for it", extra={"file": self._filename})
+            self.context.stop_requested.wait(IDLE_WAIT_S)
+            return False
+        except OSError as exc:
+            raise ConnectException(f"Failed to open {self._filename}: {exc.strerror}") from exc
+        try:
+            position = self._stored_position()
+            if position:
+                os.lseek(descriptor, position, os.SEEK_SET)
+            os.read(descriptor, 0)
+        except OSError as exc:
+            os.close(descriptor)
+            raise ConnectException(f"Failed to read {self._filename}: {exc.strerror}") from exc
+        except ConnectException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        self._splitter = LineSplitter(position)
+        return True
+
+    def _stored_position(self) -> int:
+        offset = self.context.offset_storage_reader.offset(self._partition)
+        position = (offset or {}).get(POSITION_FIELD)
+        if position is None:
+            return 0
+        if not isinstance(position, int) or isinstance(position, bool):
+            raise ConnectException("Offset position is the incorrect type")
+        return position
+
+    def _read(self) -> bytes:
+        """Return what can be read without waiting; empty at the end and after an error."""
+        assert self._descriptor is not None
+        try:
+            if self._filename is None and not select.select([self._descriptor], [], [], 0)[0]:
+                return b""
+            return os.read(self._descriptor, CHUNK_BYTES)
+        except OSError:
+            # Kafka's contract: a stream that breaks is as good as one without news.
+            LOG.warning("read failed", exc_info=True, extra={"file": self._filename})
+            return b""
+
+    def _records(self, data: bytes) -> list[SourceRecord]:
+        position = self._splitter.position
+        lines, positions = self._splitter.feed(data)
+        partition, topic = self._partition, self._topic
+        now_ms = int(time.time() * 1000)
+        offsets: list[dict[str, Any]]
+        if self._filename is None:
+            offsets = [{POSITION_FIELD: None}] * len(lines)
+        elif positions is not None:
+            offsets = [{POSITION_FIELD: after} for after in positions]
+        else:
+            offsets = []
+            for line in lines:
+                position += len(line) + 1
+                offsets.append({POSITION_FIELD: position})
+        return [
+            SourceRecord(
+                partition,
+                offset,
+                topic,
+                None,
+                None,
+                None,
+                STRING_SCHEMA,
+                line.decode("utf-8", "replace"),
+                now_ms,
+            )
+            for line, offset in zip(lines, offsets, strict=True)
+        ]
+
+    def _wait_for_data(self) -> None:
+        """Wait up to a second for more, less when the worker wants an end."""
+        assert self._descriptor is not None
+        for _ in range(int(IDLE_WAIT_S / IDLE_SLICE_S)):
+            if self.context.stop_requested.wait(IDLE_SLICE_S):
+                return
+            if self._filename is None:
+                if select.select([self._descriptor], [], [], 0)[0]:
+                    return
+            elif self._has_grown():
+                return
+
+    def _has_grown(self) -> bool:
+        assert self._descriptor is not None
+        position = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        size = os.fstat(self._descriptor).st_size
+        if size >= position:
+            self._truncation_seen = False
+            return size > position
+        if not self._truncation_seen:
+            self._truncation_seen = True
+            LOG.warning(
+                "file is shorter than the position in it",
+                extra={"file": self._filename, "size": size, "position": position},
+            )
+        match self._on_truncate:
+            case "restart":
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                self._splitter = LineSplitter()
+                return True
+            case "fail":
+                raise ConnectException(
+                    f"File {self._filename} has {size} bytes, fewer than the position {position} "
+                    f"in it. Set '{ON_TRUNCATE}' to 'restart' to read it from its beginning."
+                )
+            case _:
+                return False

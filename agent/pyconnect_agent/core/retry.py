@@ -1,0 +1,36 @@
+"""When to try a record's operation again (Kafka: RetryWithToleranceOperator, KIP-298).
+
+Layer: core. The policy says how long to wait; waiting and trying is done by `tasks/tolerance.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_DELAY_MS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """`timeout_ms`: `errors.retry.timeout`, 0 no retry, -1 without end.
+
+    `delay_max_ms`: `errors.retry.delay.max.ms`, above which a delay is random.
+    """
+
+    timeout_ms: int = 0
+    delay_max_ms: int = 60_000
+
+    def delay_ms(self, attempt: int, elapsed_ms: int, random_fraction: float) -> int | None:
+        """Return the wait after failed attempt number `attempt` (from 1), None to give up.
+
+        `elapsed_ms` since the first attempt began; `random_fraction` in [0, 1).
+        """
+        if self.timeout_ms >= 0 and elapsed_ms >= self.timeout_ms:
+            return None
+        # A shift beyond this is above every limit there is, and shifts grow without bound here.
+        delay = FIRST_DELAY_MS << min(attempt - 1, 40)
+        if delay > self.delay_max_ms:
+            delay = int(random_fraction * self.delay_max_ms)
+        if self.timeout_ms >= 0:
+            delay = min(delay, self.timeout_ms - elapsed_ms)
+        return delay

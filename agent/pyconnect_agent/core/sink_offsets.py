@@ -1,0 +1,97 @@
+"""Offsets of a sink task: consumed, accepted, committed (Kafka: WorkerSinkTask's three maps).
+
+Layer: core. Every offset is the one after a record: what a group commits. One owner, the task's
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_api import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validated:
+    """Offsets to commit, and what `pre_commit` returned in vain: partition and reason."""
+
+    offsets: Offsets
+    refused: tuple[tuple[TopicPartition, int, str], ...] = ()
+    not_requested: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(slots=True)
+class SinkOffsets:
+    """`consumed` is of the batch not yet accepted by `put`, `current` of all that were."""
+
+    consumed: Offsets = field(default_factory=dict)
+    current: Offsets = field(default_factory=dict)
+    committed: Offsets = field(default_factory=dict)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Start partitions at their positions; each counts as committed and as current."""
+        self.committed.update(positions)
+        self.current.update(positions)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop everything about partitions that are gone.
+
+        Kafka keeps revoked ones in two of its maps, from where a stale offset can come back.
+        """
+        for partition in partitions:
+            self.consumed.pop(partition, None)
+            self.current.pop(partition, None)
+            self.committed.pop(partition, None)
+
+    def accept_batch(self) -> None:
+        """The task took all that was consumed."""
+        self.current.update(self.consumed)
+        self.consumed.clear()
+
+    def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Continue elsewhere: at what a task asked for, or back at the last commit."""
+        self.committed.update(offsets)
+        self.current.update(offsets)
+        for partition in offsets:
+            self.consumed.pop(partition, None)
+
+    def offered(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """What `pre_commit` is given for these partitions."""
+        wanted = set(partitions)
+        return {p: offset for p, offset in self.current.items() if p in wanted}
+
+    def base(self, offered: Mapping[TopicPartition, int]) -> Offsets:
+        """The last commit of the offered partitions."""
+        return {p: offset for p, offset in self.committed.items() if p in offered}
+
+
+def validate(
+    *,
+    base: Mapping[TopicPartition, int],
+    offered: Mapping[TopicPartition, int],
+    provided: Mapping[TopicPartition, int],
+    assignment: Collection[TopicPartition],
+) -> Validated:
+    """Take from `provided` what may be committed; the rest stays at `base` (spec §5.5).
+
+    An offset below the last commit is allowed, one beyond what was offered is not.
+    """
+    offsets = dict(base)
+    refused: list[tuple[TopicPartition, int, str]] = []
+    not_requested: list[TopicPartition] = []
+    for partition, offset in provided.items():
+        if partition in offsets:
+            if offset <= offered[partition]:
+                offsets[partition] = offset
+            else:
+                refused.append((partition, offset, "not yet consumed"))
+        elif partition not in assignment:
+            refused.append((partition, offset, "partition not assigned"))
+        else:
+            not_requested.append(partition)
+    return Validated(
+        offsets=offsets, refused=tuple(refused), not_requested=tuple(not_requested)
+    )

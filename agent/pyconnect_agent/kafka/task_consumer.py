@@ -1,0 +1,326 @@
+"""A sink task's consumer: group membership, positions, pause, commits with their results.
+
+Layer: kafka. What Java's consumer has and librdkafka has not is made up for here: a position right
+after the assignment, seeks at any time, and a result for each single asynchronous commit.
+Everything runs on the task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+)
+from confluent_kafka import TopicPartition as ClientPartition
+
+from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
+from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.clients import create_consumer
+from pyconnect_api import TopicPartition
+
+LOG = logging.getLogger(__name__)
+
+TUNING: Mapping[str, Any] = {
+    # The default of a second starves a consumer that is faster than its queue.
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 20_000,
+    # What waits in the client is memory of the task's process.
+    "queued.max.messages.kbytes": 8_192,
+    "fetch.message.max.bytes": 1_048_576,
+}
+"""Defaults below the user's settings, in librdkafka's names."""
+
+FORCED: Mapping[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": False,
+}
+
+POSITION_TIMEOUT_S = 60.0
+SEEK_TIMEOUT_S = 10.0
+SEEK_RETRY_S = 0.02
+
+_IGNORED = frozenset({KafkaError._PARTITION_EOF})
+_TRANSIENT = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._MAX_POLL_EXCEEDED,
+        KafkaError._ALL_BROKERS_DOWN,
+    }
+)
+_RESET_POSITIONS = {
+    "earliest": OFFSET_BEGINNING,
+    "smallest": OFFSET_BEGINNING,
+    "beginning": OFFSET_BEGINNING,
+    "latest": OFFSET_END,
+    "largest": OFFSET_END,
+    "end": OFFSET_END,
+}
+
+CommitCallback = Callable[[AgentKafkaError | None], None]
+
+
+class ConsumedMessage(Protocol):
+    """The client's message; every value is a method."""
+
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+    def error(self) -> Any: ...
+
+
+class RebalanceListener(Protocol):
+    """Called inside `poll` and `close`; must not raise."""
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        """New partitions and where their reading starts; `seek` and `pause` may be called."""
+        ...
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None: ...
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+
+class TaskConsumer:
+    """Consumes for one sink task."""
+
+    def __init__(self, config: Mapping[str, Any], listener: RebalanceListener) -> None:
+        self._listener = listener
+        self._incremental = (
+            config.get("partition.assignment.strategy") == "cooperative-sticky"
+            or config.get("group.protocol") == "consumer"
+        )
+        self._reset_policy = str(config.get("auto.offset.reset", "earliest"))
+        self._assignment: set[TopicPartition] = set()
+        self._starting: dict[TopicPartition, int] | None = None
+        self._paused: set[TopicPartition] = set()
+        self._commits: deque[tuple[frozenset[tuple[str, int, int]], CommitCallback]] = deque()
+        self._failure: AgentKafkaError | None = None
+        self._consumer: Consumer = create_consumer(
+            {**TUNING, **config, **FORCED, "on_commit": self._on_commit}
+        )
+        self._consume = self._consumer.consume
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        self._consumer.subscribe(
+            list(topics),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        """`pattern` must match a whole topic name, as Java's does."""
+        self.subscribe([f"^(?:{pattern})$"])
+
+    def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]:
+        """Return what is there, else the first records to come within `timeout_s`.
+
+        A batch may hold errors. Raises KafkaError for what ends the task.
+        """
+        messages: list[ConsumedMessage] = self._consume(max_records, 0)
+        if not messages and timeout_s > 0:
+            messages = self._consume(1, timeout_s)
+            if messages:
+                messages += self._consume(max_records - 1, 0) if max_records > 1 else []
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return messages
+
+    @staticmethod
+    def check(message: ConsumedMessage) -> None:
+        """Deal with a message whose `error()` is set: log what passes, raise what does not."""
+        failure = message.error()
+        if failure.code() in _IGNORED:
+            return
+        error = errors.translate(failure, "Failed to consume")
+        if error.retriable or failure.code() in _TRANSIENT:
+            LOG.warning("consumer reported an error", extra={"reason": str(error)})
+            return
+        raise error
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset(self._assignment)
+
+    def is_assigned(self, partition: TopicPartition) -> bool:
+        return partition in self._assignment
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue at `offset`; also within `on_assigned`. Raises KafkaError."""
+        if self._starting is not None and partition in self._starting:
+            self._starting[partition] = offset
+            return
+        target = ClientPartition(partition.topic, partition.partition, offset)
+        deadline = time.monotonic() + SEEK_TIMEOUT_S
+        while True:
+            try:
+                self._consumer.seek(target)
+                return
+            except errors.CLIENT_ERRORS as exc:
+                # A partition can be sought only once librdkafka fetches it, soon after assignment.
+                if errors.code_of(exc) != KafkaError._STATE or time.monotonic() > deadline:
+                    raise errors.translate(exc, f"Failed to seek {partition} to {offset}") from exc
+                time.sleep(SEEK_RETRY_S)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop fetching; unassigned partitions are ignored."""
+        wanted = self._assignment.intersection(partitions)
+        self._paused |= wanted
+        self._apply(self._consumer.pause, wanted)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        wanted = self._assignment.intersection(partitions)
+        self._paused -= wanted
+        self._apply(self._consumer.resume, wanted)
+
+    def commit_sync(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Raises KafkaError."""
+        try:
+            results = self._consumer.commit(offsets=_client_offsets(offsets), asynchronous=False)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to commit offsets") from exc
+        for result in results or ():
+            if result.error is not None:
+                raise errors.translate(
+                    result.error, f"Failed to commit {result.topic}-{result.partition}"
+                )
+
+    def commit_async(self, offsets: Mapping[TopicPartition, int], done: CommitCallback) -> None:
+        """Commit without waiting; `done` is called from a later `poll`."""
+        client_offsets = _client_offsets(offsets)
+        self._commits.append((_fingerprint(client_offsets), done))
+        try:
+            self._consumer.commit(offsets=client_offsets, asynchronous=True)
+        except errors.CLIENT_ERRORS as exc:
+            self._commits.pop()
+            done(errors.translate(exc, "Failed to commit offsets"))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _apply(self, call: Callable[[list[Any]], None], wanted: set[TopicPartition]) -> None:
+        if not wanted:
+            return
+        if self._starting is not None:
+            # The client does not know these yet; `_on_assign` pauses what is to be paused.
+            wanted = wanted - self._starting.keys()
+        try:
+            call([ClientPartition(p.topic, p.partition) for p in wanted])
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to pause or resume partitions") from exc
+
+    def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
+        fingerprint = _fingerprint(partitions)
+        for index, (expected, done) in enumerate(self._commits):
+            if expected == fingerprint:
+                break
+        else:
+            return  # of a synchronous commit, whose caller has the result
+        for _ in range(index + 1):
+            self._commits.popleft()
+        failure = error or next((p.error for p in partitions if p.error is not None), None)
+        done(None if failure is None else errors.translate(failure, "Failed to commit offsets"))
+
+    def _on_assign(self, consumer: Consumer, partitions: list[Any]) -> None:
+        try:
+            positions = self._positions(consumer, partitions)
+        except AgentKafkaError as exc:
+            self._failure = exc
+            positions = {}
+        self._starting = positions
+        if not self._incremental:
+            self._assignment.clear()
+        self._assignment.update(positions)
+        try:
+            self._listener.on_assigned(dict(positions))
+        finally:
+            starting, self._starting = self._starting, None
+            assigned = [ClientPartition(p.topic, p.partition, o) for p, o in starting.items()]
+            (consumer.incremental_assign if self._incremental else consumer.assign)(assigned)
+            paused = self._paused.intersection(starting)
+            if paused:
+                consumer.pause([ClientPartition(p.topic, p.partition) for p in paused])
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[Any]) -> None:
+        gone = _plain(partitions)
+        self._listener.on_revoked(gone)
+        self._release(consumer, partitions, gone)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[Any]) -> None:
+        gone = _plain(partitions)
+        self._listener.on_lost(gone)
+        self._release(consumer, partitions, gone)
+
+    def _release(
+        self, consumer: Consumer, partitions: list[Any], gone: Sequence[TopicPartition]
+    ) -> None:
+        self._assignment.difference_update(gone)
+        self._paused.difference_update(gone)
+        if self._incremental:
+            consumer.incremental_unassign(partitions)
+        else:
+            consumer.unassign()
+
+    def _positions(self, consumer: Consumer, partitions: list[Any]) -> dict[TopicPartition, int]:
+        """Where reading starts: the committed offset, else what the reset policy says."""
+        if not partitions:
+            return {}
+        try:
+            committed = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
+            for found in committed:
+                if found.error is not None:
+                    raise errors.translate(
+                        found.error, f"Failed to read the position of {found.topic}-{found.partition}"
+                    )
+            positions = {
+                TopicPartition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0
+            }
+            unknown = [p for p in committed if p.offset < 0]
+            if unknown:
+                positions |= self._reset_positions(consumer, unknown)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+        return positions
+
+    def _reset_positions(
+        self, consumer: Consumer, partitions: Sequence[Any]
+    ) -> dict[TopicPartition, int]:
+        reset = _RESET_POSITIONS.get(self._reset_policy)
+        if reset is None:
+            names = ", ".join(f"{p.topic}-{p.partition}" for p in partitions)
+            raise AgentKafkaError(
+                f"Undefined offset with no reset policy for partitions: [{names}]"
+            )
+        # Kafka's special timestamps -2 and -1 ask for the first and the next offset.
+        asked = [ClientPartition(p.topic, p.partition, reset) for p in partitions]
+        found = consumer.offsets_for_times(asked, timeout=POSITION_TIMEOUT_S)
+        return {
+            TopicPartition(p.topic, p.partition): p.offset if p.offset >= 0 else reset
+            for p in found
+        }
+
+
+def _client_offsets(offsets: Mapping[TopicPartition, int]) -> list[Any]:
+    return [ClientPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
+
+
+def _fingerprint(partitions: Iterable[Any]) -> frozenset[tuple[str, int, int]]:
+    return frozenset((p.topic, p.partition, p.offset) for p in partitions)
+
+
+def _plain(partitions: Iterable[Any]) -> list[TopicPartition]:
+    return [TopicPartition(p.topic, p.partition) for p in partitions]

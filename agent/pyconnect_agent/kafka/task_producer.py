@@ -1,0 +1,110 @@
+"""A source task's producer.
+
+Layer: kafka. The hot call is the client's own `produce`, taken as it is; everything else is here:
+back-pressure, waiting, translation of errors. Used by one task thread; `serve` also by the thread
+that keeps callbacks going while the task blocks in `poll`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError
+
+from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
+from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.clients import create_producer
+
+CLIENT_ERRORS = errors.CLIENT_ERRORS
+
+TUNING: Mapping[str, Any] = {
+    # Few large requests: librdkafka's small batches cost a third of the rate.
+    "batch.size": 1_000_000,
+    "batch.num.messages": 1_000_000,
+    "linger.ms": 5,
+    # What waits in the client is memory of the task's process.
+    "queue.buffering.max.kbytes": 16_384,
+    "queue.buffering.max.messages": 200_000,
+    # Java's max.request.size; the error text below speaks of it.
+    "message.max.bytes": 1_048_576,
+    "sticky.partitioning.linger.ms": 10,
+}
+"""Defaults below the user's settings, in librdkafka's names."""
+
+PRODUCE_SLICE_S = 0.1
+
+
+class DeliveredMessage(Protocol):
+    """What a delivery callback learns of a record in Kafka."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+
+
+DeliveryCallback = Callable[[Any, DeliveredMessage], None]
+"""Called with the client's error (None on success) and the message."""
+
+
+class TaskProducer:
+    """Sends a task's records.
+
+    `produce(topic, value, key, partition, on_delivery, timestamp, headers)` is the client's method;
+    it raises BufferError when its queue is full and `CLIENT_ERRORS` otherwise.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._producer = create_producer({**TUNING, **config})
+        self.produce: Callable[..., None] = self._producer.produce
+        self._max_message_bytes = int(config.get("message.max.bytes", TUNING["message.max.bytes"]))
+
+    def serve(self, timeout_s: float = 0.0) -> int:
+        """Run the callbacks that are due; return how many."""
+        return int(self._producer.poll(timeout_s))
+
+    def in_flight(self) -> int:
+        """Records and callbacks not yet served."""
+        return len(self._producer)
+
+    def drain(self, timeout_s: float, *, until: Callable[[], bool]) -> bool:
+        """Serve callbacks until `until()`; False when the time is over first.
+
+        Records that still linger are sent at once.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not until():
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                return False
+            self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
+        return True
+
+    def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
+        """Return the error of a record of `size` bytes that was refused or not delivered."""
+        if errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:
+            return AgentKafkaError(
+                f"A message of {size} bytes (key, value and headers) for topic '{topic}' is larger "
+                f"than {self._max_message_bytes}, the value of the max.request.size configuration "
+                "of the producer, or than the broker's message.max.bytes allows."
+            )
+        return errors.translate(failure, f"Failed to send a record of {size} bytes to '{topic}'")
+
+    @staticmethod
+    def is_asynchronous(failure: BaseException) -> bool:
+        """Whether Java's producer reports this by callback instead of raising it from send."""
+        return errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE
+
+    @staticmethod
+    def is_retriable(failure: BaseException) -> bool:
+        """Whether the same call may succeed later."""
+        return errors.translate(failure, "send").retriable
+
+    def close(self, timeout_s: float) -> None:
+        """Wait for what is in flight, then give up the rest."""
+        if timeout_s > 0:
+            self._producer.flush(timeout_s)
+        self._producer.purge()
+        self._producer.poll(0)

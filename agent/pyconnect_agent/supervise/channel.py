@@ -1,0 +1,300 @@
+"""What supervisor and child processes say to each other, and how it looks on the pipe.
+
+Layer: the only module that `supervise` and `tasks` share. No Kafka counterpart: a Java worker runs
+its plugins in threads.
+
+A frame is: length of the rest (4 bytes, big-endian), `VERSION` (1 byte), a pickled message. Messages
+are frozen dataclasses of plain values. Reading admits no class but those of this module and the
+values of `core` and `enum`s, so what a plugin sends can never run code in the supervisor.
+
+Threads: `Channel.send` may be called from any thread; `Channel.receive` from one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import pickle
+import socket
+import struct
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+
+if TYPE_CHECKING:
+    from pyconnect_agent.core.config.validation import ConfigInfos
+
+VERSION = 1
+FRAME_HEADER = struct.Struct(">I")
+
+StringMap = Mapping[str, str | None]
+
+
+# --- the job: first message to a new child, says what the process is for ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConnector:
+    """`config` is raw; `lease_ms`: the child ends itself when no lease covers that long (None: never)."""
+
+    connector: str
+    worker_config: StringMap
+    config: StringMap
+    target_state: TargetState
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTask:
+    """Configs are raw; `lease_ms` as for `RunConnector`."""
+
+    task_id: ConnectorTaskId
+    worker_config: StringMap
+    connector_config: StringMap
+    task_config: StringMap
+    target_state: TargetState
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateConfig:
+    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends."""
+
+    worker_config: StringMap
+    config: StringMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribePlugin:
+    """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
+
+    worker_config: StringMap
+    plugin: str
+    version: str | None
+
+
+Job = RunConnector | RunTask | ValidateConfig | DescribePlugin
+
+
+# --- later messages to the child ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTargetState:
+    target_state: TargetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateTaskConfigs:
+    """Answered by `TaskConfigs` or `RequestFailed`. `applied_config`: see `supervise.ports`."""
+
+    request_id: int
+    config: StringMap
+    applied_config: StringMap | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """End in order: final commits, the plugin's `stop`, a last status, exit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """`valid_until_s` on the host's monotonic clock, which all its processes share."""
+
+    valid_until_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsRead:
+    """Answer to `ReadOffsets`; keys without an offset are left out."""
+
+    request_id: int
+    entries: Mapping[bytes, bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsWritten:
+    request_id: int
+
+
+# --- messages to the supervisor ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateReported:
+    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet."""
+
+    state: State
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigs:
+    """Raw task configs: see `supervise.ports.TaskConfigsGenerated`."""
+
+    request_id: int
+    configs: tuple[StringMap, ...]
+    connector_config_changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    """Either side's negative answer. `error_class`: the exception's class name without module."""
+
+    request_id: int
+    error_class: str
+    message: str
+    retriable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReconfigurationRequested:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicUsed:
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTtlExpired:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOffsets:
+    request_id: int
+    keys: tuple[bytes, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOffsets:
+    """None values are tombstones."""
+
+    request_id: int
+    entries: Mapping[bytes, bytes | None]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigValidated:
+    result: ConfigInfos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginDescribed:
+    keys: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsReported:
+    """For the admin interface. Times are epoch milliseconds, None before the first."""
+
+    last_poll_ms: int | None
+    last_commit_ms: int | None
+    queue_size: int
+
+
+Message = (
+    Job
+    | SetTargetState
+    | GenerateTaskConfigs
+    | Stop
+    | Lease
+    | OffsetsRead
+    | OffsetsWritten
+    | StateReported
+    | TaskConfigs
+    | RequestFailed
+    | TaskReconfigurationRequested
+    | TopicUsed
+    | ConfigTtlExpired
+    | ReadOffsets
+    | WriteOffsets
+    | ConfigValidated
+    | PluginDescribed
+    | StatsReported
+)
+
+
+class ChannelError(Exception):
+    """The other side sent something that is no message of this version."""
+
+
+def encode(message: Message) -> bytes:
+    """Return the whole frame."""
+    body = pickle.dumps(message, protocol=5)
+    return FRAME_HEADER.pack(len(body) + 1) + bytes((VERSION,)) + body
+
+
+def decode(frame: bytes) -> Message:
+    """Read a frame without its length. Raises ChannelError."""
+    if not frame or frame[0] != VERSION:
+        raise ChannelError(f"channel version {frame[:1].hex() or 'missing'}, expected {VERSION:02x}")
+    try:
+        message = _Reader(io.BytesIO(frame[1:])).load()
+    except ChannelError:
+        raise
+    except Exception as exc:  # pickle documents no narrower set for damaged input
+        raise ChannelError(f"unreadable message: {exc}") from exc
+    if type(message).__module__ != __name__:
+        raise ChannelError(f"not a message: {type(message).__name__}")
+    return message  # type: ignore[no-any-return]  # checked above
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module == __name__ or module.startswith("pyconnect_agent.core."):
+            found = super().find_class(module, name)
+            if isinstance(found, type):
+                return found
+        elif module == "builtins" and name in {"frozenset", "set"}:
+            return getattr(builtins, name)
+        raise ChannelError(f"a message may not contain {module}.{name}")
+
+
+class Channel:
+    """The child's end of the pipe: blocking, whole messages."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._send_lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def send(self, message: Message) -> None:
+        """Raises OSError once the supervisor is gone."""
+        frame = encode(message)
+        with self._send_lock:
+            self._connection.sendall(frame)
+
+    def receive(self) -> Message | None:
+        """Block for the next message; None when the supervisor is gone."""
+        header = self._read_exactly(FRAME_HEADER.size)
+        if header is None:
+            return None
+        frame = self._read_exactly(FRAME_HEADER.unpack(header)[0])
+        return None if frame is None else decode(frame)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                part = self._connection.recv(size - len(received))
+            except ConnectionError:
+                return None
+            if not part:
+                return None
+            received += part
+        return bytes(received)

@@ -1,0 +1,206 @@
+"""One child process and its pipe, seen from the event loop.
+
+Layer: supervise. A child is launched, fed messages, watched until it is gone. What its messages
+mean is the business of `tasks.py`, `connectors.py` and `jobs.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from pyconnect_agent.supervise.channel import (
+    FRAME_HEADER,
+    ChannelError,
+    Job,
+    Lease,
+    Message,
+    Stop,
+    decode,
+    encode,
+)
+from pyconnect_agent.supervise.launch import Launched, Launcher
+
+LOG = logging.getLogger(__name__)
+
+TERMINATE_GRACE_S = 1.0
+DRAIN_S = 1.0
+"""How long messages of a dead child are waited for: a grandchild may hold the pipe open."""
+LEASE_BACKLOG_BYTES = 1 << 20
+
+
+class Child:
+    """A process from its request to its end. Every method runs on the event loop.
+
+    `on_message` gets each message; `on_exit` is called once, after the last message, with the exit
+    code (None when the process could not be started) and the error that prevented a start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        *,
+        launcher: Launcher,
+        launches: ThreadPoolExecutor,
+        on_message: Callable[[Message], None],
+        on_exit: Callable[[int | None, Exception | None], None],
+    ) -> None:
+        self.name = name
+        self._launcher = launcher
+        self._launches = launches
+        self._on_message = on_message
+        self._on_exit = on_exit
+        self._launched: Launched | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._backlog = [encode(job)]
+        self._pending_signal: signal.Signals | None = None
+        self.stopping = False
+        self.cancelled = False
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"child {name}")
+
+    @property
+    def pid(self) -> int | None:
+        """None until the process was started."""
+        return self._launched.pid if self._launched else None
+
+    def send(self, message: Message) -> None:
+        """Send without waiting; dropped when the child is gone."""
+        frame = encode(message)
+        if self._writer is None:
+            self._backlog.append(frame)
+        elif not self._writer.is_closing():
+            if (
+                isinstance(message, Lease)
+                and self._writer.transport.get_write_buffer_size() > LEASE_BACKLOG_BYTES
+            ):
+                return
+            self._writer.write(frame)
+
+    def request_stop(self) -> None:
+        """Ask the child to end in order."""
+        self.stopping = True
+        self.send(Stop())
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._launched is None:
+            self._pending_signal = number
+        else:
+            self._launched.signal(number)
+
+    async def gone(self) -> None:
+        """Wait for the end; `on_exit` has been called then."""
+        await asyncio.shield(self._task)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._task.done()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            launched = await loop.run_in_executor(
+                self._launches, self._launcher.launch, self.name
+            )
+        except OSError as exc:
+            LOG.error("child process could not be started", extra={"child": self.name})
+            self._on_exit(None, exc)
+            return
+        self._launched = launched
+        if self._pending_signal is not None:
+            launched.signal(self._pending_signal)
+        reader, self._writer = await asyncio.open_connection(sock=launched.connection)
+        for frame in self._backlog:
+            self._writer.write(frame)
+        self._backlog.clear()
+        messages = asyncio.create_task(self._read(reader))
+        ended = asyncio.create_task(self._wait_for_exit(launched))
+        try:
+            await asyncio.wait({messages, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({messages, ended}, timeout=DRAIN_S)
+            if not ended.done():
+                # It closed its pipe but lives: nobody could ever ask it to stop.
+                launched.signal(signal.SIGKILL)
+                await ended
+        finally:
+            messages.cancel()
+            self._writer.close()
+        exit_code = await loop.run_in_executor(self._launches, launched.exit_code)
+        self._on_exit(exit_code, None)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                header = await reader.readexactly(FRAME_HEADER.size)
+                frame = await reader.readexactly(FRAME_HEADER.unpack(header)[0])
+                try:
+                    message = decode(frame)
+                except ChannelError as exc:
+                    LOG.error(
+                        "child sent an unreadable message and is killed",
+                        extra={"child": self.name, "error": str(exc)},
+                    )
+                    self.signal(signal.SIGKILL)
+                    return
+                try:
+                    self._on_message(message)
+                except Exception:  # a fault of ours; without its reader the child must not go on
+                    LOG.exception("message of a child failed", extra={"child": self.name})
+                    self.signal(signal.SIGKILL)
+                    return
+
+    async def _wait_for_exit(self, launched: Launched) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(
+            launched.sentinel, lambda: None if ended.done() else ended.set_result(None)
+        )
+        try:
+            await ended
+        finally:
+            loop.remove_reader(launched.sentinel)
+
+
+async def stop_children(
+    children: Collection[Child],
+    *,
+    graceful_s: float,
+    on_cancel: Callable[[Child], None] | None = None,
+) -> None:
+    """Stop children within one time for all; those that are late are cancelled and killed.
+
+    Returns when all are gone. `on_cancel` is called for each late child before its first signal.
+    """
+    if not children:
+        return
+    for child in children:
+        if not child.stopping:
+            child.request_stop()
+    late = await _wait_gone(children, graceful_s)
+    for child in late:
+        child.cancelled = True
+        LOG.warning(
+            "child did not stop in time and is killed",
+            extra={"child": child.name, "graceful_ms": int(graceful_s * 1000)},
+        )
+        if on_cancel is not None:
+            on_cancel(child)
+        child.signal(signal.SIGTERM)
+    late = await _wait_gone(late, TERMINATE_GRACE_S if graceful_s > 0 else 0.0)
+    for child in late:
+        child.signal(signal.SIGKILL)
+    await _wait_gone(late, None)
+
+
+async def _wait_gone(children: Collection[Child], timeout_s: float | None) -> list[Child]:
+    waits = {asyncio.ensure_future(child.gone()): child for child in children}
+    if not waits:
+        return []
+    _, pending = await asyncio.wait(waits, timeout=timeout_s)
+    for wait in pending:
+        wait.cancel()
+    return [waits[wait] for wait in pending]

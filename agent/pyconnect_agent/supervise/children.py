@@ -1,0 +1,164 @@
+"""All child processes of a worker: the `Children` of `ports.py`.
+
+Layer: supervise. Puts together what the modules beside it do; decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.supervise.channel import Job, Lease, Message
+from pyconnect_agent.supervise.child import Child
+from pyconnect_agent.supervise.connectors import ConnectorChildren
+from pyconnect_agent.supervise.jobs import Jobs
+from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.offsets import OffsetService
+from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.supervise.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
+from pyconnect_agent.supervise.tasks import RunningTask, TaskChildren
+
+LEASES_PER_TERM = 3
+
+
+class ChildProcesses:
+    """Implements `ports.Children`; made and used on the event loop.
+
+    `listener` is set by `connect` before anything is started: herder and children need each other.
+    """
+
+    def __init__(
+        self, settings: ChildSettings, offset_store: OffsetStore, *, launcher: Launcher
+    ) -> None:
+        self._settings = settings
+        self._launcher = launcher
+        self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
+        self._listener: ChildListener | None = None
+        self._offsets = OffsetService(offset_store)
+        self._tasks = TaskChildren(settings, self._child, self._connected, self._offsets)
+        self._connectors = ConnectorChildren(
+            settings, self._child, self._connected, self._offsets
+        )
+        self._jobs = Jobs(settings, self._child)
+        self._leases: asyncio.Task[None] | None = None
+
+    def connect(self, listener: ChildListener) -> None:
+        """Name who hears of the children."""
+        self._listener = listener
+
+    async def start(self) -> None:
+        self._launcher.start()
+        if self._settings.lease_ms is not None:
+            self._leases = asyncio.create_task(
+                self._renew_leases(self._settings.lease_ms), name="child leases"
+            )
+
+    async def stop(self, *, hurry: bool = False) -> None:
+        if hurry:
+            graceful_s, connector_graceful_s = 0.0, 0.0
+        else:
+            graceful_s = self._settings.task_shutdown_graceful_timeout_ms / 1000
+            connector_graceful_s = CONNECTOR_GRACEFUL_MS / 1000
+        await self._tasks.stop(tuple(self._tasks.running()), graceful_s=graceful_s)
+        await self._connectors.stop(
+            tuple(self._connectors.running()), graceful_s=connector_graceful_s
+        )
+        await self._jobs.stop()
+        await self._offsets.stop()
+        if self._leases is not None:
+            self._leases.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._leases
+        self._launches.shutdown(wait=False)
+
+    def start_connector(
+        self, connector: str, config: ConnectorConfig, target_state: TargetState
+    ) -> None:
+        self._connectors.start(connector, config, target_state)
+
+    async def stop_connectors(self, connectors: Sequence[str]) -> None:
+        await self._connectors.stop(connectors, graceful_s=CONNECTOR_GRACEFUL_MS / 1000)
+
+    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
+        self._connectors.set_target_state(connector, target_state)
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        return await self._connectors.generate_task_configs(connector, config, applied_config)
+
+    def start_task(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+    ) -> None:
+        self._tasks.start(task_id, connector_config, task_config, target_state)
+
+    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        await self._tasks.stop(
+            task_ids, graceful_s=self._settings.task_shutdown_graceful_timeout_ms / 1000
+        )
+
+    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
+        self._tasks.set_target_state(task_id, target_state)
+
+    def running_connectors(self) -> frozenset[str]:
+        return self._connectors.running()
+
+    def running_tasks(self) -> frozenset[ConnectorTaskId]:
+        return self._tasks.running()
+
+    def task_details(self) -> Mapping[ConnectorTaskId, RunningTask]:
+        """Process, last state and last figures of each task, for the admin interface."""
+        return self._tasks.details()
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        return await self._jobs.validate(config, timeout_ms)
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        return await self._jobs.plugin_config(plugin, version)
+
+    def _connected(self) -> ChildListener:
+        if self._listener is None:
+            raise RuntimeError("connect() was not called")
+        return self._listener
+
+    def _child(
+        self,
+        name: str,
+        job: Job,
+        on_message: Callable[[Message], None],
+        on_exit: Callable[[int | None, Exception | None], None],
+    ) -> Child:
+        child = Child(
+            name,
+            job,
+            launcher=self._launcher,
+            launches=self._launches,
+            on_message=on_message,
+            on_exit=on_exit,
+        )
+        if self._settings.lease_ms is not None:
+            child.send(self._lease(self._settings.lease_ms))
+        return child
+
+    async def _renew_leases(self, lease_ms: int) -> None:
+        while True:
+            await asyncio.sleep(lease_ms / 1000 / LEASES_PER_TERM)
+            lease = self._lease(lease_ms)
+            for child in (*self._tasks.children(), *self._connectors.children()):
+                child.send(lease)
+
+    @staticmethod
+    def _lease(lease_ms: int) -> Lease:
+        return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)

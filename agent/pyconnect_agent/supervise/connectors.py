@@ -1,0 +1,234 @@
+"""The connector children: life cycle, task configs, and what their end means.
+
+Layer: supervise. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
+`stop`, with or without a process: one that is STOPPED from the start has none, and one whose process
+died is FAILED until it is stopped or started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.supervise.channel import (
+    ConfigTtlExpired,
+    GenerateTaskConfigs,
+    Message,
+    ReadOffsets,
+    RequestFailed,
+    RunConnector,
+    SetTargetState,
+    StateReported,
+    TaskConfigs,
+    TaskReconfigurationRequested,
+)
+from pyconnect_agent.supervise.child import Child, stop_children
+from pyconnect_agent.supervise.launch import describe_exit
+from pyconnect_agent.supervise.offsets import OffsetService
+from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.supervise.settings import (
+    REQUEST_TIMEOUT_MS,
+    ChildFactory,
+    ChildSettings,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RunningConnector:
+    """A started connector; `child` is None without a process."""
+
+    config: ConnectorConfig
+    child: Child | None = None
+    state: State | None = None
+    version: str | None = None
+    requests: dict[int, asyncio.Future[TaskConfigsGenerated]] = field(default_factory=dict)
+
+
+class ConnectorChildren:
+    """Owns the processes of the connectors; called on the event loop only."""
+
+    def __init__(
+        self,
+        settings: ChildSettings,
+        factory: ChildFactory,
+        listener: Callable[[], ChildListener],
+        offsets: OffsetService,
+    ) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._listener = listener
+        self._offsets = offsets
+        self._connectors: dict[str, RunningConnector] = {}
+        self._request_ids = itertools.count(1)
+
+    def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
+        if connector in self._connectors:
+            raise AgentError(f"Connector with name {connector} already exists")
+        entry = RunningConnector(config=dict(config))
+        self._connectors[connector] = entry
+        if target_state is TargetState.STOPPED:
+            self._report(connector, entry, State.STOPPED, None)
+        else:
+            self._launch(connector, entry, target_state)
+
+    def _launch(
+        self, connector: str, entry: RunningConnector, target_state: TargetState
+    ) -> None:
+        job = RunConnector(
+            connector=connector,
+            worker_config=self._settings.worker_config,
+            config=entry.config,
+            target_state=target_state,
+            lease_ms=self._settings.lease_ms,
+        )
+        entry.child = self._factory(
+            f"connector {connector}",
+            job,
+            lambda message: self._message(connector, entry, message),
+            lambda code, error: self._exit(connector, entry, code, error),
+        )
+
+    async def stop(self, connectors: Sequence[str], *, graceful_s: float) -> None:
+        entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
+        for name, entry in entries.items():
+            if entry.child is None and entry.state is State.STOPPED:
+                self._report(name, entry, State.UNASSIGNED, None)
+        children = {
+            entry.child: name for name, entry in entries.items() if entry.child is not None
+        }
+
+        def abandon(child: Child) -> None:
+            # Kafka too says UNASSIGNED at once for a connector it gives up on, then nothing more.
+            entry = entries[children[child]]
+            LOG.warning(
+                "connector process is given up",
+                extra={
+                    "connector": children[child],
+                    "last_state": entry.state.value if entry.state else "starting",
+                },
+            )
+            self._report(children[child], entry, State.UNASSIGNED, None)
+
+        await stop_children(tuple(children), graceful_s=graceful_s, on_cancel=abandon)
+        for name, entry in entries.items():
+            if self._connectors.get(name) is entry:
+                del self._connectors[name]
+
+    def set_target_state(self, connector: str, target_state: TargetState) -> None:
+        entry = self._connectors.get(connector)
+        if entry is None:
+            return
+        if entry.child is not None:
+            entry.child.send(SetTargetState(target_state=target_state))
+        elif target_state is TargetState.STOPPED:
+            self._report(connector, entry, State.STOPPED, None)
+        elif entry.state is State.STOPPED:
+            self._launch(connector, entry, target_state)
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        entry = self._connectors.get(connector)
+        if entry is None or entry.child is None:
+            raise AgentError(f"Connector {connector} not found in this worker.")
+        request_id = next(self._request_ids)
+        future: asyncio.Future[TaskConfigsGenerated] = asyncio.get_running_loop().create_future()
+        entry.requests[request_id] = future
+        entry.child.send(
+            GenerateTaskConfigs(
+                request_id=request_id,
+                config=dict(config),
+                applied_config=None if applied_config is None else dict(applied_config),
+            )
+        )
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_MS / 1000):
+                return await future
+        except TimeoutError:
+            raise AgentError(
+                f"Connector {connector} did not return its task configs within "
+                f"{REQUEST_TIMEOUT_MS} ms; it may hang in start() or taskConfigs()."
+            ) from None
+        finally:
+            entry.requests.pop(request_id, None)
+
+    def running(self) -> frozenset[str]:
+        return frozenset(self._connectors)
+
+    def children(self) -> tuple[Child, ...]:
+        return tuple(e.child for e in self._connectors.values() if e.child is not None)
+
+    def _message(self, connector: str, entry: RunningConnector, message: Message) -> None:
+        assert entry.child is not None
+        if entry.child.cancelled:
+            return
+        match message:
+            case StateReported():
+                entry.version = message.version or entry.version
+                self._report(connector, entry, message.state, message.trace)
+            case TaskConfigs():
+                self._resolve(entry, message)
+            case RequestFailed():
+                future = entry.requests.get(message.request_id)
+                if future is not None and not future.done():
+                    future.set_exception(AgentError(message.message))
+            case TaskReconfigurationRequested():
+                self._listener().task_reconfiguration_requested(connector)
+            case ConfigTtlExpired():
+                self._listener().config_ttl_expired(connector)
+            case ReadOffsets():
+                self._offsets.read(entry.child, message)
+            case _:
+                LOG.error(
+                    "connector process sent a message that is not for a connector",
+                    extra={"connector": connector, "kind": type(message).__name__},
+                )
+
+    def _resolve(self, entry: RunningConnector, message: TaskConfigs) -> None:
+        future = entry.requests.get(message.request_id)
+        if future is not None and not future.done():
+            future.set_result(
+                TaskConfigsGenerated(
+                    configs=message.configs,
+                    connector_config_changed=message.connector_config_changed,
+                )
+            )
+
+    def _exit(
+        self,
+        connector: str,
+        entry: RunningConnector,
+        code: int | None,
+        error: Exception | None,
+    ) -> None:
+        child, entry.child = entry.child, None
+        if error is not None:
+            text = f"connector process of {connector} could not be started: {error}"
+        else:
+            text = f"connector process {describe_exit(code)} (connector {connector})"
+        for future in entry.requests.values():
+            if not future.done():
+                future.set_exception(AgentError(text))
+        if child is None or child.cancelled or entry.state is State.UNASSIGNED:
+            return
+        if child.stopping:
+            # A stop() that raised was reported FAILED by the child; a death is the end asked for.
+            if entry.state is not State.FAILED:
+                self._report(connector, entry, State.UNASSIGNED, None)
+            return
+        LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
+        self._report(connector, entry, State.FAILED, text)
+
+    def _report(
+        self, connector: str, entry: RunningConnector, state: State, trace: str | None
+    ) -> None:
+        entry.state = state
+        self._listener().connector_state(connector, state, trace=trace, version=entry.version)

@@ -1,0 +1,100 @@
+"""Short-lived children: validation of a connector config, description of a plugin.
+
+Layer: supervise. Plugin code may hang, exit or crash there without harm to anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pyconnect_agent.core import errors
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.supervise.channel import (
+    ConfigValidated,
+    DescribePlugin,
+    Job,
+    Message,
+    PluginDescribed,
+    RequestFailed,
+    ValidateConfig,
+)
+from pyconnect_agent.supervise.child import Child, stop_children
+from pyconnect_agent.supervise.launch import describe_exit
+from pyconnect_agent.supervise.settings import (
+    REQUEST_TIMEOUT_MS,
+    ChildFactory,
+    ChildSettings,
+)
+
+ERRORS: Mapping[str, type[errors.RequestError]] = {
+    error.__name__: error
+    for error in (errors.BadRequestError, errors.NotFoundError, errors.InternalError)
+}
+
+
+class Jobs:
+    """Runs one process per question; called on the event loop only."""
+
+    def __init__(self, settings: ChildSettings, factory: ChildFactory) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._children: set[Child] = set()
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        """Raises BadRequestError for an unusable `connector.class`, RequestTimedOutError,
+        InternalError for anything else that prevents an answer."""
+        job = ValidateConfig(worker_config=self._settings.worker_config, config=dict(config))
+        answer = await self._ask("validation", job, timeout_ms)
+        if not isinstance(answer, ConfigValidated):
+            raise errors.InternalError(f"validation answered with {type(answer).__name__}")
+        return answer.result
+
+    async def plugin_config(
+        self, plugin: str, version: str | None
+    ) -> tuple[dict[str, Any], ...]:
+        """Raises NotFoundError, BadRequestError, RequestTimedOutError, InternalError."""
+        job = DescribePlugin(
+            worker_config=self._settings.worker_config, plugin=plugin, version=version
+        )
+        answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
+        if not isinstance(answer, PluginDescribed):
+            raise errors.InternalError(f"plugin answered with {type(answer).__name__}")
+        return answer.keys
+
+    async def stop(self) -> None:
+        """Kill what still runs."""
+        await stop_children(tuple(self._children), graceful_s=0)
+
+    async def _ask(self, what: str, job: Job, timeout_ms: int) -> Message:
+        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def on_message(message: Message) -> None:
+            if not answered.done():
+                answered.set_result(message)
+
+        def on_exit(code: int | None, error: Exception | None) -> None:
+            if not answered.done():
+                how = describe_exit(code) if error is None else f"could not be started: {error}"
+                answered.set_exception(
+                    errors.InternalError(f"The {what} process {how} before it answered")
+                )
+
+        child = self._factory(what, job, on_message, on_exit)
+        self._children.add(child)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                answer = await answered
+        except TimeoutError:
+            raise errors.RequestTimedOutError(
+                f"The {what} process did not answer within {timeout_ms} ms; "
+                "plugin code may hang in it."
+            ) from None
+        finally:
+            child.cancelled = True
+            await stop_children((child,), graceful_s=0)
+            self._children.discard(child)
+        if isinstance(answer, RequestFailed):
+            raise ERRORS.get(answer.error_class, errors.InternalError)(answer.message)
+        return answer

@@ -1,0 +1,37 @@
+"""What every child needs of the worker, and how children are made.
+
+Layer: supervise. Values only, so the modules beside it need not know each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyconnect_agent.supervise.channel import Job, Message
+from pyconnect_agent.supervise.child import Child
+
+CONNECTOR_GRACEFUL_MS = 5_000
+"""Kafka's constant: all connectors being stopped share it."""
+
+REQUEST_TIMEOUT_MS = 90_000
+"""The longest wait for a plugin's answer: Connect's limit of a REST request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSettings:
+    """`worker_config`: the worker's properties, with Java's keys.
+
+    `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
+    `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
+    """
+
+    worker_config: Mapping[str, str | None]
+    task_shutdown_graceful_timeout_ms: int = 5_000
+    lease_ms: int | None = None
+
+
+ChildFactory = Callable[
+    [str, Job, Callable[[Message], None], Callable[[int | None, Exception | None], None]], Child
+]
+"""Makes a child of name and job, with its `on_message` and `on_exit`."""

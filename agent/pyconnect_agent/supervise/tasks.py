@@ -1,0 +1,149 @@
+"""The task children: start, target state, stop, and what their end means.
+
+Layer: supervise. Kafka: the task half of `Worker` and `WorkerTask`'s life cycle.
+A cancelled task (killed because it was late) never reports a state again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.channel import (
+    Message,
+    ReadOffsets,
+    RunTask,
+    SetTargetState,
+    StateReported,
+    StatsReported,
+    TopicUsed,
+    WriteOffsets,
+)
+from pyconnect_agent.supervise.child import Child, stop_children
+from pyconnect_agent.supervise.launch import describe_exit
+from pyconnect_agent.supervise.offsets import OffsetService
+from pyconnect_agent.supervise.ports import ChildListener
+from pyconnect_agent.supervise.settings import ChildFactory, ChildSettings
+
+LOG = logging.getLogger(__name__)
+
+FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
+
+
+@dataclass(slots=True)
+class RunningTask:
+    """A live task process and the last it told."""
+
+    child: Child
+    state: State = State.UNASSIGNED
+    state_reported: bool = False
+    version: str | None = None
+    stats: StatsReported | None = None
+    topics: set[str] = field(default_factory=set)
+
+
+class TaskChildren:
+    """Owns the processes of the tasks; called on the event loop only."""
+
+    def __init__(
+        self,
+        settings: ChildSettings,
+        factory: ChildFactory,
+        listener: Callable[[], ChildListener],
+        offsets: OffsetService,
+    ) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._listener = listener
+        self._offsets = offsets
+        self._tasks: dict[ConnectorTaskId, RunningTask] = {}
+
+    def start(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+    ) -> None:
+        if task_id in self._tasks:
+            raise AgentError(f"Task already exists in this worker: {task_id}")
+        job = RunTask(
+            task_id=task_id,
+            worker_config=self._settings.worker_config,
+            connector_config=dict(connector_config),
+            task_config=dict(task_config),
+            target_state=target_state,
+            lease_ms=self._settings.lease_ms,
+        )
+        child = self._factory(
+            f"task {task_id}",
+            job,
+            lambda message: self._message(task_id, message),
+            lambda code, error: self._exit(task_id, code, error),
+        )
+        self._tasks[task_id] = RunningTask(child)
+
+    async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
+        children = [self._tasks[task_id].child for task_id in task_ids if task_id in self._tasks]
+        await stop_children(children, graceful_s=graceful_s)
+
+    def set_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
+        task = self._tasks.get(task_id)
+        if task is not None:
+            task.child.send(SetTargetState(target_state=target_state))
+
+    def running(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self._tasks)
+
+    def children(self) -> tuple[Child, ...]:
+        return tuple(task.child for task in self._tasks.values())
+
+    def details(self) -> dict[ConnectorTaskId, RunningTask]:
+        """For the admin interface; not to be changed by the reader."""
+        return dict(self._tasks)
+
+    def _message(self, task_id: ConnectorTaskId, message: Message) -> None:
+        task = self._tasks[task_id]
+        if task.child.cancelled:
+            return
+        match message:
+            case StateReported():
+                task.state, task.state_reported = message.state, True
+                task.version = message.version or task.version
+                self._report(task_id, message.state, message.trace, task.version)
+            case TopicUsed():
+                self._listener().topic_used(task_id, message.topic)
+            case ReadOffsets():
+                self._offsets.read(task.child, message)
+            case WriteOffsets():
+                self._offsets.write(task.child, message)
+            case StatsReported():
+                task.stats = message
+            case _:
+                LOG.error(
+                    "task process sent a message that is not for a task",
+                    extra={"task": str(task_id), "kind": type(message).__name__},
+                )
+
+    def _exit(self, task_id: ConnectorTaskId, code: int | None, error: Exception | None) -> None:
+        task = self._tasks.pop(task_id)
+        if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
+            return
+        if error is not None:
+            text = f"task process of {task_id} could not be started: {error}"
+        else:
+            text = f"task process {describe_exit(code)} without reporting an end (task {task_id})"
+        LOG.error("task process ended by itself", extra={"task": str(task_id), "how": text})
+        if task.child.stopping:
+            self._report(task_id, State.UNASSIGNED, None, task.version)
+        else:
+            self._report(task_id, State.FAILED, text, task.version)
+
+    def _report(
+        self, task_id: ConnectorTaskId, state: State, trace: str | None, version: str | None
+    ) -> None:
+        self._listener().task_state(task_id, state, trace=trace, version=version)

@@ -1,0 +1,167 @@
+"""The child's ear: reads the pipe on a thread of its own and keeps what the worker wants.
+
+Layer: tasks. The task's or connector's thread asks this object; only the control thread changes it.
+When the pipe ends, so does the process, at once: no orphan outlives its supervisor. So it does
+when its lease runs out: the supervisor hangs, and another worker may run this task by now.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import queue
+import select
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.supervise.channel import (
+    Channel,
+    GenerateTaskConfigs,
+    Lease,
+    Message,
+    OffsetsRead,
+    OffsetsWritten,
+    ReadOffsets,
+    RequestFailed,
+    SetTargetState,
+    Stop,
+    WriteOffsets,
+)
+
+LOG = logging.getLogger(__name__)
+
+EXIT_ORPHANED = 70
+EXIT_LEASE_EXPIRED = 71
+EXIT_TERMINATED = 143
+
+REPLY_GRACE_S = 5.0
+"""An answer's way through the pipe, beyond the time its request may take."""
+
+
+class Control:
+    """What the worker wants of this process, and the way to ask the worker.
+
+    `stop_requested` is given to source tasks as it is. `changed` is set at every message; a
+    waiter clears it before it looks.
+    """
+
+    def __init__(
+        self, channel: Channel, target_state: TargetState, *, lease_ms: int | None = None
+    ) -> None:
+        self._channel = channel
+        self._lease_ms = lease_ms
+        self._lease_until_s = time.monotonic() + (lease_ms or 0) / 1000
+        self._request_ids = itertools.count(1)
+        self._replies: dict[int, Future[Message]] = {}
+        self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigs] = queue.SimpleQueue()
+        self.target_state = target_state
+        self.stop_requested = threading.Event()
+        self.changed = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="control", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def stopping(self) -> bool:
+        """True once the worker wants an end; a target state of STOPPED means the same for a task."""
+        return self.stop_requested.is_set()
+
+    @property
+    def should_pause(self) -> bool:
+        return self.target_state is TargetState.PAUSED
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for the next message; a caller looks at the state before and after."""
+        self.changed.wait(timeout_s)
+
+    def next_task_config_request(self) -> GenerateTaskConfigs | None:
+        """For connector processes: the oldest request not yet taken."""
+        try:
+            return self._task_config_requests.get_nowait()
+        except queue.Empty:
+            return None
+
+    def send(self, message: Message) -> None:
+        self._channel.send(message)
+
+    def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
+        """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
+        reply = self._ask(
+            lambda n: ReadOffsets(request_id=n, keys=keys, timeout_ms=timeout_ms), timeout_ms
+        )
+        assert isinstance(reply, OffsetsRead)
+        return dict(reply.entries)
+
+    def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        """Write through the worker's store and wait until that is durable; errors as above."""
+        reply = self._ask(
+            lambda n: WriteOffsets(request_id=n, entries=entries, timeout_ms=timeout_ms),
+            timeout_ms,
+        )
+        assert isinstance(reply, OffsetsWritten)
+
+    def _ask(self, make: Any, timeout_ms: int) -> Message:
+        request_id = next(self._request_ids)
+        future: Future[Message] = Future()
+        self._replies[request_id] = future
+        try:
+            self._channel.send(make(request_id))
+            reply = future.result(timeout_ms / 1000 + REPLY_GRACE_S)
+        except TimeoutError:
+            raise RetriableKafkaError(
+                f"The worker's offset store did not answer within {timeout_ms} ms."
+            ) from None
+        finally:
+            self._replies.pop(request_id, None)
+        if isinstance(reply, RequestFailed):
+            error = RetriableKafkaError if reply.retriable else AgentError
+            raise error(reply.message)
+        return reply
+
+    def _read(self) -> None:
+        while True:
+            if self._lease_ms is not None and not self._readable_within_lease():
+                os._exit(EXIT_LEASE_EXPIRED)
+            message = self._channel.receive()
+            if message is None:
+                os._exit(EXIT_ORPHANED)
+            self._take(message)
+            self.changed.set()
+
+    def _readable_within_lease(self) -> bool:
+        while True:
+            remaining_s = self._lease_until_s - time.monotonic()
+            readable, _, _ = select.select([self._channel], [], [], max(remaining_s, 0.0))
+            if readable:
+                return True
+            if remaining_s <= 0:
+                return False
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case SetTargetState():
+                self.target_state = message.target_state
+            case Stop():
+                self.stop_requested.set()
+            case Lease():
+                self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
+                if self._lease_ms is not None and self._lease_until_s < time.monotonic():
+                    # An old lease, read late because this process was suspended itself.
+                    if not select.select([self._channel], [], [], 0)[0]:
+                        os._exit(EXIT_LEASE_EXPIRED)
+            case GenerateTaskConfigs():
+                self._task_config_requests.put(message)
+            case OffsetsRead() | OffsetsWritten() | RequestFailed():
+                future = self._replies.get(message.request_id)
+                if future is not None and not future.done():
+                    future.set_result(message)
+            case _:
+                LOG.error(
+                    "message not meant for a child", extra={"kind": type(message).__name__}
+                )

@@ -1,0 +1,140 @@
+"""What a sink task may ask of the worker (Kafka: WorkerSinkTaskContext).
+
+Layer: tasks. Written by the task's thread, except `request_commit` and the reading of
+`is_cancelled`, which any thread may do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from pyconnect_api import (
+    ErrantRecordReporter,
+    IllegalWorkerStateException,
+    SinkTaskContext,
+    TopicPartition,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+class PausableConsumer(Protocol):
+    """The part of the consumer a context needs."""
+
+    def assignment(self) -> frozenset[TopicPartition]: ...
+    def is_assigned(self, partition: TopicPartition) -> bool: ...
+    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+
+class WorkerSinkTaskContext(SinkTaskContext):
+    """`connector_paused` says whether the whole connector is paused; then nothing is resumed."""
+
+    def __init__(
+        self,
+        *,
+        configs: Callable[[], Mapping[str, str]],
+        connector_paused: Callable[[], bool],
+        cancelled: Callable[[], bool],
+        reporter: ErrantRecordReporter | None,
+    ) -> None:
+        self._configs = configs
+        self._connector_paused = connector_paused
+        self._cancelled = cancelled
+        self._reporter = reporter
+        self._consumer: PausableConsumer | None = None
+        self._offsets: dict[TopicPartition, int | None] = {}
+        self._timeout_ms = -1
+        self._commit_requested = threading.Event()
+        self.paused: set[TopicPartition] = set()
+        self.is_closing = False
+
+    def connect(self, consumer: PausableConsumer) -> None:
+        """Allow calls that need the consumer."""
+        self._consumer = consumer
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled()
+
+    def configs(self) -> Mapping[str, str]:
+        return self._configs()
+
+    def offset(
+        self,
+        target: TopicPartition | Mapping[TopicPartition, int | None],
+        offset: int | None = None,
+        /,
+    ) -> None:
+        if isinstance(target, Mapping):
+            self._offsets.update(target)
+        else:
+            self._offsets[TopicPartition(*target)] = offset
+
+    def timeout(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._connected().assignment()
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        consumer = self._owner_of(partitions, "pause")
+        self.paused.update(partitions)
+        if not self._connector_paused():
+            consumer.pause(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        consumer = self._owner_of(partitions, "resume")
+        self.paused.difference_update(partitions)
+        if not self._connector_paused():
+            consumer.resume(partitions)
+
+    def request_commit(self) -> None:
+        self._commit_requested.set()
+
+    def errant_record_reporter(self) -> ErrantRecordReporter | None:
+        return self._reporter
+
+    def take_offsets(self) -> dict[TopicPartition, int]:
+        """Return where the task wants to go on, and forget it."""
+        wanted, self._offsets = self._offsets, {}
+        for partition, offset in wanted.items():
+            if offset is None:
+                LOG.warning("cannot rewind to no offset", extra={"partition": str(partition)})
+        return {p: offset for p, offset in wanted.items() if offset is not None}
+
+    def take_timeout_ms(self) -> int:
+        """Return the limit of the next wait, -1 for none, and forget it."""
+        timeout_ms, self._timeout_ms = self._timeout_ms, -1
+        return timeout_ms
+
+    @property
+    def is_commit_requested(self) -> bool:
+        return self._commit_requested.is_set()
+
+    def clear_commit_request(self) -> None:
+        self._commit_requested.clear()
+
+    def _connected(self) -> PausableConsumer:
+        if self._consumer is None:
+            raise IllegalWorkerStateException(
+                "SinkTaskContext may not be used to look up partition assignment until the task "
+                "is initialized"
+            )
+        return self._consumer
+
+    def _owner_of(self, partitions: Iterable[TopicPartition], what: str) -> PausableConsumer:
+        if self._consumer is None:
+            raise IllegalWorkerStateException(
+                f"SinkTaskContext may not be used to {what} consumption until the task is "
+                "initialized"
+            )
+        for partition in partitions:
+            if not self._consumer.is_assigned(partition):
+                raise IllegalWorkerStateException(
+                    f"SinkTasks may not {what} partitions that are not currently assigned to them."
+                )
+        return self._consumer

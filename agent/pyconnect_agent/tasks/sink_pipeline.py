@@ -1,0 +1,151 @@
+"""From consumed messages to sink records: convert, then transform.
+
+Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; without a transformation
+there is none in the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_api import (
+    ConnectException,
+    Converter,
+    Header,
+    HeaderConverter,
+    SinkRecord,
+    TimestampType,
+    TopicPartition,
+)
+
+Transform: TypeAlias = Callable[[SinkRecord], SinkRecord | None]
+
+Convert: TypeAlias = Callable[
+    [Sequence[ConsumedMessage], list[SinkRecord], dict[TopicPartition, int]], None
+]
+"""Appends the records of consumed messages to a batch, and notes for each partition the offset after
+its last message, also when that was dropped. Raises ConnectException when the task must fail,
+KafkaError for a message that is a fatal error."""
+
+_TIMESTAMP_TYPES = (
+    TimestampType.NO_TIMESTAMP_TYPE,
+    TimestampType.CREATE_TIME,
+    TimestampType.LOG_APPEND_TIME,
+)
+
+
+def compose(
+    *,
+    key_converter: Converter,
+    value_converter: Converter,
+    header_converter: HeaderConverter,
+    transform: Transform | None,
+    tolerance: Tolerance,
+    topic_used: Callable[[str], None] | None,
+    is_assigned: Callable[[TopicPartition], bool],
+    check_error: Callable[[ConsumedMessage], None],
+) -> Convert:
+    """Build the conversion; `transform` does its own error handling.
+
+    `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
+    `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
+    """
+    key_data = key_converter.to_connect_data
+    value_data = value_converter.to_connect_data
+    header_data = header_converter.to_connect_header
+    key_class, value_class = type(key_converter), type(value_converter)
+    header_class = type(header_converter)
+    recover = tolerance.recover
+
+    def headers_of(topic: str, kafka_headers: list[tuple[str, bytes | None]]) -> list[Header]:
+        return [Header(key, *header_data(topic, key, data)) for key, data in kafka_headers]
+
+    def record_of(
+        message: ConsumedMessage, topic: str, partition: int, offset: int
+    ) -> SinkRecord | None:
+        kafka_headers = message.headers() or []
+        arguments = (topic, kafka_headers, message.key())
+        try:
+            key_schema, key = key_data(*arguments)
+        except Exception as exc:  # plugin code; `recover` decides
+            key_schema, key = recover(
+                Stage.KEY_CONVERTER, key_class, exc, message, key_data, *arguments
+            )
+        arguments = (topic, kafka_headers, message.value())
+        try:
+            value_schema, value = value_data(*arguments)
+        except Exception as exc:  # plugin code; `recover` decides
+            value_schema, value = recover(
+                Stage.VALUE_CONVERTER, value_class, exc, message, value_data, *arguments
+            )
+        headers = None
+        if kafka_headers:
+            try:
+                headers = headers_of(topic, kafka_headers)
+            except Exception as exc:  # plugin code; `recover` decides
+                headers = recover(
+                    Stage.HEADER_CONVERTER,
+                    header_class,
+                    exc,
+                    message,
+                    headers_of,
+                    topic,
+                    kafka_headers,
+                )
+        timestamp_type, timestamp = message.timestamp()
+        record = SinkRecord(
+            topic,
+            partition,
+            key_schema,
+            key,
+            value_schema,
+            value,
+            offset,
+            timestamp if timestamp >= 0 else _timestamp(timestamp),
+            _TIMESTAMP_TYPES[timestamp_type],
+            headers,
+        )
+        return record if transform is None else transform(record)
+
+    def convert(
+        messages: Sequence[ConsumedMessage],
+        batch: list[SinkRecord],
+        consumed: dict[TopicPartition, int],
+    ) -> None:
+        last_topic, last_partition, last_offset = None, -1, -1
+        assigned = True
+        append = batch.append
+        for message in messages:
+            if message.error() is not None:
+                check_error(message)
+                continue
+            topic, partition = message.topic(), message.partition()
+            if partition != last_partition or topic != last_topic:
+                if last_topic is not None and assigned:
+                    consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
+                last_topic, last_partition = topic, partition
+                assigned = is_assigned(TopicPartition(topic, partition))
+                if assigned and topic_used is not None:
+                    topic_used(topic)
+            if not assigned:
+                continue
+            last_offset = message.offset()
+            try:
+                record = record_of(message, topic, partition, last_offset)
+            except RecordSkipped:
+                continue
+            if record is not None:
+                append(record)
+        if last_topic is not None and assigned:
+            consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
+
+    return convert
+
+
+def _timestamp(timestamp: int) -> int | None:
+    if timestamp < -1:
+        raise ConnectException(f"Invalid record timestamp {timestamp}")
+    return None

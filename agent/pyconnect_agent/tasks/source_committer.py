@@ -1,0 +1,131 @@
+"""Commits an at-least-once source task's offsets, on time and at the end.
+
+Layer: tasks. Kafka: SourceTaskOffsetCommitter and WorkerSourceTask.commitOffsets.
+
+Threads: the task's thread hands over snapshots of committable offsets with `offer` and makes the
+final commit; a thread of this object commits every `offset.flush.interval.ms` after the last end,
+and serves the producer's callbacks while the task is busy in a long `poll`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.source_offsets import OffsetWriter
+from pyconnect_agent.core.submitted import CommittableOffsets
+from pyconnect_api import DataException, SourceTask
+
+LOG = logging.getLogger(__name__)
+
+SERVE_INTERVAL_S = 0.1
+EMPTY = CommittableOffsets()
+
+
+class WriteOffsets(Protocol):
+    """Write entries durably within the time. Raises AgentError."""
+
+    def __call__(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
+
+
+class SourceCommitter:
+    """`serve_if_idle` is called often; it serves callbacks when the task's thread does not."""
+
+    def __init__(
+        self,
+        *,
+        connector: str,
+        task: SourceTask,
+        write: WriteOffsets,
+        flush_interval_ms: int,
+        flush_timeout_ms: int,
+        serve_if_idle: Callable[[], None],
+    ) -> None:
+        self._task = task
+        self._write = write
+        self._writer = OffsetWriter(connector)
+        self._flush_interval_s = flush_interval_ms / 1000
+        self._flush_timeout_ms = flush_timeout_ms
+        self._serve_if_idle = serve_if_idle
+        self._offered = EMPTY
+        self._offered_lock = threading.Lock()
+        self._commit_lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="offset-committer", daemon=True)
+        self.last_commit_ms: int | None = None
+        self.failures = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the timed commits; waits for one under way at most as long as that may take."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join(self._flush_timeout_ms / 1000)
+
+    def offer(self, committable: CommittableOffsets) -> None:
+        """Take newer committable offsets; called by the task's thread."""
+        if committable.is_empty():
+            return
+        with self._offered_lock:
+            self._offered = self._offered.updated_with(committable)
+
+    def commit(self) -> bool:
+        """Commit what was offered; False when it failed and waits for the next time."""
+        deadline = time.monotonic() + self._flush_timeout_ms / 1000
+        if not self._commit_lock.acquire(timeout=self._flush_timeout_ms / 1000):
+            LOG.warning("offset flush skipped: the previous one still runs")
+            self.failures += 1
+            return False
+        try:
+            return self._commit(deadline)
+        finally:
+            self._commit_lock.release()
+
+    def _commit(self, deadline: float) -> bool:
+        with self._offered_lock:
+            offered, self._offered = self._offered, EMPTY
+        try:
+            self._writer.put(offered.offsets.values())
+            entries = self._writer.begin_flush()
+        except DataException:
+            LOG.exception("source offsets cannot be written")
+            self.failures += 1
+            return False
+        if entries:
+            remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            try:
+                self._write(entries, remaining_ms)
+            except (AgentError, OSError):
+                self._writer.cancel_flush()
+                self.failures += 1
+                LOG.exception("source offsets were not committed; the next commit tries again")
+                return False
+            self._writer.end_flush()
+            LOG.info(
+                "source offsets committed",
+                extra={
+                    "partitions": len(entries),
+                    "records": offered.committable_count,
+                    "pending": offered.uncommittable_count,
+                },
+            )
+        self.last_commit_ms = int(time.time() * 1000)
+        try:
+            self._task.commit()
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit failed")
+        return True
+
+    def _run(self) -> None:
+        next_commit = time.monotonic() + self._flush_interval_s
+        while not self._end.wait(min(SERVE_INTERVAL_S, max(0.0, next_commit - time.monotonic()))):
+            self._serve_if_idle()
+            if time.monotonic() >= next_commit:
+                self.commit()
+                next_commit = time.monotonic() + self._flush_interval_s

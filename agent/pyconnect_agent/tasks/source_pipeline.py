@@ -1,0 +1,97 @@
+"""From a source record to what the producer gets: transform, convert, check.
+
+Layer: tasks. Composed once at start: a stage that is not configured is not in the chain. Shared by
+at-least-once and exactly-once tasks; nothing here knows of offsets or transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_api import ConnectException, Converter, HeaderConverter, SourceRecord
+
+KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+
+Outgoing: TypeAlias = tuple[
+    str, bytes | None, bytes | None, int, int, KafkaHeaders | None
+]
+"""Topic, value, key, partition (-1: the producer chooses), timestamp in ms (0: now), headers."""
+
+Transform: TypeAlias = Callable[[SourceRecord], SourceRecord | None]
+Convert: TypeAlias = Callable[[SourceRecord], Outgoing | None]
+"""None: the record is dropped. Raises ConnectException when the task must fail."""
+
+
+def compose(
+    *,
+    key_converter: Converter,
+    value_converter: Converter,
+    header_converter: HeaderConverter,
+    transform: Transform | None,
+    tolerance: Tolerance,
+) -> Convert:
+    """Build the conversion of one record; `transform` does its own error handling."""
+    key_bytes = key_converter.from_connect_data
+    value_bytes = value_converter.from_connect_data
+    key_class, value_class = type(key_converter), type(value_converter)
+    header_class = type(header_converter)
+    recover = tolerance.recover
+
+    def headers_of(record: SourceRecord) -> KafkaHeaders:
+        topic = record.topic or ""
+        return [
+            (h.key, header_converter.from_connect_header(topic, h.key, h.schema, h.value))
+            for h in record.headers
+        ]
+
+    def convert(original: SourceRecord) -> Outgoing | None:
+        record = original
+        if transform is not None:
+            transformed = transform(original)
+            if transformed is None:
+                return None
+            record = transformed
+        topic = record.topic
+        if topic is None:
+            raise ConnectException("A source record has no topic")
+        headers: KafkaHeaders = []
+        if record.has_headers:
+            try:
+                headers = headers_of(record)
+            except Exception as exc:  # plugin code; `recover` decides
+                headers = recover(
+                    Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record
+                )
+        arguments = (topic, headers, record.key_schema, record.key)
+        try:
+            key = key_bytes(*arguments)
+        except Exception as exc:  # plugin code; `recover` decides
+            key = recover(Stage.KEY_CONVERTER, key_class, exc, original, key_bytes, *arguments)
+        arguments = (topic, headers, record.value_schema, record.value)
+        try:
+            value = value_bytes(*arguments)
+        except Exception as exc:  # plugin code; `recover` decides
+            value = recover(
+                Stage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
+            )
+        partition = record.kafka_partition
+        timestamp = record.timestamp
+        return (
+            topic,
+            value,
+            key,
+            -1 if partition is None else partition,
+            0 if timestamp is None else timestamp if timestamp > 0 else _timestamp(timestamp),
+            headers or None,
+        )
+
+    return convert
+
+
+def _timestamp(timestamp: int) -> int:
+    """Kafka's ConnectUtils.checkAndConvertTimestamp; 0 is librdkafka's word for "now"."""
+    if timestamp < -1:
+        raise ConnectException(f"Invalid record timestamp {timestamp}")
+    return 0

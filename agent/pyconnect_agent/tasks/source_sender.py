@@ -1,0 +1,214 @@
+"""How a source task's converted records go out at-least-once.
+
+Layer: tasks. Kafka: WorkerSourceTask. The loop of `source.py` is the same for every delivery
+guarantee; a sender says what happens around each record and batch, and when offsets are committed.
+An exactly-once sender opens transactions in `send`, closes them in `batch_sent`, and writes offsets
+in them instead of keeping `SubmittedRecords`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.submitted import SubmittedRecord, SubmittedRecords
+from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.tasks.source_pipeline import Outgoing
+from pyconnect_agent.tasks.tolerance import Failure, Stage, Tolerance
+from pyconnect_api import (
+    ConnectException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
+
+LOG = logging.getLogger(__name__)
+
+QUEUE_FULL_WAIT_S = 0.1
+
+
+class Sender(Protocol):
+    """What the source loop needs of a delivery guarantee."""
+
+    def begin_iteration(self) -> None:
+        """Before each poll or repeated send."""
+        ...
+
+    def check(self) -> None:
+        """Raise ConnectException when an earlier send failed for good."""
+        ...
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        """Hand over one record. Raises RetriableException when it is to be tried again later,
+        ConnectException when the task must fail."""
+        ...
+
+    def dropped(self, record: SourceRecord) -> None:
+        """The record was filtered or skipped."""
+        ...
+
+    def batch_sent(self) -> None:
+        """Every record of a batch (maybe none) was sent or dropped."""
+        ...
+
+    def finish(self, *, failed: bool) -> None:
+        """The loop has ended; commit what may be committed."""
+        ...
+
+
+class AtLeastOnceSender:
+    """Tracks acknowledgements, so that offsets of the acknowledged prefix can be committed."""
+
+    def __init__(
+        self,
+        *,
+        task: SourceTask,
+        producer: TaskProducer,
+        tolerance: Tolerance,
+        topic_used: Callable[[str], None],
+        stop_requested: Callable[[], bool],
+        commit: Callable[[bool], None],
+        flush_timeout_s: float,
+    ) -> None:
+        """`topic_used` hears of every topic once; `commit(final)` commits what is committable."""
+        self.submitted = SubmittedRecords()
+        self._producer = producer
+        self._produce = producer.produce
+        self._submit = self.submitted.submit
+        self._tolerance = tolerance
+        self._topic_used = topic_used
+        self._topics: set[str] = set()
+        self._stop_requested = stop_requested
+        self._commit = commit
+        self._flush_timeout_s = flush_timeout_s
+        self._error: KafkaError | None = None
+        # Most tasks do not care for single records: then a delivery is only a flag set.
+        overridden = type(task).commit_record is not SourceTask.commit_record
+        self._commit_record = task.commit_record if overridden else None
+
+    def begin_iteration(self) -> None:
+        self._producer.serve()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise ConnectException(
+                "Unrecoverable exception from producer send callback"
+            ) from self._error
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        if self._error is not None:
+            self.check()
+        topic, value, key, kafka_partition, timestamp, headers = outgoing
+        submitted = self._submit(record.source_partition, record.source_offset)
+        done = partial(self._delivered, submitted, record, topic)
+        while True:
+            try:
+                if headers is None:
+                    self._produce(topic, value, key, kafka_partition, done, timestamp)
+                else:
+                    self._produce(topic, value, key, kafka_partition, done, timestamp, headers)
+                return
+            except BufferError:
+                # Back-pressure: Java's send blocks here as long as it takes.
+                if self._stop_requested():
+                    submitted.drop()
+                    raise RetriableException("The producer's queue is full") from None
+                self._producer.serve(QUEUE_FULL_WAIT_S)
+            except CLIENT_ERRORS as exc:
+                self._refused(record, outgoing, submitted, exc)
+                return
+
+    def dropped(self, record: SourceRecord) -> None:
+        self._tell(record, None)
+
+    def batch_sent(self) -> None:
+        self._producer.serve()
+
+    def finish(self, *, failed: bool) -> None:
+        self._producer.drain(self._flush_timeout_s, until=self._settled)
+        self._commit(True)
+
+    def _settled(self) -> bool:
+        return self._producer.in_flight() == 0
+
+    def _refused(
+        self,
+        record: SourceRecord,
+        outgoing: Outgoing,
+        submitted: SubmittedRecord,
+        failure: BaseException,
+    ) -> None:
+        error = self._producer.explain(failure, outgoing[0], _size(outgoing))
+        error.__cause__ = failure
+        if self._producer.is_asynchronous(failure):
+            self._failed(record, submitted, error)
+            return
+        submitted.drop()
+        if error.retriable:
+            raise RetriableException(str(error)) from failure
+        raise ConnectException("Unrecoverable exception trying to send") from error
+
+    def _delivered(
+        self,
+        submitted: SubmittedRecord,
+        record: SourceRecord,
+        topic: str,
+        failure: Any,
+        message: DeliveredMessage,
+    ) -> None:
+        if failure is not None:
+            size = len(message)  # type: ignore[arg-type]  # bytes of the value
+            self._failed(record, submitted, self._producer.explain(failure, topic, size))
+            return
+        if self._commit_record is not None:
+            self._tell(record, _metadata(message))
+        submitted.acked = True
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._topic_used(topic)
+
+    def _failed(
+        self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError
+    ) -> None:
+        if not self._tolerance.tolerate_all:
+            if self._error is None:
+                self._error = error
+            return
+        self._tolerance.failed(
+            Failure(
+                stage=Stage.KAFKA_PRODUCE,
+                class_name=f"{__name__}.{type(self).__qualname__}",
+                error=error,
+                record=record,
+            )
+        )
+        self._tell(record, None)
+        submitted.ack()
+
+    def _tell(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        if self._commit_record is None:
+            return
+        try:
+            self._commit_record(record, metadata)
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit_record failed")
+
+
+def _size(outgoing: Outgoing) -> int:
+    _, value, key, _, _, headers = outgoing
+    size = len(value or b"") + len(key or b"")
+    return size + sum(len(name) + len(data or b"") for name, data in headers or ())
+
+
+def _metadata(message: DeliveredMessage) -> RecordMetadata:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    return RecordMetadata(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.timestamp()[1],
+    )

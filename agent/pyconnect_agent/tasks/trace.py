@@ -1,0 +1,49 @@
+"""The text of a failure for statuses: outermost exception first, then its causes, as Java prints.
+
+Layer: tasks. Secrets that config providers supplied never appear in it.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+
+SHORTEST_MASKED = 4
+"""Shorter secrets are not masked: replacing every `1` would destroy the text and hide nothing."""
+
+MASK = "[hidden]"
+
+
+def format_trace(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """Return message and stack of `error`, then `Caused by:` for each of its causes."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        head = "Caused by: " if parts else ""
+        stack = "".join(traceback.format_tb(current.__traceback__))
+        parts.append(f"{head}{describe(current)}\n{stack}")
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
+    return mask("".join(parts), secrets)
+
+
+def describe(error: BaseException) -> str:
+    """Return `<class>: <message>`, class with its module unless built in."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else _dotted(kind)
+    text = str(error)
+    return f"{name}: {text}" if text else name
+
+
+def mask(text: str, secrets: Iterable[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_MASKED:
+            text = text.replace(secret, MASK)
+    return text
+
+
+def _dotted(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
