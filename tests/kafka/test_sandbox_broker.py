@@ -289,7 +289,7 @@ def test_a_killed_owner_leaves_no_broker(tmp_path: Path) -> None:
         text=True,
     ) as owner:
         assert owner.stdout is not None
-        pid, start_mark = owner.stdout.readline().split()
+        pid, start_mark = owner.stdout.readline().strip().split(maxsplit=1)
         identity = ProcessIdentity(pid=int(pid), start_mark=start_mark)
         assert not is_gone(identity)
         owner.send_signal(signal.SIGKILL)

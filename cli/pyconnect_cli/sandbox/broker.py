@@ -49,6 +49,8 @@ class BrokerConfig:
     """Of this broker alone: configuration, logs and, in `data`, its records."""
     port: int | None = None
     """Of the PLAINTEXT listener; None: a free one is chosen."""
+    sasl_port: int | None = None
+    """Of the SASL listener, if there are SASL users; None: a free one is chosen."""
     security: BrokerSecurity = field(default_factory=BrokerSecurity)
     properties: Mapping[str, str] = field(default_factory=dict)
     """Broker properties that win over the sandbox's."""
@@ -114,11 +116,12 @@ class KafkaBroker(Server):
             controller = self.config.voters[self.config.node_id]
         sasl = None
         if self.config.security.sasl_users:
-            sasl = ports.free_port(frozenset({plaintext, controller}))
+            sasl = self.config.sasl_port or ports.free_port(frozenset({plaintext, controller}))
         return NodePorts(plaintext=plaintext, controller=controller, sasl=sasl)
 
     def _give_up_ports(self) -> bool:
-        if self._has_answered or self.config.port is not None or self.config.voters is not None:
+        asked_for = (self.config.port, self.config.sasl_port, self.config.voters)
+        if self._has_answered or any(choice is not None for choice in asked_for):
             return False
         self._ports = None
         return True

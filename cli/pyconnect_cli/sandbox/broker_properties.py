@@ -83,7 +83,7 @@ def server_properties(
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
     }
     properties |= _listeners(ports)
-    properties |= _sasl(security.sasl_users)
+    properties |= sasl_properties(security.sasl_users)
     if security.acl:
         properties["authorizer.class.name"] = (
             "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -110,7 +110,8 @@ def _listeners(ports: NodePorts) -> dict[str, str]:
     }
 
 
-def _sasl(users: Mapping[str, str]) -> dict[str, str]:
+def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties by which `users` (passwords by name) may log in; none for nobody."""
     if not users:
         return {}
     accounts = " ".join(

@@ -44,5 +44,5 @@ def run_with_progress(
             tail.append(line.rstrip())
             if found := fetched.search(line):
                 count += 1
-                progress(f"fetched {found['file']} ({count})")
+                progress(f"fetched {found['file'].replace(';', ' ')} ({count})")
     return Outcome(exit_code=process.returncode, tail="\n".join(tail))

@@ -107,19 +107,26 @@ class Server(ABC):
     # What can be done with it
 
     def start(self) -> Self:
-        """Start it and wait until it answers; raise ServerExited or ServerNotReady."""
+        """Start it and wait until it answers; raise ServerExited or ServerNotReady.
+
+        Nothing of it is left when it fails, or is interrupted.
+        """
         if self.is_running:
             return self
         deadline = time.monotonic() + self._start_timeout_s
-        for _ in range(COLLISION_RETRIES):
-            self.launch()
-            try:
-                self.wait_until_ready(deadline - time.monotonic())
-            except ServerExited:
-                if not (self._found_port_taken() and self._give_up_ports()):
-                    raise
-            else:
-                return self
+        try:
+            for _ in range(COLLISION_RETRIES):
+                self.launch()
+                try:
+                    self.wait_until_ready(deadline - time.monotonic())
+                except ServerExited:
+                    if not (self._found_port_taken() and self._give_up_ports()):
+                        raise
+                else:
+                    return self
+        except BaseException:
+            self.stop()
+            raise
         raise ServerExited(
             f"{self.name} found its ports taken {COLLISION_RETRIES} times",
             hint="free some ports, or name them",
@@ -186,6 +193,11 @@ class Server(ABC):
             self._hold.release()
         self._process = self._tether = self._hold = self._identity = None
 
+    def detach(self) -> None:
+        """Let it outlive this process, hold file or not, and forget it."""
+        self._end_tether()
+        self.disown()
+
     def terminate(self) -> None:
         """Ask it to end, without waiting."""
         processes.signal_group(self.identity, signal.SIGTERM)
@@ -244,12 +256,16 @@ class Server(ABC):
     def _forget(self) -> None:
         if self._process is not None:
             self._process.wait()
+        self._end_tether()
+        if self._hold is not None:
+            self._hold.release()
+        self._process = self._hold = self._identity = None
+
+    def _end_tether(self) -> None:
         if self._tether is not None:
             self._tether.kill()
             self._tether.wait()
-        if self._hold is not None:
-            self._hold.release()
-        self._process = self._tether = self._hold = self._identity = None
+            self._tether = None
 
     def _tail(self, path: Path) -> str:
         if not path.exists():

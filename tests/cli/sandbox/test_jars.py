@@ -1,0 +1,234 @@
+"""Where Kafka's jars come from, and that they are fetched whole and once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.sandbox import ivy, maven
+from pyconnect_cli.sandbox.coordinates import COORDINATES, KAFKA_VERSION, known_checksums
+from pyconnect_cli.sandbox.errors import JarResolutionFailed, JarsUnavailable
+from pyconnect_cli.sandbox.jar_cache import JarCache
+from pyconnect_cli.sandbox.jars import find_runtime, libs_of
+from pyconnect_cli.sandbox.progress import silent
+from tests.cli.sandbox.test_java import java_saying
+from tests.support.eventually import eventually
+
+CONTENTS = {"one-1.jar": b"first", "two-2.jar": b"second"}
+CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
+
+
+def resolve(work_directory: Path, libs: Path) -> None:
+    for name, content in CONTENTS.items():
+        (libs / name).write_bytes(content)
+
+
+def refuse(work_directory: Path, libs: Path) -> None:
+    pytest.fail("resolved again")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> JarCache:
+    return JarCache("1.0", CHECKSUMS, tmp_path / "cache")
+
+
+def unpacked_kafka(directory: Path) -> Path:
+    libs = directory / "libs"
+    libs.mkdir(parents=True)
+    for name in ("kafka-server", "kafka-clients", "connect-runtime"):
+        (libs / f"{name}-4.3.1.jar").touch()
+    return directory
+
+
+def environment_with(tmp_path: Path, **variables: str) -> dict[str, str]:
+    """Return an environment with a Java 17 and nothing else on its path."""
+    java = java_saying(tmp_path / "java", 'openjdk version "17.0.1"')
+    return {"PATH": str(java.parent), **variables}
+
+
+def command_saying(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_filled_cache_is_complete_and_is_not_resolved_again(cache: JarCache) -> None:
+    """Jars are resolved once; the manifest records how and the checksum of each."""
+    assert not cache.is_complete()
+    libs = cache.fill("maven", resolve, silent)
+    assert cache.fill("maven", refuse, silent) == libs
+    assert cache.is_complete(check_contents=True)
+    manifest = json.loads((cache.directory / "manifest.json").read_text())
+    assert manifest["resolver"] == "maven"
+    assert {name: jar["sha256"] for name, jar in manifest["jars"].items()} == CHECKSUMS
+
+
+@pytest.mark.parametrize("damage", ["remove", "truncate"])
+def test_a_damaged_cache_is_resolved_again(cache: JarCache, damage: str) -> None:
+    """A jar that is gone or shorter than recorded makes the cache incomplete."""
+    cache.fill("maven", resolve, silent)
+    jar = cache.libs / "one-1.jar"
+    jar.unlink() if damage == "remove" else jar.write_bytes(b"")
+    assert not cache.is_complete()
+    cache.fill("maven", resolve, silent)
+    assert jar.read_bytes() == CONTENTS["one-1.jar"]
+
+
+def test_altered_contents_are_found_when_asked_for(cache: JarCache) -> None:
+    """The recorded checksums tell a jar whose size is right and whose bytes are not."""
+    cache.fill("maven", resolve, silent)
+    (cache.libs / "one-1.jar").write_bytes(b"FIRST")
+    assert cache.is_complete()
+    assert not cache.is_complete(check_contents=True)
+
+
+def test_a_missing_jar_leaves_the_cache_empty(cache: JarCache) -> None:
+    """A resolver that brings less than Kafka needs is a failure, and nothing is kept of it."""
+
+    def half(work_directory: Path, libs: Path) -> None:
+        (libs / "one-1.jar").write_bytes(CONTENTS["one-1.jar"])
+
+    with pytest.raises(JarResolutionFailed, match=r"1 of Kafka's jars were not .*two-2\.jar"):
+        cache.fill("maven", half, silent)
+    assert not cache.directory.exists()
+    assert not list(cache.directory.parent.glob(".resolving-*"))
+
+
+def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
+    """A repository that serves other bytes under a known name is not trusted."""
+
+    def altered(work_directory: Path, libs: Path) -> None:
+        resolve(work_directory, libs)
+        (libs / "two-2.jar").write_bytes(b"altered")
+
+    with pytest.raises(JarResolutionFailed, match=r"not the ones .*: two-2\.jar"):
+        cache.fill("maven", altered, silent)
+    assert not cache.directory.exists()
+
+
+def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
+    """Whoever comes while another resolves says so, waits, and takes what the other fetched."""
+    resolving, may_finish = threading.Event(), threading.Event()
+    messages: list[str] = []
+
+    def slowly(work_directory: Path, libs: Path) -> None:
+        resolving.set()
+        assert may_finish.wait(10)
+        resolve(work_directory, libs)
+
+    first = threading.Thread(target=cache.fill, args=("maven", slowly, silent))
+    first.start()
+    assert resolving.wait(10)
+    second = threading.Thread(target=cache.fill, args=("maven", refuse, messages.append))
+    second.start()
+    eventually(lambda: messages, describe="the word of the one that waits")
+    may_finish.set()
+    first.join(10)
+    second.join(10)
+    assert "another process is fetching" in messages[0]
+    assert cache.is_complete()
+
+
+def test_the_known_checksums_cover_what_the_sandbox_starts() -> None:
+    """The recorded set has the jars of every coordinate."""
+    names = set(known_checksums())
+    assert {f"{item.artifact}-{item.version}.jar" for item in COORDINATES} <= names
+    assert all(len(checksum) == 64 for checksum in known_checksums().values())
+
+
+def test_a_kafka_directory_wins_over_kafka_home_and_the_cache(
+    cache: JarCache, tmp_path: Path
+) -> None:
+    """--kafka-dir is taken before KAFKA_HOME, and that before what was fetched."""
+    cache.fill("maven", resolve, silent)
+    asked, home = unpacked_kafka(tmp_path / "asked"), unpacked_kafka(tmp_path / "home")
+    environment = environment_with(tmp_path, KAFKA_HOME=str(home))
+    assert find_runtime(asked, environment=environment, cache=cache).libs == asked / "libs"
+    assert find_runtime(environment=environment, cache=cache).libs == home / "libs"
+    del environment["KAFKA_HOME"]
+    assert find_runtime(environment=environment, cache=cache).libs == cache.libs
+
+
+def test_the_libs_directory_itself_is_taken(tmp_path: Path) -> None:
+    """A directory of jars counts as well as the one above it."""
+    kafka = unpacked_kafka(tmp_path)
+    assert libs_of(kafka / "libs") == libs_of(kafka) == kafka / "libs"
+
+
+def test_a_directory_without_kafka_is_refused(tmp_path: Path) -> None:
+    """A Kafka directory that lacks a jar is a usage error that says which are needed."""
+    with pytest.raises(JarsUnavailable, match=r"holds no Kafka: .*connect-runtime") as error:
+        libs_of(tmp_path)
+    assert error.value.exit_code == 2
+
+
+def test_without_maven_and_pyspark_both_ways_are_named(
+    cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names Maven, PySpark and --kafka-dir."""
+    monkeypatch.setattr(ivy, "find_spec", lambda name: None)
+    with pytest.raises(JarsUnavailable, match=r"neither Maven .* nor PySpark") as error:
+        find_runtime(environment=environment_with(tmp_path), cache=cache)
+    assert error.value.exit_code == 2
+    assert error.value.hint is not None
+    assert all(word in error.value.hint for word in ("Maven", "PySpark", "--kafka-dir"))
+
+
+def test_maven_that_fails_is_quoted(cache: JarCache, tmp_path: Path) -> None:
+    """The end of Maven's output is in the error, and the cache stays empty."""
+    environment = environment_with(tmp_path)
+    command_saying(Path(environment["PATH"]) / "mvn", "echo '[ERROR] Connection refused'; exit 1")
+    with pytest.raises(JarResolutionFailed, match=r"exit code 1.*\n.*Connection refused"):
+        find_runtime(environment=environment, cache=cache)
+    assert not cache.is_complete()
+
+
+def test_maven_s_downloads_are_reported_without_their_addresses(tmp_path: Path) -> None:
+    """Each jar that Maven says it downloaded is one word of progress: its file name."""
+    mvn = command_saying(
+        tmp_path / "mvn",
+        "echo 'Downloading from x: https://repository.test/a/one-1.jar'\n"
+        "echo 'Downloaded from x: https://repository.test/a/one-1.jar (5 kB at 1 MB/s)'\n"
+        "echo 'Downloaded from x: https://repository.test/a/one-1.pom (5 kB at 1 MB/s)'",
+    )
+    messages: list[str] = []
+    maven.copy_jars(mvn, tmp_path, tmp_path / "libs", progress=messages.append)
+    assert messages == ["fetched one-1.jar (1)"]
+
+
+def test_maven_s_project_names_every_coordinate(tmp_path: Path) -> None:
+    """The generated pom.xml depends on each coordinate in its version."""
+    pom = maven.project(COORDINATES)
+    assert all(
+        f"<artifactId>{item.artifact}</artifactId><version>{item.version}</version>" in pom
+        for item in COORDINATES
+    )
+    assert KAFKA_VERSION in pom
+
+
+def test_ivy_takes_the_runtime_scope_of_every_coordinate() -> None:
+    """The generated ivy.xml maps each dependency default->default."""
+    descriptor = ivy.module_descriptor(COORDINATES)
+    assert descriptor.count('conf="default->default"') == len(COORDINATES)
+
+
+def test_the_ivy_of_an_installed_pyspark_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ivy jar is found in the installed package's jars, and in SPARK_HOME's."""
+    package = tmp_path / "site" / "pyspark"
+    (package / "jars").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "jars" / "ivy-2.5.3.jar").touch()
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    assert ivy.find_ivy({}) == package / "jars" / "ivy-2.5.3.jar"
+    monkeypatch.setattr(ivy, "find_spec", lambda name: None)
+    assert ivy.find_ivy({"SPARK_HOME": str(package)}) == package / "jars" / "ivy-2.5.3.jar"
+    assert ivy.find_ivy({}) is None
