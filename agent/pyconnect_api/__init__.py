@@ -98,6 +98,7 @@ from pyconnect_api.schema import (
     Schema,
     SchemaAndValue,
     Type,
+    pair_of,
 )
 from pyconnect_api.schema_builder import SchemaBuilder
 from pyconnect_api.storage import OffsetStorageReader, SourceOffset, SourcePartition
@@ -223,6 +224,7 @@ __all__ = [
     "decimal_schema",
     "from_logical",
     "is_logical",
+    "pair_of",
     "time_builder",
     "timestamp_builder",
     "to_logical",

@@ -20,6 +20,16 @@ class Struct(StructValue):
         self._schema = schema
         self._values: list[object] = [None] * len(schema.fields)
 
+    @classmethod
+    def of_checked(cls, schema: Schema, values: list[object]) -> "Struct":
+        """Make a struct of one value per field, in order, without checking any of them.
+
+        For converters, which have just made the values according to the schema.
+        """
+        struct = cls(schema)
+        struct._values = values  # noqa: SLF001  # our own class
+        return struct
+
     @property
     def schema(self) -> Schema:
         return self._schema

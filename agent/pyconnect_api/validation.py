@@ -52,6 +52,18 @@ def fits_class(schema: Schema, value: object) -> bool:
     return _is_instance(value, _BASE_CLASSES[schema.type])
 
 
+def hashable_key(key: object) -> object:
+    """Return the form in which a value can be a map's key: arrays become tuples.
+
+    DataException for a map, which has none.
+    """
+    if isinstance(key, list | tuple):
+        return tuple(map(hashable_key, key))
+    if isinstance(key, dict):
+        raise DataException("A map cannot be the key of a map")
+    return key
+
+
 def to_float32(value: float) -> float:
     """Return the nearest binary32 value, infinite when there is none."""
     try:
@@ -149,7 +161,9 @@ def _checked_map(schema: Schema, value: object, location: str) -> object:
     value_schema = _required_schema(schema.value_schema, value_location)
     entries: dict[object, object] = value  # type: ignore[assignment]
     checked = {
-        _validated(key_schema, key, key_location): _validated(value_schema, entry, value_location)
+        hashable_key(_validated(key_schema, key, key_location)): _validated(
+            value_schema, entry, value_location
+        )
         for key, entry in entries.items()
     }
     unchanged = all(map(_is, checked, entries)) and all(

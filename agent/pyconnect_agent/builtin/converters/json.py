@@ -1,0 +1,251 @@
+"""`org.apache.kafka.connect.json.JsonConverter`: JSON, with or without schemas.
+
+Layer: builtin. Writes the bytes Apache's writes; `json_schema`, `json_writer` and `json_reader`
+do the parts, this module the envelope:
+
+    {"schema":<schema or null>,"payload":<value>}     schemas.enable=true, exactly these members
+    <value>                                           schemas.enable=false
+
+A schema with a None value is no Kafka null: it is written with a null payload. Includes
+`schema.content` (KIP-1054): one schema for all messages read, which then hold the payload only.
+
+What differs from Apache's on reading is listed in `json_reader`; here: bytes after the first
+JSON value are refused. An instance serves one thread.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from pyconnect_agent.builtin.converters import json_reader, json_schema, json_writer
+from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
+from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.core import json_text
+from pyconnect_api import (
+    NULL,
+    CaseInsensitiveValidString,
+    ConfigDef,
+    ConfigType,
+    DataException,
+    Importance,
+    KafkaHeaders,
+    Schema,
+    SchemaAndValue,
+    Width,
+)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SCHEMAS_ENABLE_CONFIG = "schemas.enable"
+SCHEMA_CONTENT_CONFIG = "schema.content"
+SCHEMAS_CACHE_SIZE_CONFIG = "schemas.cache.size"
+DECIMAL_FORMAT_CONFIG = "decimal.format"
+REPLACE_NULL_WITH_DEFAULT_CONFIG = "replace.null.with.default"
+
+_ENVELOPE_START = '{"schema":'
+_BEFORE_PAYLOAD = ',"payload":'
+_NOT_AN_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not '
+    "contain additional fields. If you are trying to deserialize plain JSON data, set "
+    "schemas.enable=false in your converter configuration."
+)
+
+
+class JsonConverter(DataConverter):
+    """Reads and writes JSON messages; configure it before use."""
+
+    def __init__(self) -> None:
+        self._options = json_writer.JsonOptions()
+        self._schemas_enabled = True
+        self._content_schema: Schema | None = None
+        self._read_content: json_reader.Read = json_reader.reader_for(None, self._options)
+        self._writers: RecentlyUsed[Schema | None, tuple[str, json_writer.Write]]
+        self._readers: RecentlyUsed[str, tuple[Schema | None, json_reader.Read]]
+        self._reset_caches(1000)
+
+    def config(self) -> ConfigDef:
+        return _CONFIG_DEF
+
+    def _configured(self, options: Mapping[str, object]) -> None:
+        self._options = json_writer.JsonOptions(
+            decimals_as_numbers=str(options[DECIMAL_FORMAT_CONFIG]).upper() == "NUMERIC",
+            replace_null_with_default=options[REPLACE_NULL_WITH_DEFAULT_CONFIG] is True,
+        )
+        self._schemas_enabled = options[SCHEMAS_ENABLE_CONFIG] is True
+        self._reset_caches(int(str(options[SCHEMAS_CACHE_SIZE_CONFIG])))
+        content = options[SCHEMA_CONTENT_CONFIG]
+        if content:
+            self._content_schema = json_schema.schema_from_json(
+                _parsed(json_text.parse_text, str(content)), self._options
+            )
+        self._read_content = json_reader.reader_for(self._content_schema, self._options)
+
+    def _reset_caches(self, size: int) -> None:
+        # For writing, the text before the payload and the payload's writer by schema; for
+        # reading, schema and reader by the text of the schema.
+        self._writers = RecentlyUsed(size)
+        self._readers = RecentlyUsed(size)
+        self._last_written: tuple[Schema | None, str, json_writer.Write] | None = None
+        self._last_read: tuple[str, Schema | None, json_reader.Read] | None = None
+
+    def from_connect_data(
+        self, topic: str, headers: KafkaHeaders, schema: Schema | None, value: object
+    ) -> bytes | None:
+        if schema is None and value is None:
+            return None
+        last = self._last_written
+        if last is None or last[0] is not schema:
+            last = self._last_written = (schema, *self._writer(schema))
+        if self._schemas_enabled:
+            return f"{last[1]}{last[2](value)}}}".encode()
+        return last[2](value).encode()
+
+    def to_connect_data(
+        self, topic: str, headers: KafkaHeaders, data: bytes | None
+    ) -> SchemaAndValue:
+        if data is None:
+            return NULL
+        text = _parsed(json_text.decode, data)
+        if not self._schemas_enabled:
+            if not text or text.isspace():
+                return NULL
+            return SchemaAndValue(None, self._read_content(_parsed(json_text.parse_text, text)))
+        if self._content_schema is not None:
+            found = _parsed(json_text.parse_text, text)
+            return SchemaAndValue(self._content_schema, self._read_content(found))
+        return self._from_envelope(text)
+
+    def _writer(self, schema: Schema | None) -> tuple[str, json_writer.Write]:
+        known = self._writers.get(schema)
+        if known is None:
+            start = json_schema.schema_text(schema, self._options) if self._schemas_enabled else ""
+            known = (
+                f"{_ENVELOPE_START}{start}{_BEFORE_PAYLOAD}",
+                json_writer.writer_for(schema, self._options),
+            )
+            self._writers.put(schema, known)
+        return known
+
+    def _from_envelope(self, text: str) -> SchemaAndValue:
+        # The records of a topic mostly begin with the same schema, which then needs no parsing.
+        last = self._last_read
+        if last is None or not text.startswith(last[0]):
+            last = self._known_start(text)
+        if last is not None:
+            start, schema, read = last
+            try:
+                found, end = json_text.parse_prefix(text, len(start))
+            except json_text.JsonTextError:
+                end = -1
+            if end == len(text) - 1 and text[end] == "}":
+                self._last_read = last
+                return SchemaAndValue(schema, read(found))
+        return self._from_any_envelope(text)
+
+    def _known_start(self, text: str) -> tuple[str, Schema | None, json_reader.Read] | None:
+        """Return the text up to the payload with what its schema means, if in the usual form."""
+        if not text.startswith(_ENVELOPE_START):
+            return None
+        try:
+            found, end = json_text.parse_prefix(text, len(_ENVELOPE_START))
+        except json_text.JsonTextError:
+            return None
+        if not text.startswith(_BEFORE_PAYLOAD, end):
+            return None
+        start = text[: end + len(_BEFORE_PAYLOAD)]
+        known = self._readers.get(start)
+        if known is None:
+            known = self._reader(found)
+            self._readers.put(start, known)
+        return (start, *known)
+
+    def _from_any_envelope(self, text: str) -> SchemaAndValue:
+        """Read an envelope with its members in any order, or say what is wrong with the text."""
+        envelope = _parsed(json_text.parse_text, text) if text.strip() else None
+        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
+            raise DataException(_NOT_AN_ENVELOPE)
+        key = repr(envelope["schema"])
+        known = self._readers.get(key)
+        if known is None:
+            known = self._reader(envelope["schema"])
+            self._readers.put(key, known)
+        schema, read = known
+        return SchemaAndValue(schema, read(envelope["payload"]))
+
+    def _reader(self, found: object) -> tuple[Schema | None, json_reader.Read]:
+        schema = json_schema.schema_from_json(found, self._options)
+        return schema, json_reader.reader_for(schema, self._options)
+
+
+def _parsed(parse: Callable[[T], R], given: T) -> R:
+    try:
+        return parse(given)
+    except json_text.JsonTextError as exc:
+        raise DataException(
+            f"Converting byte[] to Kafka Connect data failed due to serialization error: {exc}"
+        ) from exc
+
+
+_CONFIG_DEF = (
+    converter_config_def()
+    .define(
+        SCHEMAS_ENABLE_CONFIG,
+        ConfigType.BOOLEAN,
+        default=True,
+        importance=Importance.HIGH,
+        documentation="Include schemas within each of the serialized values and keys.",
+        group="Schemas",
+        order_in_group=0,
+        width=Width.MEDIUM,
+        display_name="Enable Schemas",
+    )
+    .define(
+        SCHEMAS_CACHE_SIZE_CONFIG,
+        ConfigType.INT,
+        default=1000,
+        importance=Importance.HIGH,
+        documentation="The maximum number of schemas that can be cached in this converter "
+        "instance.",
+        group="Schemas",
+        order_in_group=1,
+        width=Width.MEDIUM,
+        display_name="Schema Cache Size",
+    )
+    .define(
+        SCHEMA_CONTENT_CONFIG,
+        ConfigType.STRING,
+        default=None,
+        importance=Importance.HIGH,
+        documentation="The schema of all messages read, as JSON. When set, messages hold the "
+        "payload only and schemas in them are not expected; otherwise every message brings its "
+        "own. Applies when 'schemas.enable' is true, and to sink connectors only.",
+        group="Schemas",
+        order_in_group=2,
+        width=Width.MEDIUM,
+        display_name="Schema Content",
+    )
+    .define(
+        DECIMAL_FORMAT_CONFIG,
+        ConfigType.STRING,
+        default="BASE64",
+        validator=CaseInsensitiveValidString.one_of("BASE64", "NUMERIC"),
+        importance=Importance.LOW,
+        documentation="The form in which decimals are written: 'BASE64' (default) or 'NUMERIC', "
+        "in any case.",
+        group="Serialization",
+        order_in_group=0,
+        width=Width.MEDIUM,
+        display_name="Decimal Format",
+    )
+    .define(
+        REPLACE_NULL_WITH_DEFAULT_CONFIG,
+        ConfigType.BOOLEAN,
+        default=True,
+        importance=Importance.LOW,
+        documentation="Whether null stands for the default value of a field that has one.",
+        group="Serialization",
+        order_in_group=1,
+        width=Width.MEDIUM,
+        display_name="Replace null with default",
+    )
+)

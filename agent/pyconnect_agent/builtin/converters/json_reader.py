@@ -1,0 +1,298 @@
+"""Compiles a schema into a function that makes its values of parsed JSON.
+
+Layer: builtin. Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is what
+`json_text.parse` returns: int, Decimal, str, bool, None, list, dict.
+
+Where Apache's converter alters data silently, this one raises DataException:
+
+- integers beyond the range of the type (Apache keeps the low bits);
+- strings and booleans for number types (read as 0), others than strings for STRING (read as
+  null), others than booleans for BOOLEAN (read as false), others than arrays for ARRAY;
+- dates and timestamps outside the years 1 to 9999, and the Time 86400000.
+
+The texts `NaN`, `Infinity` and `-Infinity`, which the writer makes, are read for float types.
+A fraction for an integer type is cut, as there. Map keys that are arrays become tuples.
+"""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from decimal import Decimal
+
+from pyconnect_agent.builtin.converters.json_writer import JsonOptions
+from pyconnect_api import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    DataException,
+    Schema,
+    Struct,
+    Type,
+)
+from pyconnect_api.java_text import decimal_to_float32
+from pyconnect_api.logical import (
+    date_from_days,
+    decimal_from_bytes,
+    time_from_milliseconds,
+    timestamp_from_milliseconds,
+)
+from pyconnect_api.validation import INTEGER_RANGES, hashable_key
+
+Read = Callable[[object], object]
+"""Makes the value of parsed JSON; DataException if it does not fit the schema."""
+
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def reader_for(schema: Schema | None, options: JsonOptions) -> Read:
+    """Return the function that reads values of that schema; None is schemaless data."""
+    if schema is None:
+        return _schemaless
+    logical = _LOGICAL_READERS.get(schema.name or "")
+    make = _READERS[schema.type] if logical is None else logical
+    read = make(schema, options)
+    replaces = schema.default is not None and options.replace_null_with_default
+    null_allowed = replaces or schema.optional
+    null_value = schema.default if replaces else None
+    type_name = schema.type
+
+    def read_or_null(found: object) -> object:
+        if found is not None:
+            return read(found)
+        if null_allowed:
+            return null_value
+        raise DataException(f"Invalid null value for required {type_name} field")
+
+    return read_or_null
+
+
+def node_type(found: object) -> str:
+    """Return Jackson's name of a JSON value's kind."""
+    match found:
+        case None:
+            return "NULL"
+        case bool():
+            return "BOOLEAN"
+        case int() | Decimal():
+            return "NUMBER"
+        case str():
+            return "STRING"
+        case list():
+            return "ARRAY"
+    return "OBJECT"
+
+
+def _schemaless(found: object) -> object:
+    match found:
+        case dict():
+            return {name: _schemaless(member) for name, member in found.items()}
+        case list():
+            return [_schemaless(element) for element in found]
+        case Decimal():
+            return float(found)
+        case bool():
+            return found
+        case int():
+            return _in_range(found, Type.INT64)
+    return found
+
+
+def _unfit(schema: Schema, found: object) -> DataException:
+    return DataException(f"Invalid type for {schema.type}: found {node_type(found)} in the JSON")
+
+
+def _in_range(number: int, type: Type) -> int:
+    lowest, highest = INTEGER_RANGES[type]
+    if not lowest <= number <= highest:
+        raise DataException(f"The number {number} is out of range for {type}")
+    return number
+
+
+def _integer_reader(schema: Schema, _: JsonOptions) -> Read:
+    lowest, highest = INTEGER_RANGES[schema.type]
+
+    def read(found: object) -> object:
+        if found.__class__ is int and lowest <= found <= highest:
+            return found
+        if isinstance(found, bool) or not isinstance(found, int | Decimal):
+            raise _unfit(schema, found)
+        # An exponent can stand for more digits than memory holds.
+        if isinstance(found, Decimal) and found.adjusted() > 20:
+            raise DataException(f"The number {found} is out of range for {schema.type}")
+        return _in_range(int(found), schema.type)
+
+    return read
+
+
+def _float_reader(schema: Schema, _: JsonOptions) -> Read:
+    is_float32 = schema.type is Type.FLOAT32
+
+    def read(found: object) -> object:
+        if isinstance(found, bool) or not isinstance(found, int | Decimal):
+            value = _NOT_FINITE.get(found) if isinstance(found, str) else None
+            if value is None:
+                raise _unfit(schema, found)
+            return value
+        return decimal_to_float32(Decimal(found)) if is_float32 else float(Decimal(found))
+
+    return read
+
+
+def _boolean_reader(schema: Schema, _: JsonOptions) -> Read:
+    def read(found: object) -> object:
+        if not isinstance(found, bool):
+            raise _unfit(schema, found)
+        return found
+
+    return read
+
+
+def _string_reader(schema: Schema, _: JsonOptions) -> Read:
+    def read(found: object) -> object:
+        if not isinstance(found, str):
+            raise _unfit(schema, found)
+        return found
+
+    return read
+
+
+def _bytes_reader(schema: Schema, _: JsonOptions) -> Read:
+    def read(found: object) -> object:
+        if not isinstance(found, str):
+            raise _unfit(schema, found)
+        return _from_base64(found, "Invalid bytes field")
+
+    return read
+
+
+def _from_base64(text: str, message: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError) as exc:
+        raise DataException(f"{message}: {exc}") from exc
+
+
+def _array_reader(schema: Schema, options: JsonOptions) -> Read:
+    read_element = reader_for(schema.value_schema, options)
+
+    def read(found: object) -> object:
+        if not isinstance(found, list):
+            raise _unfit(schema, found)
+        return [read_element(element) for element in found]
+
+    return read
+
+
+def _map_reader(schema: Schema, options: JsonOptions) -> Read:
+    key_schema = schema.key_schema
+    read_key = reader_for(key_schema, options)
+    read_value = reader_for(schema.value_schema, options)
+
+    def read_object(found: object) -> object:
+        if not isinstance(found, dict):
+            raise DataException(
+                "Maps with string fields should be encoded as JSON objects, but found "
+                + node_type(found)
+            )
+        return {name: read_value(member) for name, member in found.items()}
+
+    def read_pairs(found: object) -> object:
+        if not isinstance(found, list):
+            raise DataException(
+                "Maps with non-string fields should be encoded as JSON array of tuples, but found "
+                + node_type(found)
+            )
+        entries = {}
+        for pair in found:
+            if not isinstance(pair, list):
+                raise DataException(
+                    f"Found invalid map entry instead of array tuple: {node_type(pair)}"
+                )
+            if len(pair) != 2:
+                raise DataException(
+                    f"Found invalid map entry, expected length 2 but found :{len(pair)}"
+                )
+            entries[hashable_key(read_key(pair[0]))] = read_value(pair[1])
+        return entries
+
+    is_object = key_schema is None or key_schema.type is Type.STRING
+    return read_object if is_object else read_pairs
+
+
+def _struct_reader(schema: Schema, options: JsonOptions) -> Read:
+    members = [(field.name, reader_for(field.schema, options)) for field in schema.fields]
+
+    def read(found: object) -> object:
+        if not isinstance(found, dict):
+            raise DataException(
+                f"Structs should be encoded as JSON objects, but found {node_type(found)}"
+            )
+        member = found.get
+        return Struct.of_checked(
+            schema, [read_member(member(name)) for name, read_member in members]
+        )
+
+    return read
+
+
+def _decimal_reader(schema: Schema, _: JsonOptions) -> Read:
+    def read(found: object) -> object:
+        if isinstance(found, str):
+            return decimal_from_bytes(
+                schema, _from_base64(found, "Invalid bytes for Decimal field")
+            )
+        if isinstance(found, bool) or not isinstance(found, int | Decimal):
+            raise DataException(
+                "Invalid type for Decimal, underlying representation should be numeric or bytes "
+                f"but was {node_type(found)}"
+            )
+        return Decimal(found)
+
+    return read
+
+
+def _base_integer(name: str, kind: str, found: object, base: Type) -> int:
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise DataException(
+            f"Invalid type for {name}, underlying representation should be {kind} but was "
+            f"{node_type(found)}"
+        )
+    return _in_range(found, base)
+
+
+def _date_reader(_: Schema, __: JsonOptions) -> Read:
+    return lambda found: date_from_days(_base_integer("Date", "integer", found, Type.INT32))
+
+
+def _time_reader(_: Schema, __: JsonOptions) -> Read:
+    return lambda found: time_from_milliseconds(_base_integer("Time", "integer", found, Type.INT32))
+
+
+def _timestamp_reader(_: Schema, __: JsonOptions) -> Read:
+    return lambda found: timestamp_from_milliseconds(
+        _base_integer("Timestamp", "integral", found, Type.INT64)
+    )
+
+
+_READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {
+    Type.INT8: _integer_reader,
+    Type.INT16: _integer_reader,
+    Type.INT32: _integer_reader,
+    Type.INT64: _integer_reader,
+    Type.FLOAT32: _float_reader,
+    Type.FLOAT64: _float_reader,
+    Type.BOOLEAN: _boolean_reader,
+    Type.STRING: _string_reader,
+    Type.BYTES: _bytes_reader,
+    Type.ARRAY: _array_reader,
+    Type.MAP: _map_reader,
+    Type.STRUCT: _struct_reader,
+}
+
+_LOGICAL_READERS: dict[str, Callable[[Schema, JsonOptions], Read]] = {
+    DECIMAL_NAME: _decimal_reader,
+    DATE_NAME: _date_reader,
+    TIME_NAME: _time_reader,
+    TIMESTAMP_NAME: _timestamp_reader,
+}

@@ -1,0 +1,268 @@
+"""Compiles a schema into a function that writes its values as JSON text.
+
+Layer: builtin. Corresponds to `JsonConverter.convertToJson`. Compiled once per schema, because
+the schema decides everything but the digits: member names are quoted and escaped only once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from pyconnect_agent.core import json_text
+from pyconnect_api import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    DataException,
+    Schema,
+    Type,
+    java_text,
+)
+from pyconnect_api.logical import (
+    date_to_days,
+    decimal_to_bytes,
+    time_to_milliseconds,
+    timestamp_to_milliseconds,
+)
+from pyconnect_api.schema import StructValue
+from pyconnect_api.validation import INTEGER_RANGES
+
+Write = Callable[[object], str]
+"""Returns the JSON text of a value; DataException if it does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions:
+    """How values are written and read.
+
+    `decimals_as_numbers`: `decimal.format` is NUMERIC rather than BASE64 (writing only).
+    `replace_null_with_default`: None stands for the schema's default, if it has one.
+    """
+
+    decimals_as_numbers: bool = False
+    replace_null_with_default: bool = True
+
+
+def writer_for(schema: Schema | None, options: JsonOptions) -> Write:
+    """Return the function that writes values of that schema; None is schemaless data."""
+    if schema is None:
+        return json_text.text_of
+    write = _value_writer(schema, options)
+    required = schema  # what the closure keeps is not None
+
+    def write_or_null(value: object) -> str:
+        return _null_text(required, options, write) if value is None else write(value)
+
+    return write_or_null
+
+
+def _null_text(schema: Schema, options: JsonOptions, write: Write) -> str:
+    if schema.default is not None and options.replace_null_with_default:
+        return write(schema.default)
+    if schema.optional:
+        return "null"
+    raise DataException(
+        "Conversion error: null value for field that is required and has no default value"
+    )
+
+
+def _value_writer(schema: Schema, options: JsonOptions) -> Write:
+    """Return the function that writes values other than None."""
+    logical = _LOGICAL_WRITERS.get(schema.name or "")
+    if logical is not None:
+        return logical(schema, options)
+    return _WRITERS[schema.type](schema, options)
+
+
+def _unfit(schema: Schema, value: object) -> DataException:
+    return DataException(f"Invalid type for {schema.type}: class {type(value).__qualname__}")
+
+
+def _integer_writer(schema: Schema, _: JsonOptions) -> Write:
+    lowest, highest = INTEGER_RANGES[schema.type]
+
+    def write(value: object) -> str:
+        if value.__class__ is bool or not isinstance(value, int):
+            raise _unfit(schema, value)
+        if not lowest <= value <= highest:
+            raise DataException(f"Invalid value for {schema.type}: {value} is out of range")
+        return int.__repr__(value)
+
+    return write
+
+
+def _float_writer(schema: Schema, _: JsonOptions) -> Write:
+    text = json_text.float_text if schema.type is Type.FLOAT32 else json_text.double_text
+
+    def write(value: object) -> str:
+        if not isinstance(value, float):
+            raise _unfit(schema, value)
+        return text(value)
+
+    return write
+
+
+def _boolean_writer(schema: Schema, _: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if value is True:
+            return "true"
+        if value is False:
+            return "false"
+        raise _unfit(schema, value)
+
+    return write
+
+
+def _string_writer(schema: Schema, _: JsonOptions) -> Write:
+    text = json_text.string_text
+
+    def write(value: object) -> str:
+        if not isinstance(value, str):
+            raise _unfit(schema, value)
+        return text(value)
+
+    return write
+
+
+def _bytes_writer(schema: Schema, _: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise _unfit(schema, value)
+        return f'"{java_text.base64_text(value)}"'
+
+    return write
+
+
+def _array_writer(schema: Schema, options: JsonOptions) -> Write:
+    write_element = writer_for(schema.value_schema, options)
+
+    def write(value: object) -> str:
+        if not isinstance(value, list | tuple):
+            raise _unfit(schema, value)
+        return f"[{','.join(map(write_element, value))}]"
+
+    return write
+
+
+def _map_writer(schema: Schema, options: JsonOptions) -> Write:
+    if schema.key_schema is None:
+        return json_text.text_of
+    write_key = writer_for(schema.key_schema, options)
+    write_value = writer_for(schema.value_schema, options)
+    # A None key of an optional string has the text `null`; as a member's name that is a string.
+    null_name = '"null"'
+
+    def write_object(value: object) -> str:
+        if not isinstance(value, dict):
+            raise _unfit(schema, value)
+        members = []
+        for key, member in value.items():
+            name = write_key(key)
+            members.append(f"{null_name if name == 'null' else name}:{write_value(member)}")
+        return f"{{{','.join(members)}}}"
+
+    def write_pairs(value: object) -> str:
+        if not isinstance(value, dict):
+            raise _unfit(schema, value)
+        pairs = [f"[{write_key(key)},{write_value(member)}]" for key, member in value.items()]
+        return f"[{','.join(pairs)}]"
+
+    return write_object if schema.key_schema.type is Type.STRING else write_pairs
+
+
+def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
+    members = [
+        (
+            f"{',' if field.index else ''}{json_text.string_text(field.name)}:",
+            writer_for(field.schema, options),
+        )
+        for field in schema.fields
+    ]
+
+    def write(value: object) -> str:
+        if not isinstance(value, StructValue):
+            raise _unfit(schema, value)
+        if value.schema != schema:
+            raise DataException("Mismatching schema.")
+        texts = [
+            name + write_member(member)
+            for (name, write_member), member in zip(members, value.stored_values(), strict=True)
+        ]
+        return f"{{{''.join(texts)}}}"
+
+    return write
+
+
+def _decimal_writer(schema: Schema, options: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if not isinstance(value, Decimal):
+            raise DataException(
+                "Invalid type for Decimal, expected Decimal but was "
+                f"class {type(value).__qualname__}"
+            )
+        if not value.is_finite():
+            raise DataException(f"Invalid value for Decimal: {value} is not finite")
+        if options.decimals_as_numbers:
+            return java_text.decimal_text(value)
+        return f'"{java_text.base64_text(decimal_to_bytes(schema, value))}"'
+
+    return write
+
+
+def _date_writer(_: Schema, __: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if not isinstance(value, date):
+            raise DataException(
+                f"Invalid type for Date, expected date but was class {type(value).__qualname__}"
+            )
+        return str(date_to_days(value))
+
+    return write
+
+
+def _time_writer(_: Schema, __: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if not isinstance(value, time):
+            raise DataException(
+                f"Invalid type for Time, expected time but was class {type(value).__qualname__}"
+            )
+        return str(time_to_milliseconds(value))
+
+    return write
+
+
+def _timestamp_writer(_: Schema, __: JsonOptions) -> Write:
+    def write(value: object) -> str:
+        if not isinstance(value, datetime):
+            raise DataException(
+                "Invalid type for Timestamp, expected datetime but was "
+                f"class {type(value).__qualname__}"
+            )
+        return str(timestamp_to_milliseconds(value))
+
+    return write
+
+
+_WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
+    Type.INT8: _integer_writer,
+    Type.INT16: _integer_writer,
+    Type.INT32: _integer_writer,
+    Type.INT64: _integer_writer,
+    Type.FLOAT32: _float_writer,
+    Type.FLOAT64: _float_writer,
+    Type.BOOLEAN: _boolean_writer,
+    Type.STRING: _string_writer,
+    Type.BYTES: _bytes_writer,
+    Type.ARRAY: _array_writer,
+    Type.MAP: _map_writer,
+    Type.STRUCT: _struct_writer,
+}
+
+_LOGICAL_WRITERS: dict[str, Callable[[Schema, JsonOptions], Write]] = {
+    DECIMAL_NAME: _decimal_writer,
+    DATE_NAME: _date_writer,
+    TIME_NAME: _time_writer,
+    TIMESTAMP_NAME: _timestamp_writer,
+}
