@@ -1,0 +1,224 @@
+"""A named sandbox outlives the command that started it and leaves nothing when it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from pyconnect_cli.sandbox import lifecycle, ports, processes
+from pyconnect_cli.sandbox.broker import answers_metadata
+from pyconnect_cli.sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
+from pyconnect_cli.sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
+from pyconnect_cli.sandbox.processes import ProcessIdentity
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.sandbox.state import SandboxDirectory
+from tests.support.eventually import eventually
+from tests.support.processes import is_gone, python_environment
+
+pytestmark = pytest.mark.kafka
+
+
+class Sandboxes:
+    """Sandboxes below a directory of the test's own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.messages: list[str] = []
+
+    def up(self, request: UpRequest | None = None) -> UpOutcome:
+        return lifecycle.up(request or UpRequest(), self.messages.append, root=self.root)
+
+    def down(self, name: str = "default", *, remove_data: bool = False) -> tuple[str, ...]:
+        return lifecycle.down(name, remove_data=remove_data, root=self.root)
+
+    def status(self, name: str = "default") -> SandboxStatus:
+        return lifecycle.status(name, root=self.root)
+
+    def identity(self, kind: str = "broker") -> ProcessIdentity:
+        state = SandboxDirectory("default", self.root).load()
+        assert state is not None
+        record = state.server(kind)
+        assert record is not None
+        return record.identity
+
+
+@pytest.fixture
+def sandboxes(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Sandboxes]:
+    made = Sandboxes(tmp_path / "sandboxes")
+    yield made
+    for known in lifecycle.all_statuses(root=made.root):
+        made.down(known.name)
+
+
+def test_up_twice_starts_one_broker(sandboxes: Sandboxes) -> None:
+    """The second up finds the broker running, starts nothing and says the same addresses."""
+    first = sandboxes.up()
+    second = sandboxes.up()
+    assert first.started == ("broker",)
+    assert second.started == ()
+    assert second.status.bootstrap_servers == first.status.bootstrap_servers
+    assert second.status.servers[0].pid == first.status.servers[0].pid
+    assert second.status.state == "running"
+
+
+def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes) -> None:
+    """A sandbox that comes up again has its topics, at its old address."""
+    first = sandboxes.up()
+    identity = sandboxes.identity()
+    address = first.status.bootstrap_servers
+    assert address is not None
+    producer = Producer({"bootstrap.servers": address})
+    producer.produce("kept", b"value")
+    assert producer.flush(20) == 0
+
+    assert sandboxes.down() == ("broker",)
+    assert is_gone(identity)
+    assert sandboxes.status().state == "stopped"
+    assert sandboxes.down() == ()
+    assert sandboxes.up().status.bootstrap_servers == address
+    assert topics(address) >= {"kept"}
+
+
+def topics(address: str) -> set[str]:
+    from confluent_kafka.admin import AdminClient
+
+    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics)
+
+
+def test_removing_data_forgets_the_sandbox(sandboxes: Sandboxes) -> None:
+    """After down with remove_data neither files nor the name are left."""
+    outcome = sandboxes.up(UpRequest(name="other"))
+    assert sandboxes.down("other", remove_data=True) == ("broker",)
+    assert not Path(outcome.status.data_directory).exists()
+    with pytest.raises(SandboxNotRunning, match="no sandbox other"):
+        sandboxes.status("other")
+
+
+def test_a_crashed_sandbox_is_seen_and_comes_up_again(sandboxes: Sandboxes) -> None:
+    """Status tells a broker that was killed; up clears its record and starts another."""
+    first = sandboxes.up()
+    processes.signal_group(sandboxes.identity(), signal.SIGKILL)
+    eventually(lambda: sandboxes.status().state == "crashed")
+
+    second = sandboxes.up()
+    assert second.started == ("broker",)
+    assert second.status.bootstrap_servers == first.status.bootstrap_servers
+
+
+def test_a_frozen_sandbox_is_unresponsive_and_can_be_stopped(sandboxes: Sandboxes) -> None:
+    """Status tells a broker that lives and does not answer; down ends it all the same."""
+    sandboxes.up()
+    identity = sandboxes.identity()
+    processes.signal_group(identity, signal.SIGSTOP)
+    assert sandboxes.status().state == "unresponsive"
+    assert sandboxes.down() == ("broker",)
+    assert is_gone(identity)
+
+
+def test_other_options_of_a_running_sandbox_are_refused(sandboxes: Sandboxes) -> None:
+    """Up does not pretend that the running broker has what was asked for."""
+    sandboxes.up(UpRequest(sasl_users={"alice": "one"}))
+    assert sandboxes.up(UpRequest(sasl_users={"alice": "one"})).started == ()
+    assert sandboxes.up(UpRequest()).started == ()
+    with pytest.raises(InvalidSandboxRequest, match="no ACL authorizer"):
+        sandboxes.up(UpRequest(acl=True))
+    with pytest.raises(InvalidSandboxRequest, match="their passwords are others"):
+        sandboxes.up(UpRequest(sasl_users={"alice": "two"}))
+    with pytest.raises(InvalidSandboxRequest, match="listens on port") as error:
+        sandboxes.up(UpRequest(port=1))
+    assert error.value.exit_code == 2
+    assert error.value.hint == "stop it first: pyconnect sandbox down --name default"
+
+
+def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
+    """Each name has its own broker; stopping one leaves the other."""
+    one = sandboxes.up(UpRequest(name="one"))
+    two = sandboxes.up(UpRequest(name="two"))
+    assert one.status.bootstrap_servers != two.status.bootstrap_servers
+    sandboxes.down("one")
+    assert sandboxes.status("two").state == "running"
+
+
+def test_a_port_in_use_fails_and_leaves_nothing(sandboxes: Sandboxes) -> None:
+    """Asking for a taken port is refused; nothing runs and nothing is recorded."""
+    with socket.create_server((ports.LOOPBACK, 0)) as occupied, pytest.raises(PortTaken):
+        sandboxes.up(UpRequest(port=occupied.getsockname()[1]))
+    with pytest.raises(SandboxNotRunning):
+        sandboxes.status()
+
+
+def test_a_java_worker_joins_a_running_sandbox_and_stops_before_its_broker(
+    sandboxes: Sandboxes,
+) -> None:
+    """Up adds what is missing; down ends workers while the broker still serves them."""
+    sandboxes.up()
+    outcome = sandboxes.up(UpRequest(java_worker=True))
+    assert outcome.started == ("java-worker",)
+    assert {server.kind: server.state for server in outcome.status.servers} == {
+        "broker": "running",
+        "java-worker": "running",
+    }
+    assert sandboxes.down() == ("java-worker", "broker")
+
+
+_UP = """
+import sys
+from pathlib import Path
+from pyconnect_cli.sandbox.lifecycle import UpRequest, up
+up(UpRequest(), lambda message: print(message, flush=True), root=Path(sys.argv[1]))
+"""
+
+
+def start_up(root: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _UP, str(root)],
+        env=python_environment(os.environ),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_broker_outlives_the_process_that_brought_it_up(sandboxes: Sandboxes) -> None:
+    """When up has returned and its process is gone, the broker goes on."""
+    with start_up(sandboxes.root) as command:
+        command.communicate(timeout=60)
+    assert command.returncode == 0
+    address = sandboxes.status().bootstrap_servers
+    assert address is not None
+    assert answers_metadata(address, timeout_s=10)
+
+
+def test_an_up_that_is_killed_half_way_leaves_no_broker(sandboxes: Sandboxes) -> None:
+    """A broker that was still starting ends with the killed command."""
+    broker_directory = sandboxes.root / "default" / "broker"
+    with start_up(sandboxes.root) as command:
+        eventually((broker_directory / "broker.out").exists, timeout_s=30)
+        command.kill()
+    eventually(
+        lambda: not commands_mentioning(str(broker_directory)),
+        describe=lambda: commands_mentioning(str(broker_directory)),
+    )
+    assert SandboxDirectory("default", sandboxes.root).load() is None
+
+
+def commands_mentioning(text: str) -> list[str]:
+    lines = subprocess.run(
+        ["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [line for line in lines if text in line]
+
+
+def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
+    """The second waits for the first and finds its broker."""
+    with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
+        outputs = [command.communicate(timeout=90)[0] for command in (one, two)]
+    assert (one.returncode, two.returncode) == (0, 0)
+    assert sorted(output.count("starting the broker") for output in outputs) == [0, 1]
