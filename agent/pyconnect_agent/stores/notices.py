@@ -1,0 +1,20 @@
+"""Writing the reducers' notices into the worker's log (layer: stores)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from pyconnect_agent.core.log_record import Notice, Severity
+
+_LEVELS = {Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
+
+
+def log_notices(logger: logging.Logger, notices: Iterable[Notice]) -> None:
+    """Write one line per notice."""
+    for notice in notices:
+        logger.log(
+            _LEVELS[notice.severity],
+            notice.event,
+            extra={"key": notice.key, "offset": notice.offset, "detail": notice.detail},
+        )

@@ -1,0 +1,145 @@
+"""The offset store of standalone workers: a file.
+
+Layer: stores. Kafka: FileOffsetBackingStore, whose Java-serialised map this replaces by JSON; spec
+task-runtime.md §12:
+
+    {"version":1,"entries":[{"key":<base64>,"value":<base64>}, …]}
+
+with the raw keys and values of an offset topic. The whole file is written at every flush, to a
+temporary file beside it which then takes its place, so it is always complete.
+Threading: `write` blocks and may come from any thread.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_agent.core.errors import AgentError, WorkerConfigError
+from pyconnect_agent.core.offsetlog import OffsetLog
+
+FORMAT_VERSION = 1
+_JAVA_SERIALIZATION = b"\xac\xed\x00\x05"
+
+
+class FileOffsetStore:
+    """Offsets in a file. Implements `ports.OffsetStore`.
+
+    `path` is the worker's `offset.storage.file.filename`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._offsets = OffsetLog()
+
+    def start(self) -> None:
+        """Load the file; a missing or empty one holds no offsets. WorkerConfigError otherwise."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise self._unusable(f"cannot be read: {exc.strerror or exc}") from exc
+        if not content:
+            return
+        if content.startswith(_JAVA_SERIALIZATION):
+            raise self._unusable("was written by an Apache Kafka worker in Java's own format")
+        try:
+            entries = _decode(content)
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise self._unusable(f"is not an offset file of this worker: {exc}") from exc
+        with self._lock:
+            for key, value in entries:
+                self._offsets.apply(key, value)
+
+    def stop(self) -> None:
+        """Nothing to do: every write is on disk when it returns."""
+
+    def read(
+        self,
+        keys: Sequence[bytes],
+        timeout_ms: int,  # noqa: ARG002 - a file has no end to wait for
+    ) -> Mapping[bytes, bytes | None]:
+        with self._lock:
+            return {key: self._offsets.lookup(key) for key in keys}
+
+    def write(
+        self,
+        entries: Mapping[bytes, bytes | None],
+        timeout_ms: int,  # noqa: ARG002 - the disk cannot be hurried
+    ) -> None:
+        """Replace the file; AgentError when the disk refuses."""
+        with self._lock:
+            for record in self._offsets.plan_write(entries.items()):
+                self._offsets.apply(*record)
+            content = _encode(self._offsets.entries())
+            try:
+                _replace(self._path, content)
+            except OSError as exc:
+                raise AgentError(
+                    f"Failed to write offsets to file '{self._path}': {exc.strerror or exc}"
+                ) from exc
+
+    def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
+        with self._lock:
+            return self._offsets.connector_entries(connector)
+
+    def _unusable(self, what: str) -> WorkerConfigError:
+        return WorkerConfigError(
+            f"The file '{self._path}' supplied via the 'offset.storage.file.filename' property "
+            f"{what}. Name another file, or move this one away to start without offsets: source "
+            "connectors then read their sources from the beginning."
+        )
+
+
+def _encode(entries: Mapping[bytes, bytes]) -> bytes:
+    body = {
+        "version": FORMAT_VERSION,
+        "entries": [
+            {"key": _base64(key), "value": _base64(value)} for key, value in entries.items()
+        ],
+    }
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _decode(content: bytes) -> list[tuple[bytes, bytes | None]]:
+    """Raise ValueError, KeyError, TypeError or AttributeError for anything but our format."""
+    body = json.loads(content)
+    if body["version"] != FORMAT_VERSION:
+        raise ValueError(f"unknown version {body['version']}")
+    return [
+        (_bytes(entry["key"]), None if entry["value"] is None else _bytes(entry["value"]))
+        for entry in body["entries"]
+    ]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as exc:
+        raise ValueError(f"not base64: {exc}") from exc
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write `content` so that a crash leaves either the old file or the new one."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

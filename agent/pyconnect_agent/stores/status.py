@@ -1,0 +1,245 @@
+"""Status stores: the status topic of distributed workers, memory for standalone ones.
+
+Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore; spec internal-topics.md
+§4.3, §4.4. Unlike Kafka, a failed send is repeated after a pause, and `flush` also waits for sends
+that are to be repeated.
+
+Threading: puts send without waiting; a thread of the store repeats failed sends. Every call into
+the reducer holds one lock, for the time of a few dict operations.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from functools import partial
+from queue import SimpleQueue
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.core.statuslog import (
+    StatusLog,
+    StatusSend,
+    TopicStatus,
+    topic_record,
+    topic_removal,
+)
+from pyconnect_agent.kafka.log import Log, ReadRecord
+from pyconnect_agent.stores.notices import log_notices
+
+_log = logging.getLogger(__name__)
+
+RETRY_BACKOFF_S = 0.1
+_STOP_TIMEOUT_S = 10.0
+
+_Send = StatusSend | LogRecord
+"""A bare record is that of a topic status, which is repeated without conditions."""
+
+
+class _StatusReads:
+    """Reading from the reducer; both stores do it alike."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._statuses = StatusLog()
+
+    def connector(self, connector: str) -> Status | None:
+        with self._lock:
+            return self._statuses.connector(connector)
+
+    def task(self, task_id: ConnectorTaskId) -> Status | None:
+        with self._lock:
+            return self._statuses.task(task_id)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """Statuses by task number, in order."""
+        with self._lock:
+            return self._statuses.tasks(connector)
+
+    def connectors(self) -> frozenset[str]:
+        """Connectors with a status read or sent."""
+        with self._lock:
+            return self._statuses.connectors()
+
+    def topics(self, connector: str) -> tuple[str, ...]:
+        with self._lock:
+            return self._statuses.topics(connector)
+
+    def has_topic(self, connector: str, topic: str) -> bool:
+        with self._lock:
+            return self._statuses.topic(connector, topic) is not None
+
+
+class KafkaStatusStore(_StatusReads):
+    """The status topic. Implements `ports.StatusStore`."""
+
+    def __init__(self, log: Log, retry_backoff_s: float = RETRY_BACKOFF_S) -> None:
+        super().__init__()
+        self._log = log
+        self._retry_backoff_s = retry_backoff_s
+        self._stopping = threading.Event()
+        self._failed: SimpleQueue[_Send | None] = SimpleQueue()
+        self._retries = threading.Thread(
+            target=self._repeat_failed, name="status-retries", daemon=True
+        )
+        # Sends neither acknowledged nor given up; notified at every end.
+        self._outstanding = 0
+        self._settled = threading.Condition()
+
+    def start(self) -> None:
+        """WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
+        self._log.start(_StatusReader(self._lock, self._statuses))
+        self._retries.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._failed.put(None)
+        self._log.stop()
+        if self._retries.ident is not None:
+            self._retries.join(_STOP_TIMEOUT_S)
+
+    def flush(self, timeout_ms: int) -> None:
+        """Wait until every send is acknowledged or given up.
+
+        RetriableKafkaError at the deadline.
+        """
+        with self._settled:
+            if not self._settled.wait_for(lambda: self._outstanding == 0, timeout_ms / 1000):
+                raise RetriableKafkaError(
+                    f"Timed out after {timeout_ms} ms while flushing {self._outstanding} status "
+                    "updates"
+                )
+
+    def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
+        with self._lock:
+            self._send(self._statuses.send_connector(connector, status, safe=safe))
+
+    def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None:
+        with self._lock:
+            self._send(self._statuses.send_task(task_id, status, safe=safe))
+
+    def delete_connector(self, connector: str) -> None:
+        with self._lock:
+            self._send(self._statuses.send_connector_removal(connector))
+
+    def delete_task(self, task_id: ConnectorTaskId) -> None:
+        with self._lock:
+            self._send(self._statuses.send_task_removal(task_id))
+
+    def put_topic(self, connector: str, task: int, topic: str, discovered_ms: int) -> None:
+        status = TopicStatus(
+            topic=topic, connector=connector, task=task, discovered_ms=discovered_ms
+        )
+        with self._lock:
+            self._send(topic_record(status))
+
+    def delete_topic(self, connector: str, topic: str) -> None:
+        with self._lock:
+            self._send(topic_removal(connector, topic))
+
+    def _send(self, send: _Send | None) -> None:
+        """Send under the lock, so that one key's records keep the order of their puts."""
+        if send is not None:
+            with self._settled:
+                self._outstanding += 1
+            self._produce(send)
+
+    def _produce(self, send: _Send) -> None:
+        record = send.record if isinstance(send, StatusSend) else send
+        try:
+            self._log.send(record, partial(self._delivered, send))
+        except KafkaError as exc:
+            self._delivered(send, exc)
+
+    def _delivered(self, send: _Send, failure: KafkaError | None) -> None:
+        """Called on the producer's thread, or at once when there was no sending."""
+        if failure is None:
+            self._settle()
+        elif failure.retriable and not self._stopping.is_set():
+            self._failed.put(send)
+        else:
+            _log.error("Failed to write status update", extra={"reason": str(failure)})
+            self._settle()
+
+    def _settle(self) -> None:
+        with self._settled:
+            self._outstanding -= 1
+            self._settled.notify_all()
+
+    def _repeat_failed(self) -> None:
+        while (send := self._failed.get()) is not None:
+            # Kafka repeats at once; a broker that refuses would keep both sides busy.
+            if self._stopping.wait(self._retry_backoff_s):
+                return
+            with self._lock:
+                if isinstance(send, LogRecord) or self._statuses.should_repeat(send):
+                    self._produce(send)
+                    continue
+            self._settle()
+
+
+class _StatusReader:
+    """What the tailing thread calls."""
+
+    def __init__(self, lock: threading.Lock, statuses: StatusLog) -> None:
+        self._lock = lock
+        self._statuses = statuses
+
+    def apply(self, record: ReadRecord) -> None:
+        with self._lock:
+            notices = self._statuses.apply(record.key, record.value)
+        if notices:
+            log_notices(_log, notices)
+
+    def applied(self) -> None:
+        """Statuses are visible as soon as they are applied."""
+
+    def caught_up(self) -> None:
+        """Statuses are visible as soon as they are applied."""
+
+
+class MemoryStatusStore(_StatusReads):
+    """Statuses of a standalone worker, gone with its process. Implements `ports.StatusStore`."""
+
+    def start(self) -> None:
+        """Nothing to read."""
+
+    def stop(self) -> None:
+        """Nothing to deliver."""
+
+    def flush(self, timeout_ms: int) -> None:
+        """Puts are visible when they return."""
+
+    def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
+        with self._lock:
+            self._take(self._statuses.send_connector(connector, status, safe=safe))
+
+    def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None:
+        with self._lock:
+            self._take(self._statuses.send_task(task_id, status, safe=safe))
+
+    def delete_connector(self, connector: str) -> None:
+        with self._lock:
+            self._take(self._statuses.send_connector_removal(connector))
+
+    def delete_task(self, task_id: ConnectorTaskId) -> None:
+        with self._lock:
+            self._take(self._statuses.send_task_removal(task_id))
+
+    def put_topic(self, connector: str, task: int, topic: str, discovered_ms: int) -> None:
+        status = TopicStatus(
+            topic=topic, connector=connector, task=task, discovered_ms=discovered_ms
+        )
+        with self._lock:
+            self._statuses.apply(*topic_record(status))
+
+    def delete_topic(self, connector: str, topic: str) -> None:
+        with self._lock:
+            self._statuses.apply(*topic_removal(connector, topic))
+
+    def _take(self, send: StatusSend | None) -> None:
+        if send is not None:
+            self._statuses.apply(*send.record)
