@@ -1,5 +1,323 @@
-"""Placeholder of the module that follows; see config_infos."""
+"""Validating a connector configuration as a whole.
 
-from pyconnect_agent.core.config.config_infos import ConfigInfos
+Layer: core. Corresponds to ``AbstractHerder.validateConnectorConfig`` and the checks that
+``DistributedHerder`` adds, of Kafka Connect 4.3.1, quirks of counting included. It runs plugin code
+through the classes it is given, so it is called in child processes only.
+"""
 
-__all__ = ["ConfigInfos"]
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
+from pyconnect_agent.core.config.config_infos import (
+    ConfigInfo,
+    ConfigInfos,
+    ConfigValueInfo,
+    connector_infos,
+    merge_infos,
+    prefixed_infos,
+)
+from pyconnect_agent.core.config.connector_checks import (
+    DLQ_TOPIC,
+    RawConfig,
+    check_sink,
+    check_source,
+    is_set,
+)
+from pyconnect_agent.core.config.connector_keys import (
+    CONVERTERS,
+    PluginDefaults,
+    connector_config_def,
+)
+from pyconnect_agent.core.config.enrichment import enriched
+from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource, class_resolver
+from pyconnect_agent.core.config.sink_keys import sink_config_def
+from pyconnect_agent.core.config.source_keys import source_config_def
+from pyconnect_agent.core.config.topic_creation import uses_topic_creation
+from pyconnect_agent.core.config.variables import mask
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.plugin_catalog import (
+    PluginKind,
+    PluginNotFoundError,
+    PluginVersionNotFoundError,
+)
+from pyconnect_api.configdef import (
+    Config,
+    ConfigDef,
+    ConfigValue,
+    to_text,
+)
+from pyconnect_api.connector import (
+    Connector,
+    SourceConnector,
+)
+from pyconnect_api.errors import ConnectException
+
+__all__ = [
+    "ConfigInfo",
+    "ConfigInfos",
+    "ConfigValueInfo",
+    "connector_key_infos",
+    "validate_connector_config",
+]
+
+_NULL_VALUE = "Null value can not be supplied as the configuration value."
+_CONVERTER_TYPES = {
+    "key.converter": "key",
+    "value.converter": "value",
+    "header.converter": "header",
+}
+
+
+def validate_connector_config(
+    config: RawConfig,
+    *,
+    plugins: PluginSource,
+    worker: WorkerConfig,
+    raw_config: RawConfig | None = None,
+) -> ConfigInfos:
+    """Return everything there is to say about a connector configuration.
+
+    ``config`` has its variables resolved; ``raw_config`` is how it was submitted: where the two
+    differ, the raw text is shown. Raises BadRequestError without a usable ``connector.class``,
+    ConfigException for a client override of the wrong type, and ConnectException when a plugin
+    breaks its contract.
+    """
+    raw = config if raw_config is None else raw_config
+    class_name = config.get("connector.class")
+    if class_name is None:
+        shown = ", ".join(f"{name}={to_text(value)}" for name, value in raw.items())
+        raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
+    version_errors = _version_errors(config, class_name, plugins)
+    if version_errors:
+        infos = _infos_of_unknown_versions(config, class_name, plugins, version_errors)
+    else:
+        infos = _validated(config, class_name, plugins, worker)
+    return _with_raw_values(infos, config, raw)
+
+
+def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[dict[str, object]]:
+    """Return the key definitions of a connector plugin: its own, then the framework's."""
+    instance = _instance(connector)
+    own = _own_definition(instance, connector)
+    defaults = PluginDefaults(
+        connector_class=connector.name,
+        plugins=plugins,
+        converters={},
+        versions={"connector.plugin.version": connector.version},
+    )
+    framework = (
+        source_config_def(defaults)
+        if isinstance(instance, SourceConnector)
+        else sink_config_def(defaults)
+    )
+    others = [info for info in framework.to_key_info() if info["name"] not in own.keys]
+    return own.to_key_info() + others
+
+
+def _validated(
+    config: RawConfig, class_name: str, plugins: PluginSource, worker: WorkerConfig
+) -> ConfigInfos:
+    try:
+        connector_class = plugins.connector(class_name, config.get("connector.plugin.version"))
+    except PluginNotFoundError as error:
+        raise BadRequestError(f"{ConnectException.java_name}: {error}") from error
+    connector = _instance(connector_class)
+    defaults = _plugin_defaults(config, connector_class, plugins, worker)
+    is_source = isinstance(connector, SourceConnector)
+    framework = enriched(
+        source_config_def(defaults) if is_source else sink_config_def(defaults), config, plugins
+    )
+    results = framework.validate_all(config, class_resolver(plugins))
+    if isinstance(connector, SourceConnector):
+        check_source(config, results, connector, worker)
+    else:
+        check_sink(config, results, worker)
+    for name, value in config.items():
+        if value is None:
+            results.setdefault(name, ConfigValue(name)).add_error_message(_NULL_VALUE)
+    own = _own_definition(connector, connector_class)
+    own_result = connector.validate(config)
+    if not isinstance(own_result, Config):
+        raise BadRequestError(
+            f"{connector_class.name}.validate() must return a Config that is not null."
+        )
+    converters = _converter_infos(config, results, plugins)
+    main = connector_infos(
+        class_name,
+        {**framework.keys, **own.keys},
+        [*results.values(), *own_result.config_values],
+        dict.fromkeys((*framework.groups, *own.groups)),
+    )
+    policy = OverridePolicy.parse(
+        worker.connector_client_config_override_policy,
+        worker.connector_client_config_override_allowlist,
+    )
+    overrides = [
+        override_infos(config, kind, policy)
+        for kind in _clients_used(config, is_source=is_source, worker=worker)
+    ]
+    return merge_infos(class_name, [main, *overrides, *converters])
+
+
+def _instance(connector_class: PluginClass) -> Connector:
+    try:
+        connector = connector_class.python_class()
+    # The constructor is the plugin's code, which may raise anything.
+    except Exception as error:
+        raise ConnectException(f"Could not construct {connector_class.name}: {error}") from error
+    assert isinstance(connector, Connector)
+    return connector
+
+
+def _own_definition(connector: Connector, connector_class: PluginClass) -> ConfigDef:
+    definition = connector.config()
+    if not isinstance(definition, ConfigDef):
+        raise BadRequestError(
+            f"{connector_class.name}.config() must return a ConfigDef that is not null."
+        )
+    return definition
+
+
+def _plugin_defaults(
+    config: RawConfig, connector: PluginClass, plugins: PluginSource, worker: WorkerConfig
+) -> PluginDefaults:
+    worker_classes = {
+        "key.converter": worker.key_converter,
+        "value.converter": worker.value_converter,
+        "header.converter": worker.header_converter,
+    }
+    converters: dict[str, PluginClass | None] = {}
+    versions: dict[str, str | None] = {"connector.plugin.version": connector.version}
+    for key, (_, kind) in CONVERTERS.items():
+        converters[key] = _find(plugins, worker_classes[key])
+        chosen = config.get(key) or worker_classes[key]
+        known = plugins.versions(chosen, kind)
+        versions[f"{key}.plugin.version"] = known[0] if known else None
+    return PluginDefaults(
+        connector_class=connector.name, plugins=plugins, converters=converters, versions=versions
+    )
+
+
+def _find(plugins: PluginSource, name: str) -> PluginClass | None:
+    try:
+        return plugins.find(name)
+    except (LookupError, ConnectException):
+        return None  # the worker's converter is checked when the worker starts
+
+
+def _version_errors(
+    config: RawConfig, class_name: str, plugins: PluginSource
+) -> list[tuple[str, str]]:
+    """Return ``(key of the class, error)`` for every version range nothing satisfies."""
+    errors: list[tuple[str, str]] = []
+    wanted = config.get("connector.plugin.version")
+    if wanted is not None:
+        try:
+            plugins.connector(class_name, wanted)
+        except PluginVersionNotFoundError as error:
+            errors.append(("connector.class", str(error)))
+        except (LookupError, ConnectException):
+            pass  # reported where the class itself is looked up
+    for key, (_, kind) in CONVERTERS.items():
+        converter, wanted = config.get(key), config.get(f"{key}.plugin.version")
+        if converter is None or wanted is None:
+            continue
+        try:
+            plugins.plugin(converter, kind, wanted)
+        except PluginVersionNotFoundError as error:
+            errors.append((key, str(error)))
+        except (LookupError, ConnectException):
+            pass  # reported where the class itself is looked up
+    return errors
+
+
+def _infos_of_unknown_versions(
+    config: RawConfig, class_name: str, plugins: PluginSource, errors: Iterable[tuple[str, str]]
+) -> ConfigInfos:
+    """Tell the errors at both keys, beside the framework's keys only: no plugin can be asked."""
+    known = plugins.versions(class_name, PluginKind.CONNECTOR)
+    defaults = PluginDefaults(
+        connector_class=class_name,
+        plugins=plugins,
+        converters={},
+        versions={"connector.plugin.version": known[0] if known else None},
+    )
+    definition = connector_config_def(defaults)
+    results = definition.validate_all(config, class_resolver(plugins))
+    for key, message in errors:
+        version_key = f"{key.removesuffix('.class')}.plugin.version"
+        results[key].add_error_message(message)
+        results[version_key].add_error_message(message)
+    return connector_infos(class_name, definition.keys, results.values(), definition.groups)
+
+
+def _converter_infos(
+    config: RawConfig, results: Mapping[str, ConfigValue], plugins: PluginSource
+) -> list[ConfigInfos]:
+    """Validate the settings of converters the connector names itself; errors go to ``results``."""
+    infos = []
+    for key in ("header.converter", "key.converter", "value.converter"):
+        result, class_name = results[key], config.get(key)
+        if class_name is None or result.error_messages:
+            continue
+        description = key.replace(".", " ")
+        try:
+            definition = plugins.find(class_name).python_class().config()
+        # The plugin's code may raise anything.
+        except Exception as error:  # noqa: BLE001
+            text = f": {error}" if str(error) else ""
+            result.add_error_message(f"Failed to load ConfigDef from {description}{text}")
+            continue
+        if not isinstance(definition, ConfigDef):
+            continue
+        prefix = f"{key}."
+        options = {
+            name.removeprefix(prefix): value
+            for name, value in config.items()
+            if name.startswith(prefix)
+        }
+        options.setdefault("converter.type", _CONVERTER_TYPES[key])
+        values = definition.validate(options, class_resolver(plugins))
+        infos.append(prefixed_infos(definition.keys, values, prefix))
+    return infos
+
+
+def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -> list[ClientKind]:
+    """Return the kinds of clients whose overrides count, in the order they are reported."""
+    own_offsets_topic = (
+        is_source
+        and isinstance(worker, DistributedConfig)
+        and (worker.exactly_once_source_enabled or is_set(config.get("offsets.storage.topic")))
+    )
+    has_dlq = not is_source and is_set(config.get(DLQ_TOPIC))
+    uses_admin = uses_topic_creation(config) if is_source else has_dlq
+    used = []
+    if is_source or has_dlq:
+        used.append(ClientKind.PRODUCER)
+    if not is_source or own_offsets_topic:
+        used.append(ClientKind.CONSUMER)
+    if uses_admin or own_offsets_topic:
+        used.append(ClientKind.ADMIN)
+    return used
+
+
+def _with_raw_values(infos: ConfigInfos, config: RawConfig, raw: RawConfig) -> ConfigInfos:
+    """Show references where they were submitted, in values and in messages."""
+    if config == raw:
+        return infos
+
+    def shown(info: ConfigInfo) -> ConfigInfo:
+        value = info.value
+        if value is None:
+            return info
+        name = value.name
+        text = raw.get(name) if raw.get(name) != config.get(name) else value.value
+        errors = tuple(mask(error, config, raw) for error in value.errors)
+        return replace(info, value=replace(value, value=text, errors=errors))
+
+    return replace(infos, configs=tuple(map(shown, infos.configs)))

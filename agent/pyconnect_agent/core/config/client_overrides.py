@@ -1,0 +1,110 @@
+"""Which client settings a connector may override, and for which clients.
+
+Layer: core. Corresponds to the ``ConnectorClientConfigOverridePolicy`` classes of Kafka Connect
+(KIP-458, KIP-1188) and to the override part of ``AbstractHerder.validateConnectorConfig``. Policies
+look at the names of Java's client keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
+from pyconnect_api.configdef import ConfigValue, parse_type
+from pyconnect_api.errors import ConfigException
+
+OVERRIDE_PREFIXES = {
+    ClientKind.PRODUCER: "producer.override.",
+    ClientKind.CONSUMER: "consumer.override.",
+    ClientKind.ADMIN: "admin.override.",
+}
+
+_PRINCIPAL_KEYS = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
+_SUFFIX = "ConnectorClientConfigOverridePolicy"
+
+
+class OverridePolicyKind(Enum):
+    """The policies of Connect; the value is the alias and the name in messages."""
+
+    ALL = "All"
+    NONE = "None"
+    PRINCIPAL = "Principal"
+    ALLOWLIST = "Allowlist"
+
+
+@dataclass(frozen=True, slots=True)
+class OverridePolicy:
+    """Decides about one key at a time; ``allowlist`` counts for ALLOWLIST only."""
+
+    kind: OverridePolicyKind
+    allowlist: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, name: str, allowlist: tuple[str, ...] = ()) -> OverridePolicy:
+        """Return the policy of an alias or class name; raises ConfigException."""
+        simple = name.strip().rpartition(".")[2].removesuffix(_SUFFIX)
+        try:
+            return cls(OverridePolicyKind(simple), frozenset(allowlist))
+        except ValueError as error:
+            options = ", ".join(kind.value for kind in OverridePolicyKind)
+            raise ConfigException(
+                f"Invalid value {name} for configuration "
+                f"connector.client.config.override.policy: must be one of {options}"
+            ) from error
+
+    def error(self, key: str) -> str | None:
+        """Return why ``key`` may not be overridden, None when it may."""
+        match self.kind:
+            case OverridePolicyKind.ALL:
+                allowed = True
+            case OverridePolicyKind.NONE:
+                allowed = False
+            case OverridePolicyKind.PRINCIPAL:
+                allowed = key in _PRINCIPAL_KEYS
+            case OverridePolicyKind.ALLOWLIST:
+                allowed = key in self.allowlist
+        if allowed:
+            return None
+        return (
+            f"The '{self.kind.value}' policy does not allow '{key}' to be overridden "
+            "in the connector configuration."
+        )
+
+
+def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
+    """Return a connector's overrides for one kind of client, prefix removed."""
+    prefix = OVERRIDE_PREFIXES[kind]
+    return {
+        name.removeprefix(prefix): value
+        for name, value in config.items()
+        if name.startswith(prefix)
+    }
+
+
+def check_overrides(
+    config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy
+) -> None:
+    """Raise ConfigException when an override is not allowed, as is done again at start."""
+    errors = [error for key in overrides_of(config, kind) if (error := policy.error(key))]
+    if errors:
+        raise ConfigException(f"Client Config Overrides not allowed [{', '.join(errors)}]")
+
+
+def override_infos(
+    config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy
+) -> ConfigInfos:
+    """Validate a connector's overrides for one kind of client.
+
+    Raises ConfigException for a value that is not of the key's type, as Connect does.
+    """
+    keys = CLIENT_CONFIG_DEFS[kind].keys
+    values = []
+    for name, raw in overrides_of(config, kind).items():
+        key = keys.get(name)
+        value = raw if key is None else parse_type(name, raw, key.type)
+        error = policy.error(name)
+        values.append(ConfigValue(name, value, error_messages=[error] if error else []))
+    return prefixed_infos(keys, values, OVERRIDE_PREFIXES[kind])

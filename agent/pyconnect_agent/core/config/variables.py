@@ -1,0 +1,125 @@
+"""References to config providers in configuration values: ``${provider:[path:]key}``.
+
+Layer: core. Corresponds to ``ConfigTransformer`` (KIP-297) and to ``ConfigReverseTransformer`` of
+Kafka Connect. Providers themselves do IO, so a look-up function stands for them here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pyconnect_api.config_provider import ConfigData
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
+
+Lookup: TypeAlias = Callable[[str, str, frozenset[str]], ConfigData | None]
+"""``(provider, path, keys)`` -> what the provider found, None when there is no such provider."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Variable:
+    """One reference; ``path`` is empty when the text has none."""
+
+    provider: str
+    path: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedConfig:
+    """A configuration with its references replaced.
+
+    ``values`` may hold secrets and is not part of the text form. ``secret_keys`` are the keys in
+    whose values something was replaced. ``ttls_ms`` maps a provider's path to the time after
+    which its values should be read again.
+    """
+
+    values: dict[str, str | None] = field(repr=False)
+    secret_keys: frozenset[str]
+    ttls_ms: Mapping[str, int]
+
+
+def find_variables(text: str) -> tuple[Variable, ...]:
+    """Return the references in a value, in order; they do not nest."""
+    return tuple(_variable(found) for found in _VARIABLE.finditer(text))
+
+
+def has_variables(text: str | None) -> bool:
+    """Return whether a value holds anything that looks like a reference."""
+    return text is not None and _VARIABLE.search(text) is not None
+
+
+def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
+    """Replace references in one pass, asking for each path of each provider once.
+
+    What cannot be resolved, because the provider is unknown or does not have the key, stays as it
+    is. Raises what ``lookup`` raises.
+    """
+    wanted: dict[tuple[str, str], set[str]] = {}
+    for text in config.values():
+        for variable in find_variables(text or ""):
+            wanted.setdefault((variable.provider, variable.path), set()).add(variable.key)
+    found: dict[tuple[str, str], Mapping[str, str]] = {}
+    ttls: dict[str, int] = {}
+    for (provider, path), keys in sorted(wanted.items()):
+        data = lookup(provider, path, frozenset(keys))
+        if data is None:
+            continue
+        found[provider, path] = data.data
+        if data.ttl_ms is not None and data.ttl_ms >= 0:
+            ttls[path] = data.ttl_ms
+    values = {
+        name: None if text is None else _replaced(text, found) for name, text in config.items()
+    }
+    return ResolvedConfig(
+        values=values,
+        secret_keys=frozenset(name for name, text in config.items() if values[name] != text),
+        ttls_ms=ttls,
+    )
+
+
+def restore_references(
+    raw_connector_config: Mapping[str, str | None], task_config: Mapping[str, str]
+) -> dict[str, str]:
+    """Return a task configuration with the connector's references in place of their values.
+
+    A key whose raw value in the connector's configuration holds a reference gets that raw value,
+    so no secret is ever stored.
+    """
+    restored = dict(task_config)
+    for name, raw in raw_connector_config.items():
+        if raw is not None and name in restored and has_variables(raw):
+            restored[name] = raw
+    return restored
+
+
+def mask(text: str, resolved: Mapping[str, str | None], raw: Mapping[str, str | None]) -> str:
+    """Return ``text`` with every resolved value put back to its reference.
+
+    For messages and tracebacks that may quote values. Values shorter than four characters are
+    left: replacing them would garble the text and hide nothing.
+    """
+    secrets = {
+        value: raw[name] or ""
+        for name, value in resolved.items()
+        if value is not None and value != raw.get(name) and len(value) >= 4 and name in raw
+    }
+    for value in sorted(secrets, key=len, reverse=True):
+        text = text.replace(value, secrets[value])
+    return text
+
+
+def _variable(found: re.Match[str]) -> Variable:
+    return Variable(provider=found[1], path=found[3] or "", key=found[4])
+
+
+def _replaced(text: str, found: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        variable = _variable(match)
+        values = found.get((variable.provider, variable.path), {})
+        return values.get(variable.key, match[0])
+
+    return _VARIABLE.sub(replacement, text)

@@ -1,0 +1,118 @@
+"""Plugin classes by name, imported on demand. Runs in child processes only.
+
+Layer: plugins. Corresponds to the look-up half of ``Plugins`` of Kafka Connect. Implements
+`core.config.plugin_source.PluginSource`.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from pyconnect_agent.core.config.plugin_source import PluginClass
+from pyconnect_agent.core.plugin_catalog import (
+    Catalog,
+    PluginDesc,
+    PluginKind,
+    PluginNotFoundError,
+)
+from pyconnect_agent.plugins.loading import import_class, load
+from pyconnect_api.connector import Connector, SinkConnector
+from pyconnect_api.errors import ConnectException
+
+
+class CatalogPluginSource:
+    """Loads what the catalog lists; full Python paths work without being listed."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is listed."""
+        return self._catalog
+
+    def connector(self, name: str, version_range: str | None = None) -> PluginClass:
+        """Return a connector class; PluginNotFoundError carries Connect's text."""
+        try:
+            desc = self._catalog.connector(name, version_range=version_range)
+        except PluginNotFoundError:
+            unlisted = _unlisted(name)
+            if unlisted is None or not issubclass(unlisted.python_class, Connector):
+                raise
+            return unlisted
+        return _loaded(desc)
+
+    def connector_kind(self, name: str) -> PluginKind:
+        """Return SOURCE or SINK; errors as for :meth:`connector`."""
+        is_sink = issubclass(self.connector(name).python_class, SinkConnector)
+        return PluginKind.SINK if is_sink else PluginKind.SOURCE
+
+    def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
+        """Return a class of one kind."""
+        try:
+            return _loaded(self._catalog.plugin(name, kind, version_range=version_range))
+        except PluginNotFoundError:
+            unlisted = _unlisted(name)
+            if unlisted is None or self._catalog.find(name):
+                raise
+            return unlisted
+
+    def find(self, name: str) -> PluginClass:
+        """Return a class of any kind."""
+        try:
+            return _loaded(self._catalog.plugin(name))
+        except PluginNotFoundError:
+            unlisted = _unlisted(name)
+            if unlisted is None:
+                raise
+            return unlisted
+
+    def class_names(self, kind: PluginKind) -> tuple[str, ...]:
+        """Return the names of all plugins of one kind, sorted."""
+        return tuple(dict.fromkeys(desc.class_name for desc in self._catalog.of_kind(kind)))
+
+    def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
+        """Return the listed versions of a plugin, latest first."""
+        if kind is PluginKind.CONNECTOR:
+            return self._catalog.versions(
+                name, PluginKind.CONNECTOR, PluginKind.SOURCE, PluginKind.SINK
+            )
+        return self._catalog.versions(name, kind)
+
+
+def _loaded(desc: PluginDesc) -> PluginClass:
+    return PluginClass(desc.class_name, load(desc), desc.version)
+
+
+def _unlisted(name: str) -> PluginClass | None:
+    """Return the class of a full Python path; None when there is no such module or class.
+
+    Raises ConnectException when the module exists and fails to be imported.
+    """
+    module = name.partition(":")[0] if ":" in name else name.rpartition(".")[0]
+    if not module:
+        return None
+    try:
+        loaded = import_class(name)
+    except ConnectException as error:
+        missing = error.__cause__
+        if isinstance(missing, ModuleNotFoundError) and _is_prefix(missing.name or "", module):
+            return None
+        if missing is None:
+            return None
+        raise
+    return PluginClass(f"{loaded.__module__}.{loaded.__qualname__}", loaded, _version(loaded))
+
+
+def _is_prefix(name: str, module: str) -> bool:
+    return module == name or module.startswith(f"{name}.")
+
+
+def _version(loaded: type) -> str | None:
+    if inspect.isabstract(loaded) or not issubclass(loaded, Connector):
+        return None
+    try:
+        return loaded().version()
+    # Both calls are the plugin's code; without a version it can still be used.
+    except Exception:  # noqa: BLE001
+        return None
