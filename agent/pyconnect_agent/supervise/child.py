@@ -190,10 +190,15 @@ async def stop_children(
         if on_cancel is not None:
             on_cancel(child)
         child.signal(signal.SIGTERM)
-    late = await _wait_gone(late, TERMINATE_GRACE_S if graceful_s > 0 else 0.0)
-    for child in late:
+    await kill_children(await _wait_gone(late, TERMINATE_GRACE_S))
+
+
+async def kill_children(children: Collection[Child]) -> None:
+    """Cancel and kill children at once; return when all are gone."""
+    for child in children:
+        child.cancelled = True
         child.signal(signal.SIGKILL)
-    await _wait_gone(late, None)
+    await _wait_gone(children, None)
 
 
 async def _wait_gone(children: Collection[Child], timeout_s: float | None) -> list[Child]:

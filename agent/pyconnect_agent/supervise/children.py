@@ -17,7 +17,7 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.stores.ports import OffsetStore
 from pyconnect_agent.supervise.channel import Job, Lease, Message
-from pyconnect_agent.supervise.child import Child
+from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
 from pyconnect_agent.supervise.jobs import Jobs
 from pyconnect_agent.supervise.launch import Launcher
@@ -63,14 +63,10 @@ class ChildProcesses:
 
     async def stop(self, *, hurry: bool = False) -> None:
         if hurry:
-            graceful_s, connector_graceful_s = 0.0, 0.0
+            await kill_children((*self._tasks.children(), *self._connectors.children()))
         else:
-            graceful_s = self._settings.task_shutdown_graceful_timeout_ms / 1000
-            connector_graceful_s = CONNECTOR_GRACEFUL_MS / 1000
-        await self._tasks.stop(tuple(self._tasks.running()), graceful_s=graceful_s)
-        await self._connectors.stop(
-            tuple(self._connectors.running()), graceful_s=connector_graceful_s
-        )
+            await self.stop_tasks(tuple(self._tasks.running()))
+            await self.stop_connectors(tuple(self._connectors.running()))
         await self._jobs.stop()
         await self._offsets.stop()
         if self._leases is not None:

@@ -20,7 +20,7 @@ from pyconnect_agent.supervise.channel import (
     RequestFailed,
     ValidateConfig,
 )
-from pyconnect_agent.supervise.child import Child, stop_children
+from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.launch import describe_exit
 from pyconnect_agent.supervise.settings import (
     REQUEST_TIMEOUT_MS,
@@ -65,7 +65,7 @@ class Jobs:
 
     async def stop(self) -> None:
         """Kill what still runs."""
-        await stop_children(tuple(self._children), graceful_s=0)
+        await kill_children(tuple(self._children))
 
     async def _ask(self, what: str, job: Job, timeout_ms: int) -> Message:
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -92,8 +92,7 @@ class Jobs:
                 "plugin code may hang in it."
             ) from None
         finally:
-            child.cancelled = True
-            await stop_children((child,), graceful_s=0)
+            await kill_children((child,))
             self._children.discard(child)
         if isinstance(answer, RequestFailed):
             raise ERRORS.get(answer.error_class, errors.InternalError)(answer.message)

@@ -124,21 +124,22 @@ class SinkCommits:
         closing: bool,
     ) -> Mapping[TopicPartition, int] | None:
         """Ask the task; None when it raised, which is dealt with here."""
-        try:
+        # A cancelled task may have a successor already: no late upload (rule R10).
+        abandoned = closing and self._context.is_cancelled
+        provided: Mapping[TopicPartition, int] | None = {}
+        error: Exception | None = None
+        if not abandoned:
+            self._context.is_closing = closing
             try:
-                # A cancelled task may have a successor already: no late upload (rule R10).
-                if closing and self._context.is_cancelled:
-                    return {}
-                self._context.is_closing = closing
                 provided = self._task.pre_commit(dict(offered))
+            except Exception as exc:  # plugin code: a failed commit must not end the task
+                error = exc
             finally:
                 self._context.is_closing = False
-                if closing:
-                    self._task.close(partitions)
-        except Exception as exc:  # plugin code: a failed commit must not end the task
-            if closing and isinstance(exc.__context__, Exception):
-                raise  # `close` failed as well
-            self._pre_commit_failed(exc, base, closing)
+        if closing:
+            self._task.close(partitions)
+        if error is not None:
+            self._pre_commit_failed(error, base, closing)
             return None
         if provided is None:
             raise ConnectException(

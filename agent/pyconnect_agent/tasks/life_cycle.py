@@ -1,0 +1,96 @@
+"""From start to end of a task's process: states, pauses before the start, failures.
+
+Layer: tasks. Kafka: WorkerTask. What a source or a sink does in between is in `TaskWork`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Protocol
+
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.supervise.channel import StateReported
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.trace import format_trace
+
+LOG = logging.getLogger(__name__)
+
+
+class TaskWork(Protocol):
+    """One source or sink task; its methods are called in this order, each at most once."""
+
+    def version(self) -> str | None:
+        """The plugin's version; the plugin is constructed by now."""
+        ...
+
+    def start(self) -> None:
+        """Make the clients and start the plugin. Raises what makes the task FAILED."""
+        ...
+
+    def execute(self) -> None:
+        """Run until the worker wants an end. Raises what makes the task FAILED."""
+        ...
+
+    def close(self) -> None:
+        """Stop the plugin and release everything; called also when `start` raised."""
+        ...
+
+
+class TaskLifeCycle:
+    """Runs a `TaskWork` and reports its states to the worker."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._version: str | None = None
+        self.secrets: Collection[str] = ()
+        """Values that must not appear in a reported trace."""
+
+    def report(self, state: State, trace: str | None = None) -> None:
+        self._control.send(StateReported(state=state, trace=trace, version=self._version))
+
+    def fail(self, error: BaseException) -> None:
+        """End with an error: FAILED, or UNASSIGNED once an end was asked for."""
+        if self._control.stopping:
+            LOG.warning("task failed while it was being stopped", exc_info=error)
+            self.report(State.UNASSIGNED)
+        else:
+            LOG.error("task failed and is not restarted", exc_info=error)
+            self.report(State.FAILED, format_trace(error, self.secrets))
+
+    def run(self, work: TaskWork) -> None:
+        """Return when all is over and reported."""
+        failure: BaseException | None = None
+        started = False
+        try:
+            self._version = work.version()
+            if self._await_start():
+                started = True
+                work.start()
+                self.report(State.RUNNING)
+                work.execute()
+        except BaseException as exc:  # SystemExit of a plugin too: this process is its own
+            failure = exc
+        try:
+            if started:
+                work.close()
+        except BaseException as exc:
+            if failure is None:
+                failure = exc
+            else:
+                LOG.error("task failed again while it was being closed", exc_info=exc)
+        if failure is None:
+            self.report(State.UNASSIGNED)
+        else:
+            self.fail(failure)
+
+    def _await_start(self) -> bool:
+        """Wait while the target state is PAUSED; False when the end comes first."""
+        control = self._control
+        if control.should_pause and not control.stopping:
+            self.report(State.PAUSED)
+            while control.should_pause and not control.stopping:
+                control.changed.clear()
+                if control.should_pause and not control.stopping:
+                    control.wait()
+        return not control.stopping

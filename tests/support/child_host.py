@@ -1,0 +1,160 @@
+"""A host for child processes that acts out a script: `act` in the task or connector config."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.supervise.channel import (
+    Channel,
+    DescribePlugin,
+    GenerateTaskConfigs,
+    PluginDescribed,
+    ReadOffsets,
+    RequestFailed,
+    RunConnector,
+    RunTask,
+    SetTargetState,
+    StateReported,
+    Stop,
+    TaskConfigs,
+    TopicUsed,
+    ValidateConfig,
+    WriteOffsets,
+)
+
+STATES = {
+    TargetState.STARTED: State.RUNNING,
+    TargetState.PAUSED: State.PAUSED,
+    TargetState.STOPPED: State.STOPPED,
+}
+
+
+def run(connection: socket.socket) -> None:
+    """Serve one job."""
+    channel = Channel(connection)
+    job = channel.receive()
+    if isinstance(job, RunTask):
+        act = job.task_config.get("act") or "run"
+        target_state = job.target_state
+    elif isinstance(job, RunConnector):
+        act = job.config.get("act") or "run"
+        target_state = job.target_state
+    elif isinstance(job, ValidateConfig):
+        act, target_state = job.config.get("act") or "refuse", TargetState.STARTED
+    elif isinstance(job, DescribePlugin):
+        channel.send(PluginDescribed(keys=({"name": job.plugin},)))
+        os._exit(0)
+    else:
+        os._exit(99)
+    ACTS.get(act, _run)(channel, target_state)
+    os._exit(0)
+
+
+def _run(channel: Channel, target_state: TargetState) -> None:
+    channel.send(StateReported(state=STATES[target_state], version="1.2"))
+    while (message := channel.receive()) is not None:
+        if isinstance(message, Stop):
+            channel.send(StateReported(state=State.UNASSIGNED, version="1.2"))
+            return
+        if isinstance(message, SetTargetState):
+            channel.send(StateReported(state=STATES[message.target_state]))
+        if isinstance(message, GenerateTaskConfigs):
+            _task_configs(channel, message)
+    os._exit(70)
+
+
+def _task_configs(channel: Channel, request: GenerateTaskConfigs) -> None:
+    if request.config.get("refuse"):
+        channel.send(
+            RequestFailed(
+                request_id=request.request_id, error_class="ConnectException", message="no tasks"
+            )
+        )
+        return
+    if request.config.get("die"):
+        os._exit(5)
+    channel.send(
+        TaskConfigs(
+            request_id=request.request_id,
+            configs=({"n": "0"}, {"n": "1"}),
+            connector_config_changed=request.applied_config is None,
+        )
+    )
+
+
+def _exit_3(channel: Channel, target_state: TargetState) -> None:
+    channel.send(StateReported(state=State.RUNNING, version="1.2"))
+    os._exit(3)
+
+
+def _exit_now(channel: Channel, target_state: TargetState) -> None:
+    os._exit(3)
+
+
+def _hang(channel: Channel, target_state: TargetState) -> None:
+    # Python code that never looks at its channel, and takes no hint from SIGTERM.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    channel.send(StateReported(state=State.RUNNING, version="1.2"))
+    threading.Event().wait()
+
+
+def _silent(channel: Channel, target_state: TargetState) -> None:
+    threading.Event().wait()
+
+
+def _late(channel: Channel, target_state: TargetState) -> None:
+    """Report after the graceful time is over, on SIGTERM."""
+
+    def report(*_: object) -> None:
+        channel.send(StateReported(state=State.FAILED, trace="too late"))
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, report)
+    channel.send(StateReported(state=State.RUNNING, version="1.2"))
+    while True:
+        time.sleep(60)
+
+
+def _topics(channel: Channel, target_state: TargetState) -> None:
+    channel.send(TopicUsed(topic="t1"))
+    _run(channel, target_state)
+
+
+def _offsets(channel: Channel, target_state: TargetState) -> None:
+    """Write an offset, read it back, and report what came as the trace of a failure."""
+    channel.send(WriteOffsets(request_id=1, entries={b"k": b"v", b"gone": None}, timeout_ms=1000))
+    written = channel.receive()
+    channel.send(ReadOffsets(request_id=2, keys=(b"k", b"absent"), timeout_ms=1000))
+    read = channel.receive()
+    channel.send(StateReported(state=State.FAILED, trace=f"{written!r} {read!r}"))
+
+
+def _garbage(channel: Channel, target_state: TargetState) -> None:
+    channel._connection.sendall(b"\x00\x00\x00\x02\x63\x00")
+    threading.Event().wait()
+
+
+def _refuse(channel: Channel, target_state: TargetState) -> None:
+    channel.send(
+        RequestFailed(request_id=0, error_class="BadRequestError", message="no such class")
+    )
+
+
+ACTS: dict[str, Callable[[Channel, TargetState], None]] = {
+    "run": _run,
+    "exit-3": _exit_3,
+    "exit-now": _exit_now,
+    "hang": _hang,
+    "silent": _silent,
+    "late": _late,
+    "topics": _topics,
+    "offsets": _offsets,
+    "garbage": _garbage,
+    "refuse": _refuse,
+}

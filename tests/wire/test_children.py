@@ -1,0 +1,364 @@
+"""Real child processes, without Kafka and without real plugins."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.eventually import eventually_async
+
+from pyconnect_agent.core.errors import (
+    AgentError,
+    BadRequestError,
+    InternalError,
+    RequestTimedOutError,
+    RetriableKafkaError,
+)
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.children import ChildProcesses
+from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.settings import ChildSettings
+
+pytestmark = pytest.mark.wire
+
+T0 = ConnectorTaskId("c", 0)
+T1 = ConnectorTaskId("c", 1)
+
+
+class World:
+    """Children with a scripted host, and what they reported."""
+
+    def __init__(self, *, graceful_ms: int = 5_000, lease_ms: int | None = None) -> None:
+        self.store = MemoryOffsetStore()
+        self.listener = RecordingListener()
+        self.children = ChildProcesses(
+            ChildSettings(
+                worker_config={},
+                task_shutdown_graceful_timeout_ms=graceful_ms,
+                lease_ms=lease_ms,
+            ),
+            self.store,
+            launcher=Launcher(
+                host="tests.support.child_host:run",
+                preload=("pyconnect_agent.supervise.launch", "tests.support.child_host"),
+            ),
+        )
+        self.children.connect(self.listener)
+
+    def start_task(self, task_id: ConnectorTaskId, act: str = "run") -> None:
+        self.children.start_task(task_id, {"name": "c"}, {"act": act}, TargetState.STARTED)
+
+    def start_connector(
+        self, act: str = "run", target_state: TargetState = TargetState.STARTED
+    ) -> None:
+        self.children.start_connector("c", {"name": "c", "act": act}, target_state)
+
+    async def task_is(self, task_id: ConnectorTaskId, *states: State) -> None:
+        await eventually_async(
+            lambda: self.listener.task_states(task_id) == list(states),
+            describe=lambda: self.listener.tasks,
+        )
+
+    async def connector_is(self, *states: State) -> None:
+        await eventually_async(
+            lambda: self.listener.connector_states("c") == list(states),
+            describe=lambda: self.listener.connectors,
+        )
+
+    def pid(self, task_id: ConnectorTaskId) -> int:
+        pid = self.children.task_details()[task_id].child.pid
+        assert pid is not None
+        return pid
+
+
+@asynccontextmanager
+async def world(*, graceful_ms: int = 5_000, lease_ms: int | None = None) -> AsyncIterator[World]:
+    made = World(graceful_ms=graceful_ms, lease_ms=lease_ms)
+    await made.children.start()
+    try:
+        yield made
+    finally:
+        await made.children.stop(hurry=True)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_a_task_runs_and_stops_in_order() -> None:
+    """RUNNING, then UNASSIGNED, and no process is left."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0)
+            await w.task_is(T0, State.RUNNING)
+            pid = w.pid(T0)
+            assert w.children.running_tasks() == {T0}
+            await w.children.stop_tasks([T0])
+            assert w.listener.task_states(T0) == [State.RUNNING, State.UNASSIGNED]
+            assert w.listener.tasks[T0][0].version == "1.2"
+            assert w.children.running_tasks() == frozenset()
+            assert gone(pid)
+
+    run(scenario)
+
+
+def test_a_target_state_reaches_the_task() -> None:
+    """A pause after the start is passed on."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0)
+            w.children.set_task_target_state(T0, TargetState.PAUSED)
+            await w.task_is(T0, State.RUNNING, State.PAUSED)
+
+    run(scenario)
+
+
+def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
+    """The trace says how the process ended; a neighbour runs on."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T1)
+            await w.task_is(T1, State.RUNNING)
+            w.start_task(T0, "exit-3")
+            await w.task_is(T0, State.RUNNING, State.FAILED)
+            assert "task process exited with code 3" in w.listener.task_trace(T0)
+            assert w.children.running_tasks() == {T1}
+            assert w.listener.task_states(T1) == [State.RUNNING]
+
+    run(scenario)
+
+
+def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
+    """kill -9 shows as such, and the task can be started again."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0)
+            await w.task_is(T0, State.RUNNING)
+            os.kill(w.pid(T0), signal.SIGKILL)
+            await w.task_is(T0, State.RUNNING, State.FAILED)
+            assert "was killed by signal 9 (SIGKILL)" in w.listener.task_trace(T0)
+            w.start_task(T0)
+            await w.task_is(T0, State.RUNNING, State.FAILED, State.RUNNING)
+
+    run(scenario)
+
+
+def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
+    """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
+
+    async def scenario() -> None:
+        async with world(graceful_ms=100) as w:
+            w.start_task(T0, "hang")
+            w.start_task(T1)
+            await w.task_is(T0, State.RUNNING)
+            await w.task_is(T1, State.RUNNING)
+            pid = w.pid(T0)
+            await w.children.stop_tasks([T0, T1])
+            assert gone(pid)
+            assert w.listener.task_states(T0) == [State.RUNNING]
+            assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
+
+    run(scenario)
+
+
+def test_a_cancelled_task_never_reports_again() -> None:
+    """What it sends after its time is over does not reach the listener."""
+
+    async def scenario() -> None:
+        async with world(graceful_ms=50) as w:
+            w.start_task(T0, "late")
+            await w.task_is(T0, State.RUNNING)
+            await w.children.stop_tasks([T0])
+            assert w.listener.task_states(T0) == [State.RUNNING]
+
+    run(scenario)
+
+
+def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
+    """A stop may overtake the start."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0)
+            await w.children.stop_tasks([T0])
+            assert w.children.running_tasks() == frozenset()
+            assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
+
+    run(scenario)
+
+
+def test_a_task_is_not_started_twice() -> None:
+    """The second start is an error, and the first goes on."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0)
+            with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
+                w.start_task(T0)
+            await w.task_is(T0, State.RUNNING)
+
+    run(scenario)
+
+
+def test_a_child_that_sends_garbage_is_killed() -> None:
+    """It fails alone, as after any other death."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0, "garbage")
+            await w.task_is(T0, State.FAILED)
+            assert "SIGKILL" in w.listener.task_trace(T0)
+
+    run(scenario)
+
+
+def test_offsets_go_through_the_supervisor() -> None:
+    """A child's writes and reads reach the store and their answers the child."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.store.entries[b"gone"] = b"old"
+            w.start_task(T0, "offsets")
+            await w.task_is(T0, State.FAILED)
+            assert w.store.entries == {b"k": b"v"}
+            trace = w.listener.task_trace(T0)
+            assert "OffsetsWritten(request_id=1)" in trace
+            assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
+
+    run(scenario)
+
+
+def test_a_failing_store_is_an_answer_too() -> None:
+    """The child learns the error and whether to try again."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.store.failure = RetriableKafkaError("broker is away")
+            w.start_task(T0, "offsets")
+            await w.task_is(T0, State.FAILED)
+            trace = w.listener.task_trace(T0)
+            assert "broker is away" in trace
+            assert "retriable=True" in trace
+
+    run(scenario)
+
+
+def test_used_topics_are_told() -> None:
+    """The listener hears of the task and the topic."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0, "topics")
+            await w.task_is(T0, State.RUNNING)
+            assert w.listener.topics == [(T0, "t1")]
+
+    run(scenario)
+
+
+def test_a_connector_generates_task_configs() -> None:
+    """An answer comes back, and a refusal is an error with its text."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_connector()
+            await w.connector_is(State.RUNNING)
+            generated = await w.children.generate_task_configs("c", {"name": "c"}, None)
+            assert generated.configs == ({"n": "0"}, {"n": "1"})
+            assert generated.connector_config_changed is True
+            with pytest.raises(AgentError, match="no tasks"):
+                await w.children.generate_task_configs("c", {"refuse": "1"}, None)
+
+    run(scenario)
+
+
+def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
+    """Nobody waits for an answer from a dead process."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_connector()
+            await w.connector_is(State.RUNNING)
+            with pytest.raises(AgentError, match="exited with code 5"):
+                await w.children.generate_task_configs("c", {"die": "1"}, None)
+            await w.connector_is(State.RUNNING, State.FAILED)
+            assert "connector process exited with code 5" in w.listener.connector_trace("c")
+            assert w.children.running_connectors() == {"c"}
+            await w.children.stop_connectors(["c"])
+            assert w.children.running_connectors() == frozenset()
+
+    run(scenario)
+
+
+def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
+    """STOPPED is reported without a child; a resume starts one."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_connector(target_state=TargetState.STOPPED)
+            assert w.listener.connector_states("c") == [State.STOPPED]
+            with pytest.raises(AgentError, match="not found in this worker"):
+                await w.children.generate_task_configs("c", {}, None)
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is(State.STOPPED, State.RUNNING)
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
+
+    run(scenario)
+
+
+def test_stopping_in_a_hurry_kills_at_once() -> None:
+    """No graceful time is given, and nothing is left."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0, "hang")
+            await w.task_is(T0, State.RUNNING)
+            pid = w.pid(T0)
+            started = asyncio.get_running_loop().time()
+            await w.children.stop(hurry=True)
+            assert asyncio.get_running_loop().time() - started < 2
+            assert gone(pid)
+
+    run(scenario)
+
+
+def test_validation_answers_refuses_and_times_out() -> None:
+    """Each end of the short-lived process has its own error."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            with pytest.raises(BadRequestError, match="no such class"):
+                await w.children.validate({"act": "refuse"}, 10_000)
+            with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
+                await w.children.validate({"act": "silent"}, 200)
+            with pytest.raises(InternalError, match="exited with code 3"):
+                await w.children.validate({"act": "exit-now"}, 10_000)
+
+    run(scenario)
+
+
+def test_a_plugin_is_described_by_a_child() -> None:
+    """The keys come back as they are."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            assert await w.children.plugin_config("P", None) == ({"name": "P"},)
+
+    run(scenario)
