@@ -27,7 +27,7 @@ class Struct(StructValue):
         For converters, which have just made the values according to the schema.
         """
         struct = cls(schema)
-        struct._values = values  # noqa: SLF001  # our own class
+        struct._values = values
         return struct
 
     @property

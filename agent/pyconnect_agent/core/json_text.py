@@ -34,7 +34,8 @@ from pyconnect_api import DataException, java_text
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NOT_PLAIN = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
-_WHITESPACE = re.compile(r"[ \t\n\r]*")
+_WHITESPACE_CHARACTERS = " \t\n\r"
+_WHITESPACE = re.compile(f"[{_WHITESPACE_CHARACTERS}]*")
 _MAYBE_LEADING_ZERO = re.compile(r"(?:^|[\[:,\s])-?0[0-9]")
 _STRING_OR_LEADING_ZEROS = re.compile(
     r'("(?:[^"\\]|\\.)*")|(?<![0-9.eE+])(-?)0+(?=[0-9])', re.DOTALL
@@ -89,7 +90,7 @@ def loads(data: bytes) -> object:
     float; of two equal names the last counts; what follows the first value is ignored.
     Raises JsonTextError, a ValueError.
     """
-    text = _decoded(data)
+    text = decode(data)
     start = _after_whitespace(text, 0)
     if start == len(text):
         return None
@@ -102,37 +103,35 @@ def parse(data: bytes) -> object:
 
     Raises JsonTextError unless the bytes hold exactly one value.
     """
-    return parse_text(_decoded(data))
+    return parse_text(decode(data))
 
 
 def parse_text(text: str) -> object:
     """Return the JSON value of a decoded text; otherwise as `parse`."""
-    value, end = parse_prefix(text, _after_whitespace(text, 0))
-    if _after_whitespace(text, end) != len(text):
-        raise JsonTextError(f"unexpected characters after the JSON value at position {end}")
+    value, rest = _first_value(_EXACT, text, _after_whitespace(text, 0))
+    if rest.strip(_WHITESPACE_CHARACTERS):
+        raise JsonTextError(f"unexpected characters after the JSON value: {rest[:20]}")
     return value
 
 
 def parse_prefix(text: str, start: int) -> tuple[object, int]:
-    """Return the JSON value that begins at `start`, and the position after it."""
-    return _first_value(_EXACT, text, start)
+    """Return the JSON value that begins at `start`, and the position after it.
+
+    Raises JsonTextError also for numbers with leading zeros, which `parse_text` can read; one
+    that begins the value is read as 0.
+    """
+    try:
+        return _EXACT.raw_decode(text, start)
+    except (ValueError, InvalidOperation, RecursionError) as exc:
+        raise JsonTextError(f"not a JSON value: {exc}") from exc
 
 
 def decode(data: bytes) -> str:
-    """Return the text of JSON bytes, in a form that `parse_text` and `parse_prefix` take."""
-    return _decoded(data)
-
-
-def _decoded(data: bytes) -> str:
+    """Return the text of UTF-8 bytes without a byte order mark; raises JsonTextError."""
     try:
-        text = data.decode()
+        return data.decode().removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as exc:
         raise JsonTextError(f"invalid UTF-8 at byte {exc.start}") from exc
-    text = text.removeprefix(_BYTE_ORDER_MARK)
-    if _MAYBE_LEADING_ZERO.search(text):
-        # Kafka's reader allows them, Python's does not.
-        text = _STRING_OR_LEADING_ZEROS.sub(r"\1\2", text)
-    return text
 
 
 def _after_whitespace(text: str, start: int) -> int:
@@ -140,13 +139,22 @@ def _after_whitespace(text: str, start: int) -> int:
     return start if match is None else match.end()
 
 
-def _first_value(decoder: JSONDecoder, text: str, start: int) -> tuple[object, int]:
+def _first_value(decoder: JSONDecoder, text: str, start: int) -> tuple[object, str]:
+    """Return the first value and the text after it."""
     try:
-        return decoder.raw_decode(text, start)
-    except (ValueError, InvalidOperation) as exc:
+        value, end = decoder.raw_decode(text, start)
+        if not text[end : end + 1].isdigit():
+            return value, text[end:]
+    except (ValueError, InvalidOperation, RecursionError) as exc:
+        if not _MAYBE_LEADING_ZERO.search(text):
+            raise JsonTextError(f"not a JSON value: {exc}") from exc
+    # Kafka's reader allows leading zeros, Python's does not.
+    plain = _STRING_OR_LEADING_ZEROS.sub(r"\1\2", text[start:])
+    try:
+        value, end = decoder.raw_decode(plain)
+    except (ValueError, InvalidOperation, RecursionError) as exc:
         raise JsonTextError(f"not a JSON value: {exc}") from exc
-    except RecursionError as exc:
-        raise JsonTextError("the JSON value is nested too deeply") from exc
+    return value, plain[end:]
 
 
 def _refused_constant(name: str) -> NoReturn:

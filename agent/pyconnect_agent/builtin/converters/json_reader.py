@@ -84,18 +84,16 @@ def node_type(found: object) -> str:
 
 
 def _schemaless(found: object) -> object:
-    match found:
-        case dict():
-            return {name: _schemaless(member) for name, member in found.items()}
-        case list():
-            return [_schemaless(element) for element in found]
-        case Decimal():
-            return float(found)
-        case bool():
-            return found
-        case int():
-            return _in_range(found, Type.INT64)
-    return found
+    # Comparing classes takes half the time of matching; the parser makes no subclasses.
+    if found.__class__ is str or found is None:
+        return found
+    if isinstance(found, dict):
+        return {name: _schemaless(member) for name, member in found.items()}
+    if isinstance(found, list):
+        return [_schemaless(element) for element in found]
+    if found.__class__ is Decimal:
+        return float(found)
+    return _in_range(found, Type.INT64) if found.__class__ is int else found
 
 
 def _unfit(schema: Schema, found: object) -> DataException:
