@@ -216,7 +216,9 @@ class Catalog:
             matching = [item for item in found if item.version and wanted.contains(item.version)]
             if not matching:
                 raise PluginVersionNotFoundError(
-                    found[0].class_name, wanted, [item.version or "undefined" for item in found]
+                    found[0].class_name,
+                    wanted,
+                    [item.version or "undefined" for item in self.find(name)],
                 )
             found = matching
         return max(found, key=lambda plugin: Version(plugin.version or ""))

@@ -42,11 +42,12 @@ CONVERTERS: Mapping[str, tuple[type, PluginKind]] = {
 class PluginDefaults:
     """What unset plugin keys of one connector configuration stand for.
 
-    ``converters`` and ``versions`` are keyed by configuration key (``key.converter`` and
+    ``connector_versions`` are recommended; without ``plugins`` nothing else is. ``converters`` and
+    ``versions`` are keyed by configuration key (``key.converter`` and
     ``connector.plugin.version``, ``key.converter.plugin.version`` and so on).
     """
 
-    connector_class: str | None = None
+    connector_versions: tuple[str, ...] = ()
     plugins: PluginSource | None = None
     converters: Mapping[str, PluginClass | None]
     versions: Mapping[str, str | None]
@@ -72,13 +73,25 @@ class _ClassRecommender:
 
 
 @dataclass(frozen=True, slots=True)
+class _FixedRecommender:
+    values: tuple[str, ...]
+
+    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
+        del name, parsed
+        return self.values
+
+    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
+        del name, parsed
+        return True
+
+
+@dataclass(frozen=True, slots=True)
 class _VersionRecommender:
-    """Recommends the versions of the class another key names."""
+    """Recommends the versions of the class another key names; hidden when it names none."""
 
     plugins: PluginSource | None
     class_key: str
     kind: PluginKind
-    hidden_without_class: bool = False
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
         del name
@@ -89,7 +102,7 @@ class _VersionRecommender:
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
         del name
-        return not self.hidden_without_class or parsed.get(self.class_key) is not None
+        return parsed.get(self.class_key) is not None
 
 
 def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
@@ -167,7 +180,7 @@ def _define_identity(definition: ConfigDef, defaults: PluginDefaults) -> None:
         order_in_group=3,
         width=Width.MEDIUM,
         display_name="Connector version",
-        recommender=_VersionRecommender(defaults.plugins, "connector.class", PluginKind.CONNECTOR),
+        recommender=_FixedRecommender(defaults.connector_versions),
     )
     definition.define(
         "tasks.max",
@@ -228,9 +241,7 @@ def _define_converter(
         order_in_group=order + 1,
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter version",
-        recommender=_VersionRecommender(
-            defaults.plugins, name, plugin_kind, hidden_without_class=True
-        ),
+        recommender=_VersionRecommender(defaults.plugins, name, plugin_kind),
     )
 
 

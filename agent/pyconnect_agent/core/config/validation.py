@@ -7,7 +7,7 @@ through the classes it is given, so it is called in child processes only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyconnect_agent.core.client_keys import ClientKind
@@ -92,11 +92,11 @@ def validate_connector_config(
     if class_name is None:
         shown = ", ".join(f"{name}={to_text(value)}" for name, value in raw.items())
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
-    version_errors = _version_errors(config, class_name, plugins)
-    if version_errors:
-        infos = _infos_of_unknown_versions(config, class_name, plugins, version_errors)
-    else:
+    version_error = _connector_version_error(config, class_name, plugins)
+    if version_error is None:
         infos = _validated(config, class_name, plugins, worker)
+    else:
+        infos = _infos_of_unknown_version(config, class_name, plugins, version_error)
     return _with_raw_values(infos, config, raw)
 
 
@@ -105,7 +105,7 @@ def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[d
     instance = _instance(connector)
     own = _own_definition(instance, connector)
     defaults = PluginDefaults(
-        connector_class=connector.name,
+        connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
         plugins=plugins,
         converters={},
         versions={"connector.plugin.version": connector.version},
@@ -133,6 +133,7 @@ def _validated(
         source_config_def(defaults) if is_source else sink_config_def(defaults), config, plugins
     )
     results = framework.validate_all(config, class_resolver(plugins))
+    _check_converter_versions(config, results, plugins)
     if isinstance(connector, SourceConnector):
         check_source(config, results, connector, worker)
     else:
@@ -199,7 +200,10 @@ def _plugin_defaults(
         known = plugins.versions(chosen, kind)
         versions[f"{key}.plugin.version"] = known[0] if known else None
     return PluginDefaults(
-        connector_class=connector.name, plugins=plugins, converters=converters, versions=versions
+        connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
+        plugins=plugins,
+        converters=converters,
+        versions=versions,
     )
 
 
@@ -210,19 +214,41 @@ def _find(plugins: PluginSource, name: str) -> PluginClass | None:
         return None  # the worker's converter is checked when the worker starts
 
 
-def _version_errors(
+def _connector_version_error(
     config: RawConfig, class_name: str, plugins: PluginSource
-) -> list[tuple[str, str]]:
-    """Return ``(key of the class, error)`` for every version range nothing satisfies."""
-    errors: list[tuple[str, str]] = []
+) -> str | None:
     wanted = config.get("connector.plugin.version")
     if wanted is not None:
         try:
             plugins.connector(class_name, wanted)
         except PluginVersionNotFoundError as error:
-            errors.append(("connector.class", str(error)))
+            return str(error)
         except (LookupError, ConnectException):
             pass  # reported where the class itself is looked up
+    return None
+
+
+def _infos_of_unknown_version(
+    config: RawConfig, class_name: str, plugins: PluginSource, error: str
+) -> ConfigInfos:
+    """Tell the error at both keys, beside the framework's keys only: no connector can be asked."""
+    known = plugins.versions(class_name, PluginKind.CONNECTOR)
+    defaults = PluginDefaults(
+        connector_versions=known,
+        converters={},
+        versions={"connector.plugin.version": known[0] if known else None},
+    )
+    definition = connector_config_def(defaults)
+    results = definition.validate_all(config, class_resolver(plugins))
+    for key in ("connector.class", "connector.plugin.version"):
+        results[key].add_error_message(error)
+    return connector_infos(class_name, definition.keys, results.values(), definition.groups)
+
+
+def _check_converter_versions(
+    config: RawConfig, results: Mapping[str, ConfigValue], plugins: PluginSource
+) -> None:
+    """Tell a version range nothing satisfies at both of the converter's keys."""
     for key, (_, kind) in CONVERTERS.items():
         converter, wanted = config.get(key), config.get(f"{key}.plugin.version")
         if converter is None or wanted is None:
@@ -230,30 +256,10 @@ def _version_errors(
         try:
             plugins.plugin(converter, kind, wanted)
         except PluginVersionNotFoundError as error:
-            errors.append((key, str(error)))
+            results[key].add_error_message(str(error))
+            results[f"{key}.plugin.version"].add_error_message(str(error))
         except (LookupError, ConnectException):
-            pass  # reported where the class itself is looked up
-    return errors
-
-
-def _infos_of_unknown_versions(
-    config: RawConfig, class_name: str, plugins: PluginSource, errors: Iterable[tuple[str, str]]
-) -> ConfigInfos:
-    """Tell the errors at both keys, beside the framework's keys only: no plugin can be asked."""
-    known = plugins.versions(class_name, PluginKind.CONNECTOR)
-    defaults = PluginDefaults(
-        connector_class=class_name,
-        plugins=plugins,
-        converters={},
-        versions={"connector.plugin.version": known[0] if known else None},
-    )
-    definition = connector_config_def(defaults)
-    results = definition.validate_all(config, class_resolver(plugins))
-    for key, message in errors:
-        version_key = f"{key.removesuffix('.class')}.plugin.version"
-        results[key].add_error_message(message)
-        results[version_key].add_error_message(message)
-    return connector_infos(class_name, definition.keys, results.values(), definition.groups)
+            pass  # an error of the class key already
 
 
 def _converter_infos(
