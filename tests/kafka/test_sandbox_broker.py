@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
 from pyconnect_cli.sandbox import ports
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.class_archive import archives_root
 from pyconnect_cli.sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
 from pyconnect_cli.sandbox.processes import ProcessIdentity
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
@@ -217,6 +218,21 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
     with socket.create_server((ports.LOOPBACK, chosen), backlog=1), broker:
         assert broker.ports.plaintext != chosen
         assert answers_metadata(broker.bootstrap_servers, timeout_s=10)
+
+
+def test_the_second_start_maps_the_classes_of_the_first(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that ended in order leaves a class archive, which the next one has mapped."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    broker = servers.broker()
+    assert archives_root().is_relative_to(tmp_path)
+    assert not archives_root().exists()
+
+    broker.restart()
+
+    (archive,) = archives_root().iterdir()
+    assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
 def test_a_broker_that_cannot_start_shows_why(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from pyconnect_cli.sandbox.runtime import KafkaRuntime, write_log_configuration
 from pyconnect_cli.sandbox.server import Server
 
 _FORMAT_TIMEOUT_S = 60
+_CLUSTER_STOP_GRACE_S = 2.0
 
 
 def random_cluster_id() -> str:
@@ -149,6 +150,7 @@ class KafkaBroker(Server):
             "kafka.Kafka",
             str(properties_path),
             heap_mb=self.config.heap_mb,
+            server_directory=self.directory,
             log_configuration=log_configuration,
         )
 
@@ -213,7 +215,7 @@ def create_topics(bootstrap_servers: str, topics: Sequence[InternalTopic]) -> No
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    client = AdminClient({"bootstrap.servers": bootstrap_servers})
+    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     requests = [
         NewTopic(
             topic.name,
@@ -276,12 +278,12 @@ class KafkaCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all brokers at once: the last one would wait for a quorum that is gone."""
+        """Stop all brokers at once, shortly: the last ones wait for a quorum that is gone."""
         for broker in self.brokers:
             if broker.is_running:
                 broker.terminate()
         for broker in self.brokers:
-            broker.stop()
+            broker.stop(_CLUSTER_STOP_GRACE_S)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -14,28 +14,25 @@ PyconnectError
 
 from __future__ import annotations
 
-from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.errors import ExitCode, PyconnectError
 
 
 class SandboxError(PyconnectError):
     """A server of the sandbox failed."""
 
-    def __init__(self, message: str, *, hint: str | None = None, exit_code: int = 10) -> None:
-        super().__init__(message, hint=hint, exit_code=exit_code)
+    exit_code = ExitCode.SERVER_ERROR
 
 
 class JavaUnavailable(SandboxError):
     """No Java, or one older than Kafka needs; raised by `java`."""
 
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message, hint=hint, exit_code=2)
+    exit_code = ExitCode.USAGE
 
 
 class JarsUnavailable(SandboxError):
     """No way to get Kafka's jars, or a directory without them; raised by `jars`."""
 
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message, hint=hint, exit_code=2)
+    exit_code = ExitCode.USAGE
 
 
 class JarResolutionFailed(SandboxError):
@@ -43,17 +40,15 @@ class JarResolutionFailed(SandboxError):
 
 
 class InvalidSandboxRequest(SandboxError):
-    """Options that cannot be satisfied together; raised by `environment`."""
+    """Options that cannot be satisfied together; raised by `lifecycle`."""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint, exit_code=2)
+    exit_code = ExitCode.USAGE
 
 
 class SandboxNotRunning(SandboxError):
-    """Nothing of that name runs; raised by `environment`."""
+    """Nothing of that name runs; raised by `lifecycle`."""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint, exit_code=3)
+    exit_code = ExitCode.NOT_FOUND
 
 
 class ServerExited(SandboxError):
@@ -63,12 +58,10 @@ class ServerExited(SandboxError):
 class PortTaken(SandboxError):
     """The port that was asked for is in use; raised by `ports`."""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint, exit_code=9)
+    exit_code = ExitCode.PRECONDITION
 
 
 class ServerNotReady(SandboxError):
     """A process did not answer within its time; raised by `server`."""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint, exit_code=124)
+    exit_code = ExitCode.TIMED_OUT

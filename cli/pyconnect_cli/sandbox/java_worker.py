@@ -49,6 +49,7 @@ class JavaConnectWorker(ConnectWorker):
             STANDALONE_CLASS if standalone else DISTRIBUTED_CLASS,
             *map(str, (worker_file, *connector_files)),
             heap_mb=self._heap_mb,
+            server_directory=self.directory,
             log_configuration=log_configuration,
             jvm_options=self._jvm_options,
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_cli.sandbox import ports, processes
+from pyconnect_cli.sandbox import class_archive, ports, processes
 from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity, sasl_properties
@@ -260,7 +260,8 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
         for record in sorted(state.servers, key=lambda record: record.kind == "broker"):
             if record.is_running:
                 stopped.append(record.kind)
-            processes.end_group(record.identity, STOP_GRACE_S)
+            if processes.end_group(record.identity, STOP_GRACE_S):
+                class_archive.keep_archives(Path(record.output).parent)
         directory.save(replace(state, servers=()))
         if remove_data:
             shutil.rmtree(state.data_directory, ignore_errors=True)

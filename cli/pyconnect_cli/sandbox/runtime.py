@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyconnect_cli.sandbox.class_archive import archive_name, archive_options
 from pyconnect_cli.sandbox.java import Java
 
 # Short-lived servers on small machines: start quickly and stay small, throughput comes second.
@@ -26,13 +27,23 @@ class KafkaRuntime:
         heap_mb: int,
         log_configuration: Path | None = None,
         jvm_options: Sequence[str] = QUICK_START_OPTIONS,
+        server_directory: Path | None = None,
     ) -> list[str]:
-        """Return the command that runs `main_class` with at most `heap_mb` MiB of heap."""
+        """Return the command that runs `main_class` with at most `heap_mb` MiB of heap.
+
+        With `server_directory`, the directory of a server that will be started more often, its
+        class archive is used, or written when it ends (see `class_archive`).
+        """
+        archive: list[str] = []
+        if server_directory is not None:
+            name = archive_name(self.java.executable, self.libs, main_class, jvm_options)
+            archive = archive_options(name, server_directory)
         logging = [] if log_configuration is None else [log_configuration_option(log_configuration)]
         return [
             str(self.java.executable),
             f"-Xmx{heap_mb}m",
             *jvm_options,
+            *archive,
             *logging,
             "-cp",
             f"{self.libs}/*",

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pyconnect_cli.sandbox import processes, tether
+from pyconnect_cli.sandbox import class_archive, processes, tether
 from pyconnect_cli.sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_cli.sandbox.processes import ProcessIdentity
 
@@ -52,6 +52,7 @@ class Server(ABC):
         self._hold: tether.Hold | None = None
         self._tether: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._was_ready = False
         self._identity: ProcessIdentity | None = None
 
     # What a subclass says
@@ -136,6 +137,7 @@ class Server(ABC):
         """Start the process without waiting until it answers."""
         self.stop()  # what a crashed server left in its group
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._was_ready = False
         command = self._prepare()
         if self._hold_file is not None:
             self._hold = tether.Hold(self._hold_file)
@@ -164,6 +166,7 @@ class Server(ABC):
             if self._process is None or self._process.poll() is not None:
                 raise self._exited_early()
             if self._answers(min(remaining_s, 2.0)):
+                self._was_ready = True
                 return
             time.sleep(READY_POLL_INTERVAL_S)
         excerpt = self._excerpt()
@@ -173,11 +176,19 @@ class Server(ABC):
             hint=f"see {self.log_path}, or allow more with --timeout",
         )
 
-    def stop(self) -> bool:
-        """End it: SIGTERM to the group, SIGKILL after the deadline; False when it took that."""
+    def stop(self, grace_s: float | None = None) -> bool:
+        """End it: SIGTERM to the group, SIGKILL after the grace; False when it took that.
+
+        `grace_s` None is the grace that it was made with.
+        """
         graceful = True
         if self._identity is not None:
-            graceful = processes.end_group(self._identity, self._stop_timeout_s)
+            graceful = processes.end_group(
+                self._identity, self._stop_timeout_s if grace_s is None else grace_s
+            )
+            # One that ended before it answered has loaded too few classes.
+            if graceful and self._was_ready:
+                class_archive.keep_archives(self.directory)
         self._forget()
         return graceful
 
