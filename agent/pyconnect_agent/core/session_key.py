@@ -1,0 +1,198 @@
+"""Signatures of requests between workers (KIP-507; spec rest-api.md §9.1-§9.2).
+
+Layer: core. Corresponds to ``InternalRequestSignature``, the checks of ``DistributedHerder`` and
+the key rotation of its leader. The new key's bytes and the time are arguments; where a session key
+comes from and whether the group's protocol asks for signatures is the herder's business.
+
+A signature is the MAC of the raw request body (of zero bytes for an empty one) under the session
+key. Method, path and time are not covered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, ServiceUnavailableError
+
+SIGNATURE_HEADER = "X-Connect-Authorization"
+ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"
+
+_DIGESTS = {
+    "hmacmd5": "md5",
+    "hmacsha1": "sha1",
+    "hmacsha224": "sha224",
+    "hmacsha256": "sha256",
+    "hmacsha384": "sha384",
+    "hmacsha512": "sha512",
+    "hmacsha3-224": "sha3_224",
+    "hmacsha3-256": "sha3_256",
+    "hmacsha3-384": "sha3_384",
+    "hmacsha3-512": "sha3_512",
+}
+# Java's generators make keys of a block, not of a digest, for the two oldest.
+_BLOCK_LONG_KEYS = frozenset({"hmacmd5", "hmacsha1"})
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_BASE64_VALUES = {ord(character): value for value, character in enumerate(_BASE64)}
+_PADDING = ord("=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSignature:
+    """What a request's headers claim: the algorithm as written, and the MAC."""
+
+    algorithm: str
+    mac: bytes = field(repr=False)
+
+
+def is_known_algorithm(algorithm: str) -> bool:
+    """Whether MACs of this name can be made here; case does not matter, as in Java."""
+    return algorithm.lower() in _DIGESTS
+
+
+def mac_of(body: bytes, *, key: bytes, algorithm: str) -> bytes:
+    """Return the MAC of a body; KeyError for an unknown algorithm."""
+    return hmac.new(key, body, _DIGESTS[algorithm.lower()]).digest()
+
+
+def signature_headers(body: bytes, *, session_key: SessionKey, algorithm: str) -> dict[str, str]:
+    """Return the headers that sign a request of this worker."""
+    mac = mac_of(body, key=session_key.key, algorithm=algorithm)
+    return {SIGNATURE_HEADER: b64encode(mac).decode(), ALGORITHM_HEADER: algorithm}
+
+
+def read_signature(headers: Mapping[str, str]) -> RequestSignature | None:
+    """Return the signature in a request's headers, None unless both are there.
+
+    `headers` must ignore case, or have lower-case names. Raises BadRequestError for an algorithm
+    that does not exist and for text that is not Base64.
+    """
+    algorithm = _header(headers, ALGORITHM_HEADER)
+    encoded = _header(headers, SIGNATURE_HEADER)
+    if algorithm is None or encoded is None:
+        return None
+    if not is_known_algorithm(algorithm):
+        raise BadRequestError(f"Algorithm {algorithm} not available")
+    return RequestSignature(
+        algorithm=algorithm, mac=decode_base64(encoded.encode("latin-1", "replace"))
+    )
+
+
+def verify_request(
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    session_key: SessionKey | None,
+    permitted_algorithms: Sequence[str],
+) -> None:
+    """Refuse a request unless it is signed with the newest session key.
+
+    Raises BadRequestError, ServiceUnavailableError (no key read yet) or ForbiddenError.
+    """
+    signature = read_signature(headers)
+    if signature is None:
+        raise BadRequestError("Internal request missing required signature")
+    if signature.algorithm not in permitted_algorithms:
+        raise BadRequestError(
+            f"This worker does not support the '{signature.algorithm}' key signing algorithm used "
+            "by other workers. This worker is currently configured to use: "
+            f"[{', '.join(permitted_algorithms)}]. Check that all workers' configuration files "
+            "permit the same set of signature algorithms, and correct any misconfigured worker "
+            "and restart it."
+        )
+    if session_key is None:
+        raise ServiceUnavailableError(
+            "This worker is still starting up and has not been able to read a session key from "
+            "the config topic yet"
+        )
+    expected = mac_of(body, key=session_key.key, algorithm=signature.algorithm)
+    if not hmac.compare_digest(expected, signature.mac):
+        raise ForbiddenError("Internal request contained invalid signature.")
+
+
+def key_length_bytes(algorithm: str, size_bits: int | None) -> int:
+    """Return how long a new key is; `size_bits` is `inter.worker.key.size`."""
+    if size_bits is not None:
+        return (size_bits + 7) // 8
+    name = algorithm.lower()
+    digest = hashlib.new(_DIGESTS[name], usedforsecurity=False)
+    return digest.block_size if name in _BLOCK_LONG_KEYS else digest.digest_size
+
+
+def needs_new_key(
+    current: SessionKey | None,
+    *,
+    algorithm: str,
+    size_bits: int | None,
+    ttl_ms: int,
+    now_ms: int,
+) -> bool:
+    """Whether the leader has to write a new session key: none, too old, or made otherwise."""
+    return (
+        current is None
+        or now_ms - current.created_ms >= ttl_ms
+        or current.algorithm != algorithm
+        or len(current.key) != key_length_bytes(algorithm, size_bits)
+    )
+
+
+def next_rotation_ms(current: SessionKey, *, ttl_ms: int) -> int:
+    """Return when the key gets too old, in epoch milliseconds."""
+    return current.created_ms + ttl_ms
+
+
+def decode_base64(encoded: bytes) -> bytes:
+    """Return the bytes of standard Base64 text, the padding optional, with Java's error texts.
+
+    Raises BadRequestError.
+    """
+    if not encoded:
+        return b""
+    if len(encoded) < 2:
+        raise BadRequestError("Input byte[] should at least have 2 bytes for base64 bytes")
+    bits = 0
+    in_unit = 0
+    decoded = bytearray()
+    position = 0
+    while position < len(encoded):
+        byte = encoded[position]
+        position += 1
+        if byte == _PADDING:
+            position = _after_padding(encoded, position, in_unit)
+            break
+        if byte not in _BASE64_VALUES:
+            signed = byte - 256 if byte > 127 else byte
+            raise BadRequestError(f"Illegal base64 character {signed:x}")
+        bits = bits << 6 | _BASE64_VALUES[byte]
+        in_unit += 1
+        if in_unit == 4:
+            decoded += bits.to_bytes(3, "big")
+            bits = in_unit = 0
+    if in_unit == 1:
+        raise BadRequestError("Last unit does not have enough valid bits")
+    if in_unit:
+        spare_bits = in_unit * 6 % 8
+        decoded += (bits >> spare_bits).to_bytes(in_unit - 1, "big")
+    if position < len(encoded):
+        raise BadRequestError(f"Input byte array has incorrect ending byte at {position}")
+    return bytes(decoded)
+
+
+def _after_padding(encoded: bytes, position: int, in_unit: int) -> int:
+    """Return the position after the padding whose first byte has been read."""
+    if in_unit == 2:
+        if position < len(encoded) and encoded[position] == _PADDING:
+            return position + 1
+        raise BadRequestError("Input byte array has wrong 4-byte ending unit")
+    if in_unit == 0:
+        raise BadRequestError("Input byte array has wrong 4-byte ending unit")
+    return position
+
+
+def _header(headers: Mapping[str, str], name: str) -> str | None:
+    value = headers.get(name)
+    return headers.get(name.lower()) if value is None else value

@@ -1,0 +1,187 @@
+"""Logs of the worker and of its children: one event, one line; levels that change at run time.
+
+Layer: edge; any process of the agent may use it. Corresponds to Kafka Connect's Log4j
+configuration, its `connector.context` (KIP-449) and `Loggers` (KIP-495).
+
+Modules log by `logging.getLogger(__name__)` with a constant text and fields in `extra`. The scope
+(`worker`, `connector`, `task`) is bound once by `logging_scope` or `bind_scope` and is added to
+every record of that thread, task or process.
+
+Built on the standard library alone: structlog brings asyncio and rich with it, 17 MiB in every
+child process. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+from typing import TextIO
+
+from pyconnect_agent.core.loggers import ROOT, effective_level, initial_loggers, set_level
+from pyconnect_agent.core.reporting import LoggerLevel
+
+TRACE = 5
+_NUMBERS = {
+    "ALL": 1,
+    "TRACE": TRACE,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "OFF": logging.CRITICAL + 10,
+}
+_NAMES = {
+    TRACE: "TRACE",
+    logging.WARNING: "WARN",
+    logging.CRITICAL: "FATAL",
+}
+# Noise of libraries: what they tell at INFO, this worker tells in its own words.
+_QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_scope: ContextVar[Mapping[str, str]] = ContextVar("logging_scope")
+
+
+class LogFormat(Enum):
+    """`text` is for people, with tracebacks below their line; `json` is one object a line."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def bind_scope(**fields: str) -> None:
+    """Add fields to every later record of this context; at a process' start, of the process."""
+    _scope.set({**_scope.get({}), **fields})
+
+
+@contextmanager
+def logging_scope(**fields: str) -> Iterator[None]:
+    """Add fields to the records made inside."""
+    token = _scope.set({**_scope.get({}), **fields})
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def configure_logging(
+    *,
+    levels: Mapping[str, str] | None = None,
+    log_format: LogFormat = LogFormat.TEXT,
+    stream: TextIO | None = None,
+) -> RuntimeLevels:
+    """Send all records to `stream` (default: standard error) and return the levels' owner.
+
+    `levels`: Log4j level by logger name; `root` is the root logger, INFO unless given. Handlers
+    that were there before are removed.
+    """
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    return RuntimeLevels({**_QUIET_LIBRARIES, **(levels or {})})
+
+
+class RuntimeLevels:
+    """Owns the levels of this process' known loggers and applies them to `logging`."""
+
+    def __init__(self, levels: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._loggers: Mapping[str, LoggerLevel] = initial_loggers(levels)
+        for name in self._loggers:
+            self._apply(name)
+
+    def loggers(self) -> Mapping[str, LoggerLevel]:
+        """Return the known loggers by name, sorted."""
+        return self._loggers
+
+    def set_level(self, namespace: str, level: str) -> tuple[str, ...]:
+        """Set the level of all known loggers that start with `namespace`; return the changed.
+
+        `level` is one of `core.loggers.LEVELS`.
+        """
+        with self._lock:
+            before = self._loggers
+            change = set_level(before, namespace, level, time.time_ns() // 1_000_000)
+            self._loggers = change.loggers
+            for name, logger_level in change.loggers.items():
+                if before.get(name) is not logger_level:
+                    self._apply(name)
+        return change.changed
+
+    def _apply(self, name: str) -> None:
+        logger = logging.getLogger(None if name == ROOT else name)
+        logger.setLevel(_NUMBERS[effective_level(self._loggers, name)])
+
+
+def level_name(number: int) -> str:
+    """Return Log4j's name of a level number of `logging`."""
+    return _NAMES.get(number) or logging.getLevelName(number)
+
+
+def record_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the scope's fields and the record's own, these last."""
+    own = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
+    # Uvicorn's records carry a coloured copy of their text.
+    own.pop("color_message", None)
+    return {**_scope.get({}), **own}
+
+
+class TextFormatter(logging.Formatter):
+    """`[2026-01-31 12:00:00,123] INFO event key=value (logger)`; a traceback on further lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {key}={_quoted(value)}" for key, value in record_fields(record).items())
+        message = _one_line(record.getMessage())
+        line = f"[{self.formatTime(record)}] {level_name(record.levelno)} {message}{fields}"
+        return f"{line} ({record.name}){_indented_trace(self, record)}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: timestamp, level, logger, event, the fields, and the exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event: dict[str, object] = {
+            "timestamp": self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
+            + f".{int(record.msecs):03d}{time.strftime('%z', time.localtime(record.created))}",
+            "level": level_name(record.levelno),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **record_fields(record),
+        }
+        if trace := _trace(self, record):
+            event["exception"] = trace
+        return json.dumps(event, default=str, ensure_ascii=False)
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = []
+    if record.exc_info and record.exc_info[0] is not None:
+        parts.append(formatter.formatException(record.exc_info))
+    if record.stack_info:
+        parts.append(formatter.formatStack(record.stack_info))
+    return "\n".join(parts)
+
+
+def _indented_trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return "".join(f"\n    {line}" for line in _trace(formatter, record).splitlines())
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    if text and not any(character.isspace() or character in '"=' for character in text):
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\r", "\\r")

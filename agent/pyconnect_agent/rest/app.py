@@ -1,0 +1,126 @@
+"""The worker's REST API as an ASGI application (spec rest-api.md).
+
+Layer: rest. Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper``.
+Requests and responses are Starlette's; routing is not (see `routing`). Lives on the event loop;
+knows nothing of sockets (see `server`).
+
+Answered from the first moment, before the herder is ready: what needs the herder waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from pyconnect_agent.core.config.response_headers import HeaderRule
+from pyconnect_agent.rest.access_log import log_access
+from pyconnect_agent.rest.deadline import Deadline
+from pyconnect_agent.rest.errors import error_response, refused_target_page
+from pyconnect_agent.rest.exchange import Exchange, Services
+from pyconnect_agent.rest.media_types import BadMediaType, content_type
+from pyconnect_agent.rest.resources import (
+    connector_state,
+    connectors,
+    internal,
+    loggers,
+    plugins,
+    root,
+)
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
+from pyconnect_agent.rest.routing import Route, Router
+from pyconnect_agent.rest.targets import RefusedTarget, segments_of
+
+MAIN_ROUTES: tuple[Route, ...] = (
+    *root.ROUTES,
+    *connectors.ROUTES,
+    *connector_state.ROUTES,
+    *plugins.ROUTES,
+    *internal.ROUTES,
+)
+ADMIN_ROUTES: tuple[Route, ...] = loggers.ROUTES
+
+
+class RestApplication:
+    """Answers requests with the resources of its routes."""
+
+    def __init__(
+        self,
+        services: Services,
+        routes: Sequence[Route],
+        *,
+        cross_origin: CrossOriginPolicy | None = None,
+        header_rules: Sequence[HeaderRule] = (),
+    ) -> None:
+        self._services = services
+        self._router = Router(routes)
+        self._cross_origin = cross_origin
+        self._header_rules = header_rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError(f"only HTTP requests are served, not {scope['type']}")
+        started_s = time.monotonic()
+        request = Request(scope, receive)
+        try:
+            response = await self._respond(request)
+        except ClientDisconnect:
+            return
+        if request.method == "HEAD":
+            # Content-Length stays that of the GET.
+            response.body = b""
+        await response(scope, receive, send)
+        log_access(request, response, round((time.monotonic() - started_s) * 1000))
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            segments = segments_of(_raw_path(request))
+            content = _content_type(request)
+        except RefusedTarget as refused:
+            return refused_target_page(str(refused))
+        except BadMediaType:
+            return refused_target_page("Bad Request")
+        try:
+            response = await self._dispatch(request, segments, content)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # noqa: BLE001  every failure becomes an answer
+            response = error_response(error)
+        if self._cross_origin is not None:
+            self._cross_origin.apply(request.method, request.headers, response.headers)
+        apply_rules(self._header_rules, response.headers, time.time())
+        return response
+
+    async def _dispatch(
+        self, request: Request, segments: tuple[str, ...], content: str | None
+    ) -> Response:
+        match = self._router.match(
+            request.method,
+            segments,
+            content_type=content,
+            accept=request.headers.get("accept"),
+        )
+        if isinstance(match, Response):
+            return match
+        now_s = asyncio.get_running_loop().time
+        exchange = Exchange(
+            request=request,
+            services=self._services,
+            parameters=match.parameters,
+            deadline=Deadline(self._services.request_timeout_ms, now_s),
+        )
+        return await match.route.resource(exchange)
+
+
+def _raw_path(request: Request) -> str:
+    raw: bytes = request.scope["raw_path"]
+    return raw.decode("latin-1")
+
+
+def _content_type(request: Request) -> str | None:
+    header = request.headers.get("content-type")
+    return None if header is None else content_type(header)

@@ -1,0 +1,160 @@
+"""What a failure becomes over HTTP: status, error code, text (spec rest-api.md §1.2).
+
+Layer: rest. Corresponds to ``ConnectExceptionMapper`` and ``ConnectRestException``. Statuses are
+decided here and nowhere else.
+
+RestError                   an answer that is an error
+├── RouterError             no resource method fits: 404, 405, 406, 415; no Content-Type header
+├── UnsupportedBodyError    415 found when the body is read
+├── NullBodyError           500: a body is needed and there is none, or it is null
+└── RelayedError            what another worker answered, status and code as they came
+`json_reader.BodyError`     500: the body cannot be read or bound
+`targets.RefusedTarget`     400 as an HTML page, before any routing
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from pyconnect_agent.core import errors, json_text
+from pyconnect_agent.rest.json_reader import BodyError
+from pyconnect_agent.rest.media_types import JSON
+from pyconnect_api.errors import AlreadyExistsException, ConnectException, NotFoundException
+
+LOG = logging.getLogger(__name__)
+
+_STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
+    (errors.BadRequestError, HTTPStatus.BAD_REQUEST),
+    (errors.ForbiddenError, HTTPStatus.FORBIDDEN),
+    (errors.NotFoundError, HTTPStatus.NOT_FOUND),
+    (errors.AlreadyExistsError, HTTPStatus.CONFLICT),
+    (errors.ConflictError, HTTPStatus.CONFLICT),
+    (errors.ServiceUnavailableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (NotFoundException, HTTPStatus.NOT_FOUND),
+    (AlreadyExistsException, HTTPStatus.CONFLICT),
+)
+_REST_ERRORS = "org.apache.kafka.connect.runtime.rest.errors"
+_CONNECT_ERRORS = "org.apache.kafka.connect.errors"
+_JAVA_NAMES: tuple[tuple[type[Exception], str], ...] = (
+    (errors.BadRequestError, f"{_REST_ERRORS}.BadRequestException"),
+    (errors.NotFoundError, f"{_CONNECT_ERRORS}.NotFoundException"),
+    (errors.AlreadyExistsError, f"{_CONNECT_ERRORS}.AlreadyExistsException"),
+    (errors.RequestError, f"{_REST_ERRORS}.ConnectRestException"),
+)
+_REASONS = {
+    HTTPStatus.NOT_FOUND: "Not Found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Method Not Allowed",
+    HTTPStatus.NOT_ACCEPTABLE: "Not Acceptable",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "Unsupported Media Type",
+}
+
+
+class RestError(Exception):
+    """An error the REST layer itself answers with."""
+
+    def __init__(self, status: int, message: str | None, *, error_code: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = status if error_code is None else error_code
+        self.message = message
+
+
+class RouterError(RestError):
+    """No resource method fits the request."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status, _router_text(status))
+
+
+class ResourceNotFoundError(RestError):
+    """A path parameter has the wrong form; unlike a RouterError a method had been chosen."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.NOT_FOUND, _router_text(HTTPStatus.NOT_FOUND))
+
+
+class UnsupportedBodyError(RestError):
+    """The body is not declared as JSON."""
+
+    def __init__(self) -> None:
+        status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        super().__init__(status, _router_text(status))
+
+
+class NullBodyError(RestError):
+    """A value is missing where Apache's worker dereferences null; its text is Java's."""
+
+    def __init__(self, invoked: str, variable: str) -> None:
+        super().__init__(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            f'Cannot invoke "{invoked}" because "{variable}" is null',
+        )
+
+
+class RelayedError(RestError):
+    """The target of a forwarded request answered with an error."""
+
+
+def error_response(error: Exception) -> Response:
+    """Return the answer to a request that failed."""
+    match error:
+        case RouterError():
+            return _envelope(error.status, error.error_code, error.message, media_type=None)
+        case RestError():
+            return _envelope(error.status, error.error_code, error.message)
+        case BodyError() | errors.AgentError() | ConnectException():
+            status = _status_of(error)
+            return _envelope(status, status, str(error))
+        case _:
+            LOG.error("request failed", exc_info=error)
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            return _envelope(status, status, str(error) or None)
+
+
+def java_description(error: Exception) -> str:
+    """Return `<exception class>: <message>` as Java prints an exception (rest-api.md §7)."""
+    if isinstance(error, ConnectException):
+        return f"{error.java_name}: {error}"
+    for kind, name in _JAVA_NAMES:
+        if isinstance(error, kind):
+            return f"{name}: {error}"
+    return f"{_CONNECT_ERRORS}.ConnectException: {error}"
+
+
+def refused_target_page(reason: str) -> Response:
+    """Return the page of a URI that was refused before routing."""
+    page = (
+        "<html>\n<head>\n"
+        '<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
+        f"<title>Error 400 {reason}</title>\n</head>\n<body>\n<h2>HTTP ERROR 400 {reason}</h2>\n"
+        "</body>\n</html>\n"
+    )
+    return Response(
+        page.encode("latin-1"),
+        HTTPStatus.BAD_REQUEST,
+        headers={
+            "Cache-Control": "must-revalidate,no-cache,no-store",
+            "Content-Type": "text/html;charset=iso-8859-1",
+        },
+    )
+
+
+def _router_text(status: HTTPStatus) -> str:
+    return f"HTTP {status.value} {_REASONS[status]}"
+
+
+def _status_of(error: Exception) -> HTTPStatus:
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return status
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _envelope(
+    status: int, error_code: int, message: str | None, *, media_type: str | None = JSON
+) -> Response:
+    body = json_text.dumps({"error_code": int(error_code), "message": message})
+    return Response(body, status, media_type=media_type)

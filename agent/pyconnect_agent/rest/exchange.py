@@ -1,0 +1,120 @@
+"""One request on its way through a resource, with what the resource may use.
+
+Layer: rest. Lives on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pyconnect_agent.core import json_text
+from pyconnect_agent.core.herder import requests as herder_requests
+from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.deadline import Deadline
+from pyconnect_agent.rest.errors import UnsupportedBodyError
+from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
+from pyconnect_agent.rest.media_types import JSON, content_type
+
+Bound = TypeVar("Bound")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What resources work with; one value for all requests."""
+
+    herder: Herder
+    forwarder: Forwarder
+    topic_tracking_enable: bool = True
+    topic_tracking_allow_reset: bool = True
+    request_timeout_ms: int = 90_000
+    health_timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request whose route was found. `parameters` are those of the path, decoded."""
+
+    request: Request
+    services: Services
+    parameters: Mapping[str, str]
+    deadline: Deadline
+
+    @property
+    def herder(self) -> Herder:
+        return self.services.herder
+
+    @property
+    def connector(self) -> str:
+        """The connector named in the path."""
+        return self.parameters["connector"]
+
+    async def submit(self, request: herder_requests.Request) -> Any:
+        """Ask the herder within what is left of the request's time."""
+        return await self.herder.submit(request, timeout_ms=self.deadline.remaining_ms())
+
+    async def submit_or_forward(
+        self,
+        request: herder_requests.Request,
+        *,
+        method: str,
+        path: tuple[str, ...],
+        body: object = None,
+        query: tuple[tuple[str, str], ...] = (),
+    ) -> Any:
+        """Do as `submit`; a `WorkerResponse` is the answer of the worker it was forwarded to.
+
+        `path` holds decoded segments.
+        """
+        return await self.services.forwarder.complete_or_forward(
+            self.submit(request),
+            ForwardableRequest(
+                method=method,
+                path=path,
+                body=body,
+                query=query,
+                forward=self.forward,
+                authorization=self.request.headers.get("authorization"),
+            ),
+        )
+
+    async def body(self) -> bytes:
+        """Return the raw body; TimeoutError when the client does not send it in time."""
+        async with asyncio.timeout(self.deadline.remaining_ms() / 1000):
+            return await self.request.body()
+
+    async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
+        """Bind the JSON body; raises UnsupportedBodyError for a body not declared as JSON."""
+        body = await self.body()
+        if body:
+            header = self.request.headers.get("content-type")
+            if header is None or content_type(header) != JSON:
+                raise UnsupportedBodyError
+        return bind(body)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a boolean query parameter: only `true`, in any case, is true."""
+        value = self.request.query_params.get(name)
+        return default if value is None else value.lower() == "true"
+
+    @property
+    def forward(self) -> bool | None:
+        """The `forward` query parameter, None when a client sent the request."""
+        return self.flag("forward") if "forward" in self.request.query_params else None
+
+
+def json_response(
+    value: object, status: int = 200, *, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an answer with a JSON body as Jackson writes it."""
+    return Response(json_text.dumps(value), status, headers=headers, media_type=JSON)
+
+
+def empty_response(status: int) -> Response:
+    """Return an answer without a body."""
+    return Response(None, status)

@@ -1,0 +1,201 @@
+"""Requests to other workers (spec rest-api.md §3).
+
+Layer: rest. Corresponds to ``RestClient`` and ``HerderRequestHandler``. Lives on the event loop.
+At most two hops: the `forward` value a request arrives with decides whether it may go on.
+
+`WorkerClient` is given to the herder too, which sends its signed internal requests with it. httpx
+is imported with the first request: most workers never send one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyconnect_agent.core import json_text
+from pyconnect_agent.core.errors import (
+    ConflictError,
+    InternalError,
+    NotAssignedError,
+    NotLeaderError,
+)
+from pyconnect_agent.rest.errors import RelayedError
+from pyconnect_agent.rest.targets import encode_segment
+
+if TYPE_CHECKING:
+    import httpx
+
+LOG = logging.getLogger(__name__)
+
+# Connect sets no limit but the HTTP client's for connecting. A target answers within its own 90 s;
+# the margin lets its own text arrive.
+CONNECT_TIMEOUT_S = 15.0
+ANSWER_TIMEOUT_S = 100.0
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerResponse:
+    """A success: the status, and the decoded JSON body (None for 204 and for no body)."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardableRequest:
+    """What is sent on: `path` holds decoded segments, `query` follows `forward` in its order."""
+
+    method: str
+    path: tuple[str, ...]
+    body: object = None
+    query: tuple[tuple[str, str], ...] = ()
+    forward: bool | None = None
+    authorization: str | None = None
+
+
+class WorkerClient:
+    """Sends requests to other workers' REST servers.
+
+    `ssl_context` makes the context for `https` targets; it is called once, when first needed.
+    """
+
+    def __init__(self, ssl_context: Callable[[], ssl.SSLContext] | None = None) -> None:
+        self._make_ssl_context = ssl_context
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> WorkerResponse:
+        """Return the answer of a 2xx.
+
+        Raises RelayedError for an error answer of the worker, InternalError when there was none
+        that can be understood.
+        """
+        import httpx
+
+        sent_headers = {
+            "Accept": "application/json",
+            "User-Agent": "kafka-connect",
+            **({} if body is None else {"Content-Type": "application/json"}),
+            **(headers or {}),
+        }
+        client = self._client(url)
+        try:
+            response = await client.request(method, url, content=body, headers=sent_headers)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
+            raise _io_error(f"{type(exc).__name__}: {exc}") from exc
+        return _understood(response.status_code, response.content)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    def _client(self, url: str) -> httpx.AsyncClient:
+        import httpx
+
+        is_https = url.lower().startswith("https:")
+        client = self._clients.get(is_https)
+        if client is None:
+            client = httpx.AsyncClient(
+                verify=self._ssl_context() if is_https else False,
+                timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+                follow_redirects=False,
+                # Proxies of the environment are for clients, not between workers.
+                trust_env=False,
+            )
+            self._clients[is_https] = client
+        return client
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        if self._make_ssl_context is None:
+            return ssl.create_default_context()
+        try:
+            return self._make_ssl_context()
+        except Exception as exc:
+            raise InternalError(f"Failed to start RestClient: {exc}") from exc
+
+
+class Forwarder:
+    """Runs requests here, or where the herder says they belong."""
+
+    def __init__(self, client: WorkerClient) -> None:
+        self._client = client
+
+    async def complete_or_forward(
+        self, local: Awaitable[Result], request: ForwardableRequest
+    ) -> Result | WorkerResponse:
+        """Return the local result, or the answer of the worker the herder has named.
+
+        Raises what `local` raises, and ConflictError when the request may not be sent on.
+        """
+        try:
+            return await local
+        except (NotLeaderError, NotAssignedError) as exc:
+            return await self._forward(request, exc.target_url, exc.message)
+
+    async def _forward(
+        self, request: ForwardableRequest, target_url: str | None, reason: str
+    ) -> WorkerResponse:
+        if request.forward is False:
+            LOG.error(
+                "request did not reach its worker within two hops",
+                extra={"method": request.method, "path": "/".join(request.path), "reason": reason},
+            )
+            raise ConflictError(
+                "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+            )
+        if not target_url:
+            raise ConflictError(
+                "Cannot complete request momentarily due to no known leader URL, likely because "
+                "a rebalance was underway."
+            )
+        url = forward_url(target_url, request)
+        LOG.debug("request is forwarded", extra={"method": request.method, "url": url})
+        headers = {"Authorization": request.authorization} if request.authorization else None
+        body = None if request.body is None else json_text.dumps(request.body)
+        return await self._client.send(request.method, url, body=body, headers=headers)
+
+
+def forward_url(target_url: str, request: ForwardableRequest) -> str:
+    """Return the URL of the next hop; a request that came from a worker may not go further."""
+    path = "/".join(encode_segment(segment) for segment in request.path)
+    pairs = [("forward", "true" if request.forward is None else "false"), *request.query]
+    query = "&".join(f"{name}={value}" for name, value in pairs)
+    return f"{target_url.rstrip('/')}/{path}?{query}"
+
+
+def _understood(status: int, content: bytes) -> WorkerResponse:
+    if status == 204:
+        return WorkerResponse(status, None)
+    if 200 <= status < 300:
+        return WorkerResponse(status, _json(content) if content else None)
+    if status < 400:
+        raise InternalError(f"Unexpected status code when handling forwarded request: {status}")
+    envelope = _json(content)
+    if not isinstance(envelope, dict) or not isinstance(envelope.get("error_code"), int):
+        raise _io_error(f"status {status} without an error message")
+    raise RelayedError(status, envelope.get("message"), error_code=envelope["error_code"])
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as exc:
+        raise _io_error(f"the answer is not JSON: {exc}") from exc
+
+
+def _io_error(detail: str) -> InternalError:
+    return InternalError(f"IO Error trying to forward REST request: {detail}")

@@ -1,0 +1,41 @@
+"""`Content-Type` and `Accept` as JAX-RS reads them (spec rest-api.md §1.1).
+
+Layer: rest, pure. Weights are ignored: a range with `q=0` still accepts, as in Apache's worker.
+"""
+
+from __future__ import annotations
+
+JSON = "application/json"
+TEXT = "text/plain"
+
+
+class BadMediaType(ValueError):
+    """The header is no media type."""
+
+
+def content_type(header: str) -> str:
+    """Return `type/subtype` in lower case, without parameters; raises BadMediaType."""
+    name = header.partition(";")[0].strip().lower()
+    main, slash, sub = name.partition("/")
+    if not slash or not main or not sub:
+        raise BadMediaType(header)
+    return name
+
+
+def consumes_json(name: str) -> bool:
+    """Whether an endpoint that consumes JSON may be called with this content type."""
+    return name in (JSON, "*/*", "application/*")
+
+
+def accepted_ranges(header: str | None) -> tuple[str, ...]:
+    """Return the ranges of an `Accept` header in order; none or a blank one accepts everything."""
+    if header is None or not header.strip():
+        return ("*/*",)
+    ranges = (item.partition(";")[0].strip().lower() for item in header.split(","))
+    return tuple("*/*" if item == "*" else item for item in ranges if item)
+
+
+def accepts(ranges: tuple[str, ...], name: str) -> bool:
+    """Whether any of the ranges covers a media type."""
+    main = name.partition("/")[0]
+    return any(item in (name, "*/*", f"{main}/*") for item in ranges)

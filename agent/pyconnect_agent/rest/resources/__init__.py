@@ -1,0 +1,1 @@
+"""Resource methods, one module per group of endpoints; each has `ROUTES`."""

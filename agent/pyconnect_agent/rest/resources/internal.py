@@ -1,0 +1,48 @@
+"""What workers ask of the leader (KIP-507, KIP-618; spec rest-api.md §9).
+
+The body is parsed before the signature is looked at, and the signature before anything else.
+"""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from pyconnect_agent.core.herder.requests import FenceZombies, SubmitTaskConfigs
+from pyconnect_agent.rest.binding import bind_task_configs
+from pyconnect_agent.rest.errors import NullBodyError
+from pyconnect_agent.rest.exchange import Exchange, empty_response
+from pyconnect_agent.rest.routing import Route
+
+
+async def put_task_configs(exchange: Exchange) -> Response:
+    body = await exchange.body()
+    configs = bind_task_configs(body)
+    exchange.herder.verify_internal_request(body, exchange.request.headers)
+    if configs is None:
+        raise NullBodyError("java.util.List.size()", "configs")
+    complete = tuple(config for config in configs if config is not None)
+    if len(complete) != len(configs):
+        raise NullBodyError("java.util.Map.entrySet()", "taskConfig")
+    await exchange.submit_or_forward(
+        SubmitTaskConfigs(connector=exchange.connector, configs=complete),
+        method="POST",
+        path=("connectors", exchange.connector, "tasks"),
+        body=list(configs),
+    )
+    return empty_response(204)
+
+
+async def fence_zombies(exchange: Exchange) -> Response:
+    exchange.herder.verify_internal_request(await exchange.body(), exchange.request.headers)
+    await exchange.submit_or_forward(
+        FenceZombies(connector=exchange.connector),
+        method="PUT",
+        path=("connectors", exchange.connector, "fence"),
+    )
+    return empty_response(204)
+
+
+ROUTES = (
+    Route("POST", "/connectors/{connector}/tasks", put_task_configs, any_content=True),
+    Route("PUT", "/connectors/{connector}/fence", fence_zombies, any_content=True),
+)

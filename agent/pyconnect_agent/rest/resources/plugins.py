@@ -1,0 +1,62 @@
+"""`/connector-plugins` (spec rest-api.md §7)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from pyconnect_agent.core.errors import AgentError, BadRequestError, RequestTimedOutError
+from pyconnect_agent.rest.binding import bind_config
+from pyconnect_agent.rest.errors import NullBodyError, RestError, java_description
+from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.routing import Route
+from pyconnect_api.errors import ConnectException
+
+
+async def list_plugins(exchange: Exchange) -> Response:
+    connectors_only = exchange.flag("connectorsOnly", default=True)
+    plugins = exchange.herder.plugins(connectors_only=connectors_only)
+    return json_response([plugin.to_json() for plugin in plugins])
+
+
+async def plugin_config(exchange: Exchange) -> Response:
+    keys = await exchange.herder.plugin_config(
+        exchange.parameters["plugin"], exchange.request.query_params.get("version")
+    )
+    return json_response(list(keys))
+
+
+async def validate_config(exchange: Exchange) -> Response:
+    plugin = exchange.parameters["plugin"]
+    config = await exchange.bind(bind_config)
+    if config is None:
+        raise NullBodyError("java.util.Map.get(Object)", "connectorConfig")
+    connector_class = config.get("connector.class")
+    if connector_class is not None and not _short_name(connector_class).endswith(
+        _short_name(plugin)
+    ):
+        raise BadRequestError(
+            f"Included connector type {connector_class} does not match request type {plugin}"
+        )
+    try:
+        infos = await exchange.herder.validate(config, timeout_ms=exchange.deadline.remaining_ms())
+    except RequestTimedOutError as exc:
+        # Here, and only here, Apache's worker leaves the final dot out.
+        raise RequestTimedOutError(exc.message.removesuffix(".")) from exc
+    except (AgentError, ConnectException) as exc:
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        raise RestError(status, java_description(exc)) from exc
+    return json_response(infos.to_json())
+
+
+def _short_name(plugin: str) -> str:
+    """`FileStreamSourceConnector` and `FileStreamSource` mean the same."""
+    return plugin.removesuffix("Connector")
+
+
+ROUTES = (
+    Route("GET", "/connector-plugins", list_plugins),
+    Route("GET", "/connector-plugins/{plugin}/config", plugin_config),
+    Route("PUT", "/connector-plugins/{plugin}/config/validate", validate_config),
+)

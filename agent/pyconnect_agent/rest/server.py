@@ -1,0 +1,210 @@
+"""The worker's HTTP servers: listeners, TLS, addresses, orderly stop (spec rest-api.md §10).
+
+Layer: rest. Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the
+worker's. Life: `bind` (ports known), `start` (answers), `wait` (ends only by failure), `stop`.
+All but `bind` run on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from pyconnect_agent.core.config.listeners import Listener, advertised_url
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
+from pyconnect_agent.rest.exchange import Services
+from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy
+from pyconnect_agent.rest.sockets import BoundListener, bind, local_address
+from pyconnect_agent.rest.tls import client_context, server_context
+
+LOG = logging.getLogger(__name__)
+
+GRACEFUL_STOP_MS = 60_000
+_KEEP_ALIVE_S = 30
+_MAIN_TLS_PREFIX = "listeners.https."
+_ADMIN_TLS_PREFIX = "admin.listeners.https."
+
+
+class RestServer:
+    """Serves the REST API of one worker on all its listeners."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self.client = WorkerClient(lambda: client_context(config.rest_ssl()))
+        self._main: tuple[BoundListener, ...] = ()
+        self._admin: tuple[BoundListener, ...] = ()
+        self._running: list[_Running] = []
+
+    def bind(self) -> None:
+        """Bind all listeners. Raises WorkerStartError and ConfigException."""
+        try:
+            for listener in self._config.listeners:
+                self._main += (bind(listener),)
+            for listener in self._config.admin_listeners or ():
+                self._admin += (bind(listener),)
+            self.advertised_url  # noqa: B018  wrong settings are to be found now
+        except BaseException:
+            self._close_sockets()
+            raise
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The main listeners as bound."""
+        return tuple(bound.listener for bound in self._main)
+
+    @property
+    def admin_listeners(self) -> tuple[Listener, ...]:
+        """The separate admin listeners as bound."""
+        return tuple(bound.listener for bound in self._admin)
+
+    @functools.cached_property
+    def advertised_url(self) -> str:
+        """Where other workers reach this one, ending with a slash; known once bound."""
+        config = self._config
+        return advertised_url(
+            self.listeners,
+            default_host=local_address(),
+            host_name=config.rest_advertised_host_name,
+            port=config.rest_advertised_port,
+            protocol=config.rest_advertised_listener,
+        )
+
+    async def start(self, herder: Herder) -> None:
+        """Serve requests; returns when all listeners answer."""
+        config = self._config
+        services = Services(
+            herder=herder,
+            forwarder=Forwarder(self.client),
+            topic_tracking_enable=config.topic_tracking_enable,
+            topic_tracking_allow_reset=config.topic_tracking_allow_reset,
+        )
+        main = RestApplication(
+            services,
+            (*MAIN_ROUTES, *ADMIN_ROUTES) if config.admin_listeners is None else MAIN_ROUTES,
+            cross_origin=CrossOriginPolicy.parse(
+                config.access_control_allow_origin, config.access_control_allow_methods
+            ),
+            header_rules=config.response_http_headers_config,
+        )
+        await self._serve(main, self._main, _MAIN_TLS_PREFIX)
+        if self._admin:
+            admin = RestApplication(services, ADMIN_ROUTES)
+            await self._serve(admin, self._admin, _ADMIN_TLS_PREFIX)
+        LOG.info(
+            "REST server is listening",
+            extra={
+                "listeners": ",".join(f"{at.protocol}://{at.netloc}" for at in self.listeners),
+                "advertised_url": self.advertised_url,
+            },
+        )
+
+    async def wait(self) -> None:
+        """Return when any server has ended, by `stop` or unexpectedly; its failure is raised."""
+        done, _ = await asyncio.wait(
+            [running.task for running in self._running], return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in done:
+            task.result()
+
+    async def stop(self, timeout_ms: int = GRACEFUL_STOP_MS) -> None:
+        """Accept no more connections; let requests end within the time, then cut them off."""
+        for running in self._running:
+            running.server.stop(timeout_ms)
+        tasks = [running.task for running in self._running]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._running.clear()
+        self._close_sockets()
+        await self.client.close()
+        LOG.info("REST server has stopped")
+
+    async def _serve(
+        self, app: ASGIApp, listeners: Sequence[BoundListener], tls_prefix: str
+    ) -> None:
+        for protocol in ("http", "https"):
+            sockets = [bound.socket for bound in listeners if bound.listener.protocol == protocol]
+            if not sockets:
+                continue
+            context = None
+            if protocol == "https":
+                context = server_context(self._config.rest_ssl(tls_prefix))
+            server = _Server(_uvicorn_config(app, context))
+            task = asyncio.create_task(server.serve(sockets), name=f"rest-{protocol}")
+            self._running.append(_Running(server, task))
+            await server.wait_started(task)
+
+    def _close_sockets(self) -> None:
+        for bound in (*self._main, *self._admin):
+            bound.socket.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    server: _Server
+    task: asyncio.Task[None]
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without signal handlers, stopped by an event instead of by polling a flag."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._started_event = asyncio.Event()
+        self._stop_event = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self._started_event.set()
+
+    async def main_loop(self) -> None:
+        while not self._stop_event.is_set():
+            # Refreshes the Date header.
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop_event.wait(), 1)
+
+    async def wait_started(self, serving: asyncio.Task[None]) -> None:
+        """Return when requests are answered; raise what ended `serving` before."""
+        started = asyncio.create_task(self._started_event.wait())
+        await asyncio.wait([started, serving], return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        if serving.done():
+            serving.result()
+
+    def stop(self, timeout_ms: int) -> None:
+        # Uvicorn passes it to wait_for, which takes fractions.
+        self.config.timeout_graceful_shutdown = timeout_ms / 1000  # type: ignore[assignment]
+        self.should_exit = True
+        self._stop_event.set()
+
+
+def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="none",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        ssl_context_factory=None if context is None else lambda _config, _default: context,
+    )
