@@ -2,7 +2,7 @@
 
 Layer: core. Users configure this worker with these keys, whatever client library is below; the
 override policies and the validation of `producer.override.*` and the like look at them. What they
-become for librdkafka is said in `client_translation`.
+become for librdkafka is said in `librdkafka_config`.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
 default (``!`` none, it must be set; ``~`` null; ``""`` empty).
