@@ -53,7 +53,9 @@ class Group:
         )
         self.generation += 1
         for member, increment in result.increments.items():
-            assert (increment.revoked - before[member]).empty, "revoked what was not owned"
+            # Lost work may be dealt and be surplus in one round: it is then only named as revoked,
+            # which makes its member join again, and so gets it dealt once more.
+            assert (increment.assigned & increment.revoked).empty
             self.owned[member] = (before[member] - increment.revoked) | increment.assigned
         return result
 
