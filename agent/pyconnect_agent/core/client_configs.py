@@ -1,8 +1,9 @@
 """The configuration of every Kafka client the worker makes, in the keys of Java's clients.
 
 Layer: core. Corresponds to ``Worker.baseProducerConfigs``, ``baseConsumerConfigs``,
-``adminConfigs``, ``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three backing stores of
-Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result; `build` does both.
+``adminConfigs``, ``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three
+backing stores of Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result;
+`build` does both.
 
 Connector clients take nothing unprefixed from the worker but ``bootstrap.servers``, except admin
 clients, which take everything. The worker's own clients take everything unprefixed but
