@@ -136,10 +136,20 @@ class Admin:
 
     def end_offsets(self, topic: str, partitions: Sequence[int], timeout_ms: int) -> dict[int, int]:
         """Return the log end offset by partition, open transactions included."""
-        wanted = {
-            ClientTopicPartition(topic, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
-            for partition in partitions
-        }
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
+        return self._list_offsets(topic, partitions, latest, timeout_ms)
+
+    def beginning_offsets(
+        self, topic: str, partitions: Sequence[int], timeout_ms: int
+    ) -> dict[int, int]:
+        """Return the log start offset by partition."""
+        earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the client's
+        return self._list_offsets(topic, partitions, earliest, timeout_ms)
+
+    def _list_offsets(
+        self, topic: str, partitions: Sequence[int], spec: OffsetSpec, timeout_ms: int
+    ) -> dict[int, int]:
+        wanted = {ClientTopicPartition(topic, partition): spec for partition in partitions}
         deadline = Deadline(timeout_ms)
         try:
             futures = self._client.list_offsets(
@@ -152,9 +162,7 @@ class Admin:
                 for found, future in futures.items()
             }
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            raise errors.translate(
-                exc, f"Error while getting end offsets for topic '{topic}'"
-            ) from exc
+            raise errors.translate(exc, f"Error while getting offsets of topic '{topic}'") from exc
 
     def cluster_id(self, timeout_ms: int) -> str | None:
         """Return the Kafka cluster's id, None from a broker that has none."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -28,20 +28,23 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError, WorkerS
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.kafka.compacted_topic import CompactedTopic, ensure_topic
+from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
 
 _log = logging.getLogger(__name__)
 
 READ_AT_START_TIMEOUT_MS = 15 * 60_000
-READ_AT_START_BACKOFF_S = 10.0
 STOP_TIMEOUT_MS = 10_000
 _POLL_S = 0.1
 _BATCH = 1_000
 _ERROR_BACKOFF_S = 0.5
 _ADMIN_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_S = 0.1
+_RETRY_BACKOFF_MAX_S = 10.0
+
+
+_AskOffsets = Callable[[Admin, str, Sequence[int], int], Mapping[int, int]]
 
 
 class ReadRecord(NamedTuple):
@@ -159,7 +162,7 @@ class CompactedLog:
         """
         deadline = Deadline(timeout_ms)
         self.flush(deadline.remaining_ms())
-        targets = self._end_offsets(deadline)
+        targets = self._offsets(Admin.end_offsets, deadline)
         with self._progress:
             self._progress.wait_for(
                 lambda: self._stopping.is_set() or self._has_reached(targets),
@@ -189,6 +192,8 @@ class CompactedLog:
 
     def _open_consumer(self) -> None:
         self._consumer = clients.create_consumer(self._clients.consumer)
+        # A consumer that already knows the leaders starts at once, otherwise within a second.
+        self._consumer.list_topics(self._topic.name, timeout=METADATA_TIMEOUT_MS / 1000)
         # From the beginning whatever was committed for the group id, which this never uses.
         self._consumer.assign(
             [
@@ -199,7 +204,9 @@ class CompactedLog:
 
     def _read_first_time(self) -> None:
         deadline = Deadline(READ_AT_START_TIMEOUT_MS)
-        self._first_targets = self._end_offsets(deadline, READ_AT_START_BACKOFF_S)
+        # Where the tail begins, so that nobody waits for the EOF of an empty partition.
+        self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
+        self._first_targets = self._offsets(Admin.end_offsets, deadline)
         self._thread = threading.Thread(target=self._tail, name=self._thread_name, daemon=True)
         self._thread.start()
         with self._progress:
@@ -209,23 +216,26 @@ class CompactedLog:
             if not self._caught_up:
                 raise RetriableKafkaError(f"Timed out reading topic '{self._topic.name}'")
 
-    def _end_offsets(
-        self, deadline: Deadline, backoff_s: float = _RETRY_BACKOFF_S
-    ) -> Mapping[int, int]:
-        """Ask for the end offsets, repeating what is retriable until the deadline."""
+    def _offsets(self, ask: _AskOffsets, deadline: Deadline) -> Mapping[int, int]:
+        """Ask for offsets by partition, repeating what is retriable until the deadline.
+
+        The pauses grow: a topic just created answers within a few, a lost broker takes its time.
+        """
         assert self._admin is not None
+        pause_s = _RETRY_BACKOFF_S
         while True:
             timeout_ms = min(_ADMIN_TIMEOUT_MS, max(1, deadline.remaining_ms()))
             try:
-                return self._admin.end_offsets(self._topic.name, self._partitions, timeout_ms)
+                return ask(self._admin, self._topic.name, self._partitions, timeout_ms)
             except RetriableKafkaError as exc:
-                if deadline.remaining_s() <= backoff_s or self._stopping.is_set():
+                if deadline.remaining_s() <= pause_s or self._stopping.is_set():
                     raise
                 _log.warning(
-                    "Could not get end offsets, retrying",
+                    "Could not get offsets, retrying",
                     extra={"topic": self._topic.name, "reason": str(exc)},
                 )
-            self._stopping.wait(backoff_s)
+            self._stopping.wait(pause_s)
+            pause_s = min(2 * pause_s, _RETRY_BACKOFF_MAX_S)
 
     def _has_reached(self, targets: Mapping[int, int]) -> bool:
         return all(
@@ -235,6 +245,7 @@ class CompactedLog:
     def _tail(self) -> None:
         """Run on the tailing thread until stopped; no failure of the client ends it."""
         try:
+            self._show({})
             while not self._stopping.is_set():
                 try:
                     self._read_batch()

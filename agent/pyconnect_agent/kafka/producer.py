@@ -20,7 +20,7 @@ from pyconnect_agent.kafka.deadline import Deadline
 
 _log = logging.getLogger(__name__)
 
-_POLL_S = 0.2
+_POLL_S = 0.1
 
 OnDelivery = Callable[[KafkaError | None], None]
 """Called once per record: None when acknowledged."""

@@ -1,0 +1,177 @@
+"""The contract of a log, held by the fake and by a real topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.internal_clients import consumer_config, producer_config
+from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients, ReadRecord
+from tests.support.eventually import eventually
+from tests.support.fake_log import FakeLog, FakeTopic
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+TIMEOUT_MS = 20_000
+PARTITIONS = 3
+
+
+class Reader:
+    """Remembers what it was given; refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.records: list[ReadRecord] = []
+        self.shown = 0
+        self.shown_when_caught_up: int | None = None
+        self.refuse: bytes | None = None
+
+    def apply(self, record: ReadRecord) -> None:
+        if record.value is not None and record.value == self.refuse:
+            raise ValueError("refused")
+        self.records.append(record)
+
+    def applied(self) -> None:
+        self.shown = len(self.records)
+
+    def caught_up(self) -> None:
+        assert self.shown_when_caught_up is None
+        self.shown_when_caught_up = len(self.records)
+
+    def entries(self) -> set[tuple[bytes | None, bytes | None]]:
+        return {(record.key, record.value) for record in self.records}
+
+
+Opener = Callable[[], tuple[Log, Reader]]
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.kafka)])
+def open_log(request: pytest.FixtureRequest) -> Iterator[Opener]:
+    """Opens logs of one topic; each is a worker of its own."""
+    opened: list[Log] = []
+    new_log: Callable[[], Log]
+    if request.param == "fake":
+        topic = FakeTopic(PARTITIONS)
+        new_log = lambda: FakeLog(topic)  # noqa: E731
+    else:
+        broker: SharedBroker = request.getfixturevalue("kafka_broker")
+        name = unique_name("log")
+        new_log = lambda: real_log(broker, name)  # noqa: E731
+
+    def open_one() -> tuple[Log, Reader]:
+        log, reader = new_log(), Reader()
+        opened.append(log)
+        log.start(reader)
+        return log, reader
+
+    yield open_one
+    for log in opened:
+        log.stop()
+
+
+def real_log(broker: SharedBroker, topic: str) -> CompactedLog:
+    base = {"bootstrap.servers": broker.bootstrap_servers}
+    return CompactedLog(
+        CompactedTopic(
+            name=topic,
+            worker_key="test.storage.topic",
+            purpose="test records",
+            partitions=PARTITIONS,
+            replication_factor=1,
+        ),
+        LogClients(
+            producer=producer_config(base, "test-writes"),
+            consumer=consumer_config(base, "test-reads"),
+            admin=base,
+        ),
+        "test-log",
+    )
+
+
+def batch(count: int, start: int = 0) -> list[LogRecord]:
+    return [LogRecord(b"k%d" % n, b"v%d" % n) for n in range(start, start + count)]
+
+
+def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
+    """Tombstones and empty values included."""
+    log, reader = open_log()
+    records = [*batch(20), LogRecord(b"gone", None), LogRecord(b"empty", b"")]
+    log.write(records, TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert reader.entries() == set(records)
+    assert reader.shown == len(records)
+
+
+def test_reading_to_the_end_sees_what_others_wrote(open_log: Opener) -> None:
+    """All that was acknowledged before, by any worker."""
+    (writer, _), (log, reader) = open_log(), open_log()
+    writer.write(batch(5), TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert reader.entries() == set(batch(5))
+
+
+def test_what_is_there_is_read_before_the_start_returns(open_log: Opener) -> None:
+    """A later reader catches up with everything, once."""
+    writer, first = open_log()
+    assert first.shown_when_caught_up == 0
+    writer.write(batch(50), TIMEOUT_MS)
+    _, reader = open_log()
+    assert reader.shown_when_caught_up == 50
+    assert reader.entries() == set(batch(50))
+
+
+def test_each_partition_is_read_in_order_without_gaps(open_log: Opener) -> None:
+    """A key's records share a partition and keep their order."""
+    log, reader = open_log()
+    for version in range(4):
+        log.write([LogRecord(b"a", b"%d" % version), LogRecord(b"b", b"x")], TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert [r.value for r in reader.records if r.key == b"a"] == [b"0", b"1", b"2", b"3"]
+    assert len({r.partition for r in reader.records if r.key == b"a"}) == 1
+    for partition in {record.partition for record in reader.records}:
+        offsets = [record.offset for record in reader.records if record.partition == partition]
+        assert offsets == list(range(len(offsets)))
+
+
+def test_a_record_that_its_reader_refuses_is_lost_alone(open_log: Opener) -> None:
+    """The rest of the batch is delivered and the end is reached."""
+    log, reader = open_log()
+    reader.refuse = b"v3"
+    log.write(batch(10), TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert reader.entries() == set(batch(10)) - {LogRecord(b"k3", b"v3")}
+
+
+def test_a_send_reports_its_delivery_and_is_then_readable(open_log: Opener) -> None:
+    """`flush` waits for the report; reading to the end flushes first."""
+    log, reader = open_log()
+    reports: list[KafkaError | None] = []
+    log.send(LogRecord(b"k", b"1"), reports.append)
+    log.flush(TIMEOUT_MS)
+    eventually(lambda: reports == [None])
+    log.send(LogRecord(b"k", b"2"), reports.append)
+    log.read_to_end(TIMEOUT_MS)
+    assert [record.value for record in reader.records] == [b"1", b"2"]
+
+
+def test_an_empty_write_is_done_at_once(open_log: Opener) -> None:
+    """There is nothing to wait for."""
+    log, reader = open_log()
+    log.write([], TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert reader.records == []
+
+
+@pytest.mark.parametrize("kind", ["fake", pytest.param("real", marks=pytest.mark.kafka)])
+def test_a_log_that_is_not_started_refuses_writes(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    """There is no producer yet."""
+    log: Log = FakeLog()
+    if kind == "real":
+        log = real_log(request.getfixturevalue("kafka_broker"), unique_name("log"))
+    with pytest.raises(KafkaError):
+        log.write(batch(1), TIMEOUT_MS)

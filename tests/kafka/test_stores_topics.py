@@ -1,0 +1,355 @@
+"""What only a real broker shows about internal topics: policy, transactions, partitions, loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from pyconnect_agent.core.errors import (
+    RetriableKafkaError,
+    WorkerConfigError,
+    WorkerStartError,
+)
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.kafka.admin import Admin, TopicSpec
+from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
+from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.offset import KafkaOffsetStore
+from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers, SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+TIMEOUT_MS = 20_000
+
+
+@pytest.fixture
+def base(kafka_broker: SharedBroker) -> dict[str, Any]:
+    return {"bootstrap.servers": kafka_broker.bootstrap_servers}
+
+
+@pytest.fixture
+def admin(base: dict[str, Any]) -> Admin:
+    return Admin(base)
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[CompactedLog], Records]]:
+    """Starts logs with a reader of their own and stops them with the test."""
+    logs: list[CompactedLog] = []
+
+    def start(log: CompactedLog) -> Records:
+        logs.append(log)
+        reader = Records()
+        log.start(reader)
+        return reader
+
+    yield start
+    for log in logs:
+        log.stop()
+
+
+class Records:
+    """A reader that remembers."""
+
+    def __init__(self) -> None:
+        self.read: list[ReadRecord] = []
+
+    def apply(self, record: ReadRecord) -> None:
+        self.read.append(record)
+
+    def applied(self) -> None: ...
+    def caught_up(self) -> None: ...
+
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self.read]
+
+
+def store_topic(base: dict[str, Any], name: str, **changes: Any) -> StoreTopic:
+    values: dict[str, Any] = {
+        "name": name,
+        "partitions": 2,
+        "replication_factor": 1,
+        "client_id_base": "test-",
+        "producer": base,
+        "consumer": base,
+        "admin": base,
+        **changes,
+    }
+    return StoreTopic(**values)
+
+
+def test_an_absent_topic_is_created_compacted_with_its_settings(
+    base: dict[str, Any], admin: Admin, started: Callable[[CompactedLog], Records]
+) -> None:
+    """The worker's settings are applied, the policy among them is overruled."""
+    name = unique_name("statuses")
+    settings = {"segment.bytes": "2000000", "cleanup.policy": "delete"}
+    log = status_log(store_topic(base, name, partitions=3, settings=settings))
+    started(log)
+    assert log.partition_count == 3
+    assert admin.topic_setting(name, "cleanup.policy", TIMEOUT_MS) == "compact"
+    assert admin.topic_setting(name, "segment.bytes", TIMEOUT_MS) == "2000000"
+
+
+@pytest.mark.parametrize(
+    ("open_log", "key", "purpose"),
+    [
+        (config_log, "config.storage.topic", "connector configurations"),
+        (offset_log, "offset.storage.topic", "source connector offsets"),
+        (status_log, "status.storage.topic", "connector and task statuses"),
+    ],
+)
+def test_a_topic_that_is_not_only_compacted_is_refused(
+    base: dict[str, Any],
+    admin: Admin,
+    open_log: Callable[[StoreTopic], CompactedLog],
+    key: str,
+    purpose: str,
+) -> None:
+    """With Apache's text: what was found, why it matters, which property to change."""
+    name = unique_name("deleting")
+    admin.create_topic(
+        TopicSpec(name=name, replication_factor=1, settings={"cleanup.policy": "compact,delete"}),
+        TIMEOUT_MS,
+    )
+    log = open_log(store_topic(base, name))
+    with pytest.raises(WorkerConfigError) as refusal:
+        log.start(Records())
+    log.stop()
+    assert str(refusal.value) == (
+        f"Topic '{name}' supplied via the '{key}' property is required to have "
+        f"'cleanup.policy=compact' to guarantee consistency and durability of {purpose}, but found "
+        "the topic currently has 'cleanup.policy=compact,delete'. Continuing would likely result "
+        f"in eventually losing {purpose} and problems restarting this Connect cluster in the "
+        f"future. Change the '{key}' property in the Connect worker configurations to use a topic "
+        "with 'cleanup.policy=compact'."
+    )
+
+
+def test_a_config_topic_with_several_partitions_is_refused(
+    base: dict[str, Any], admin: Admin
+) -> None:
+    """Their order would not be defined."""
+    name = unique_name("configs")
+    compacted = {"cleanup.policy": "compact"}
+    admin.create_topic(
+        TopicSpec(name=name, partitions=2, replication_factor=1, settings=compacted), TIMEOUT_MS
+    )
+    log = config_log(store_topic(base, name))
+    with pytest.raises(WorkerConfigError) as refusal:
+        log.start(Records())
+    log.stop()
+    assert str(refusal.value) == (
+        f"Topic '{name}' supplied via the 'config.storage.topic' property is required to have a "
+        "single partition in order to guarantee consistency of connector configurations, but "
+        "found 2 partitions."
+    )
+
+
+def test_topics_that_cannot_be_created_fail_the_start(base: dict[str, Any]) -> None:
+    """More replicas than brokers is repeated until the time is over, then the start fails."""
+    topic = store_topic(
+        base,
+        unique_name("statuses"),
+        replication_factor=3,
+        create_timeout_ms=1_000,
+        retry_backoff_ms=100,
+    )
+    log = status_log(topic)
+    with pytest.raises(WorkerStartError, match="replication factor"):
+        log.start(Records())
+    log.stop()
+
+
+def test_an_unreachable_broker_fails_the_start() -> None:
+    """Not a hang: after `default.api.timeout.ms`."""
+    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
+    log = config_log(store_topic(nowhere, "configs", create_timeout_ms=1_500))
+    with pytest.raises(WorkerStartError):
+        log.start(Records())
+    log.stop()
+
+
+def test_a_misspelt_client_property_is_a_configuration_error() -> None:
+    """The client says which."""
+    base = {"bootstrap.servers": "127.0.0.1:1", "no.such.property": "x"}
+    with pytest.raises(WorkerConfigError, match=r"no\.such\.property"):
+        config_log(store_topic(base, "configs")).start(Records())
+
+
+def transactional_producer(base: dict[str, Any]) -> Producer:
+    producer = Producer({**base, "transactional.id": unique_name("transaction")})
+    producer.init_transactions(TIMEOUT_MS / 1000)
+    return producer
+
+
+@pytest.mark.parametrize("read_committed", [False, True])
+def test_reading_to_the_end_passes_transaction_markers(
+    base: dict[str, Any], started: Callable[[CompactedLog], Records], read_committed: bool
+) -> None:
+    """The log ends behind a marker that no consumer is given."""
+    name = unique_name("configs")
+    log = config_log(store_topic(base, name, read_committed=read_committed))
+    reader = started(log)
+    producer = transactional_producer(base)
+    for value, commit in ((b"committed", True), (b"aborted", False)):
+        producer.begin_transaction()
+        producer.produce(name, key=b"k", value=value)
+        producer.flush(TIMEOUT_MS / 1000)
+        if commit:
+            producer.commit_transaction(TIMEOUT_MS / 1000)
+        else:
+            producer.abort_transaction(TIMEOUT_MS / 1000)
+        log.read_to_end(TIMEOUT_MS)
+    expected = [b"committed"] if read_committed else [b"committed", b"aborted"]
+    assert reader.values() == expected
+    late = started(config_log(store_topic(base, name, read_committed=read_committed)))
+    assert late.values() == expected
+
+
+def test_an_open_transaction_holds_read_committed_readers_back(
+    base: dict[str, Any], started: Callable[[CompactedLog], Records]
+) -> None:
+    """Whoever reads to the end must not miss what may still commit."""
+    name = unique_name("configs")
+    committed = config_log(store_topic(base, name, read_committed=True))
+    uncommitted = config_log(store_topic(base, name))
+    careful, careless = started(committed), started(uncommitted)
+    producer = transactional_producer(base)
+    producer.begin_transaction()
+    producer.produce(name, key=b"k", value=b"v")
+    producer.flush(TIMEOUT_MS / 1000)
+    uncommitted.read_to_end(TIMEOUT_MS)
+    assert careless.values() == [b"v"]
+    with pytest.raises(RetriableKafkaError, match="timed out"):
+        committed.read_to_end(500)
+    assert careful.values() == []
+    producer.commit_transaction(TIMEOUT_MS / 1000)
+    committed.read_to_end(TIMEOUT_MS)
+    assert careful.values() == [b"v"]
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's Utils.murmur2 as an unsigned number, checked below against Kafka's own examples."""
+    mask, m = 0xFFFFFFFF, 0x5BD1E995
+    h = (0x9747B28C ^ len(data)) & mask
+    for i in range(0, len(data) - len(data) % 4, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * m & mask
+        h = (h * m & mask) ^ ((k ^ k >> 24) * m & mask)
+    tail = data[len(data) - len(data) % 4 :]
+    if tail:
+        h = (h ^ int.from_bytes(tail, "little")) * m & mask
+    h = (h ^ h >> 13) * m & mask
+    return h ^ h >> 15
+
+
+@pytest.mark.parametrize("open_log", [offset_log, status_log])
+def test_keys_are_placed_where_java_workers_look(
+    base: dict[str, Any],
+    started: Callable[[CompactedLog], Records],
+    open_log: Callable[[StoreTopic], CompactedLog],
+) -> None:
+    """Two partitioners would leave two live copies of one key."""
+    assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
+    assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
+    log = open_log(store_topic(base, unique_name("placed"), partitions=7))
+    reader = started(log)
+    keys = [b"status-connector-c%d" % n for n in range(40)]
+    log.write([LogRecord(key, b"v") for key in keys], TIMEOUT_MS)
+    log.read_to_end(TIMEOUT_MS)
+    assert {record.key: record.partition for record in reader.read} == {
+        key: (murmur2(key) & 0x7FFFFFFF) % 7 for key in keys
+    }
+
+
+def test_committed_offsets_of_the_group_id_are_not_used(
+    base: dict[str, Any], started: Callable[[CompactedLog], Records]
+) -> None:
+    """The whole log is read although somebody committed under the same id."""
+    name = unique_name("configs")
+    log = config_log(store_topic(base, name))
+    started(log)
+    log.write([LogRecord(b"k", b"v")], TIMEOUT_MS)
+    group = {**base, "group.id": unique_name("group")}
+    consumer = Consumer({**group, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe([name])
+    eventually(lambda: (found := consumer.poll(0.1)) is not None and found.error() is None, 20)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert started(config_log(store_topic(base, name, consumer=group))).values() == [b"v"]
+
+
+def test_stores_share_their_topics_with_other_workers(base: dict[str, Any]) -> None:
+    """What one worker writes, another one reads: configs, statuses, offsets."""
+    names = {kind: unique_name(kind) for kind in ("configs", "statuses", "offsets")}
+    changes: list[object] = []
+
+    def open_stores() -> tuple[KafkaConfigStore, KafkaStatusStore, KafkaOffsetStore]:
+        stores = (
+            KafkaConfigStore(config_log(store_topic(base, names["configs"]))),
+            KafkaStatusStore(status_log(store_topic(base, names["statuses"]))),
+            KafkaOffsetStore(offset_log(store_topic(base, names["offsets"]))),
+        )
+        stores[0].start(changes.extend)
+        stores[1].start()
+        stores[2].start()
+        return stores
+
+    workers = [open_stores(), open_stores()]
+    try:
+        (configs, statuses, offsets), (other_configs, other_statuses, other_offsets) = workers
+        configs.put_connector_config("c", {"name": "c"}, TargetState.PAUSED)
+        configs.put_task_configs("c", [{"t": "0"}, {"t": "1"}])
+        configs.put_target_state("c", TargetState.STOPPED)
+        other_configs.refresh(TIMEOUT_MS)
+        assert other_configs.snapshot().connector_config("c") == {"name": "c"}
+        assert other_configs.snapshot().task_count("c") == 2
+        assert other_configs.snapshot().target_state("c") is TargetState.STOPPED
+        running = Status(state=State.RUNNING, worker_id="w:1", generation=1)
+        statuses.put_connector("c", running)
+        statuses.flush(TIMEOUT_MS)
+        eventually(lambda: other_statuses.connector("c") == running)
+        offsets.write({b'["c",{"f":"x"}]': b'{"p":1}'}, TIMEOUT_MS)
+        assert other_offsets.read([b'["c",{"f":"x"}]'], TIMEOUT_MS) == {
+            b'["c",{"f":"x"}]': b'{"p":1}'
+        }
+        configs.remove_connector_config("c")
+        other_configs.refresh(TIMEOUT_MS)
+        assert not other_configs.snapshot().contains("c")
+    finally:
+        for stores in workers:
+            for store in stores:
+                store.stop()
+
+
+def test_a_log_survives_the_death_of_its_broker(servers: Servers, tmp_path: Path) -> None:
+    """Writes fail at their deadline, reading to the end too; afterwards both work again."""
+    broker = servers.broker()
+    base = {"bootstrap.servers": broker.bootstrap_servers}
+    log = config_log(store_topic(base, "configs"))
+    reader = Records()
+    log.start(reader)
+    try:
+        log.write([LogRecord(b"k", b"before")], TIMEOUT_MS)
+        broker.kill()
+        with pytest.raises(RetriableKafkaError):
+            log.write([LogRecord(b"k", b"during")], 500)
+        with pytest.raises(RetriableKafkaError):
+            log.read_to_end(500)
+        broker.start()
+        log.write([LogRecord(b"k", b"after")], 60_000)
+        log.read_to_end(60_000)
+        # The record whose writer gave up waiting is delivered all the same, as in Kafka.
+        assert reader.values() == [b"before", b"during", b"after"]
+    finally:
+        log.stop()
