@@ -1,0 +1,1 @@
+"""Config providers that ship with Kafka: properties files, directories of secrets, environment."""

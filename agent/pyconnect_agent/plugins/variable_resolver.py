@@ -1,0 +1,96 @@
+"""Config providers at work: they are loaded, configured, asked, closed.
+
+Layer: plugins. Corresponds to ``WorkerConfigTransformer`` of Kafka Connect. Used in child processes
+for connector and task configurations, and once by the worker for its own properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
+from pyconnect_agent.plugins.loading import instantiate, load
+from pyconnect_api.config_provider import ConfigData, ConfigProvider
+from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_api.errors import ConfigException
+
+UNRESOLVED_KEYS = frozenset({"plugin.path"})
+"""Worker keys that are needed before there are providers."""
+
+
+class VariableResolver:
+    """The providers named by a worker's properties; close it after use."""
+
+    def __init__(self, worker_properties: Mapping[str, str], catalog: Catalog) -> None:
+        """Load and configure the providers of ``config.providers``.
+
+        Raises ConfigException when one has no class or its class is not known, and what its
+        ``configure`` raises.
+        """
+        names = parse_type(
+            "config.providers", worker_properties.get("config.providers"), ConfigType.LIST
+        )
+        assert names is None or isinstance(names, list)
+        self._providers = {
+            name: _provider(name, worker_properties, catalog) for name in names or ()
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
+        """Return ``config`` with its references replaced; raises what a provider raises."""
+        return resolve(config, self._lookup)
+
+    def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return a worker's properties with references replaced, except in ``plugin.path``."""
+        resolved = self.resolve(
+            {name: value for name, value in properties.items() if name not in UNRESOLVED_KEYS}
+        )
+        replaced = {name: resolved.values[name] or "" for name in resolved.secret_keys}
+        return {**properties, **replaced}
+
+    def close(self) -> None:
+        """Close every provider."""
+        for provider in self._providers.values():
+            provider.close()
+
+    def _lookup(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+        provider = self._providers.get(name)
+        return None if provider is None else provider.get(path, keys)
+
+
+def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> ConfigProvider:
+    key = f"config.providers.{name}.class"
+    class_name = properties.get(key)
+    if class_name is None:
+        raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
+    try:
+        plugin = catalog.plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
+    except PluginNotFoundError as error:
+        raise ConfigException(
+            f"Invalid value {class_name} for configuration {key}: "
+            f"Class {class_name} could not be found."
+        ) from error
+    provider = instantiate(load(plugin))
+    assert isinstance(provider, ConfigProvider)
+    prefix = f"config.providers.{name}.param."
+    provider.configure(
+        {
+            option.removeprefix(prefix): value
+            for option, value in properties.items()
+            if option.startswith(prefix)
+        }
+    )
+    return provider
