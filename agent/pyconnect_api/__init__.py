@@ -69,6 +69,7 @@ from pyconnect_api.logical import (
     to_logical,
 )
 from pyconnect_api.predicate import Predicate
+from pyconnect_api.projector import project
 from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
 from pyconnect_api.schema import (
     BOOLEAN_SCHEMA,
@@ -225,6 +226,7 @@ __all__ = [
     "from_logical",
     "is_logical",
     "pair_of",
+    "project",
     "time_builder",
     "timestamp_builder",
     "to_logical",

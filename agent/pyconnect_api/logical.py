@@ -192,7 +192,7 @@ def time_from_milliseconds(milliseconds: int) -> time:
     """Return the time of day; unlike Kafka, 86400000 (midnight of the next day) is refused."""
     if not 0 <= milliseconds < MILLISECONDS_PER_DAY:
         raise DataException(
-            f"Time values must use number of milliseconds from 0 to 86399999, not {milliseconds}"
+            "Time values must use number of milliseconds greater than 0 and less than 86400000"
         )
     seconds, rest = divmod(milliseconds, 1000)
     minutes, second = divmod(seconds, 60)

@@ -106,6 +106,9 @@ class SchemaBuilder:
     def default(self, value: object) -> Self:
         """Set the default; it must fit type and optionality as set so far."""
         _check_unset("default", self._default, value)
+        if self._type is Type.STRUCT and value is not None:
+            # The struct's schema could not contain the default, so the two would never be equal.
+            raise SchemaBuilderException("Invalid default value: a struct cannot be a default")
         try:
             self._default = validate_value(self.build(), value)
         except DataException as invalid:

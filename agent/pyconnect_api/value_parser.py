@@ -37,7 +37,7 @@ from pyconnect_api.schema import (
     SchemaAndValue,
     Type,
 )
-from pyconnect_api.validation import INTEGER_RANGES
+from pyconnect_api.validation import INTEGER_RANGES, hashable_key
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:\\.|\\$|[^:,{}\[\]"\\])+', re.DOTALL)
@@ -167,8 +167,8 @@ class _Parser:
             if self._follows(","):
                 raise DataException("A map has an empty entry")
             key = self.value()
-            if key.value is None or isinstance(key.value, list | dict):
-                raise DataException("A map's key must be a single value")
+            if key.value is None:
+                raise DataException("A map has a null key")
             if not self._follows(":"):
                 raise DataException("A map entry is missing ':'")
             keys.append(key)
@@ -178,7 +178,8 @@ class _Parser:
         # Kafka keeps the schema of the values only together with that of the keys.
         value_schema = None if key_schema is None else _common_schema(values)
         schema = Schema(Type.MAP, key_schema=key_schema, value_schema=value_schema)
-        entries = zip(_aligned(key_schema, keys), _aligned(value_schema, values), strict=True)
+        aligned_keys = map(hashable_key, _aligned(key_schema, keys))
+        entries = zip(aligned_keys, _aligned(value_schema, values), strict=True)
         return SchemaAndValue(schema, dict(entries))
 
 

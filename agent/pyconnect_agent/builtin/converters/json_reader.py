@@ -250,27 +250,37 @@ def _decimal_reader(schema: Schema, _: JsonOptions) -> Read:
     return read
 
 
-def _base_integer(name: str, kind: str, found: object, base: Type) -> int:
+def _base_integer(name: str, kind: str, found: object) -> int:
     if isinstance(found, bool) or not isinstance(found, int):
-        raise DataException(
-            f"Invalid type for {name}, underlying representation should be {kind} but was "
-            f"{node_type(found)}"
-        )
-    return _in_range(found, base)
+        raise _wrong_base(name, kind, found)
+    return found
+
+
+def _wrong_base(name: str, kind: str, found: object) -> DataException:
+    return DataException(
+        f"Invalid type for {name}, underlying representation should be {kind} but was "
+        f"{node_type(found)}"
+    )
+
+
+def _int32(name: str, found: object) -> int:
+    lowest, highest = INTEGER_RANGES[Type.INT32]
+    days_or_milliseconds = _base_integer(name, "integer", found)
+    if not lowest <= days_or_milliseconds <= highest:
+        raise _wrong_base(name, "integer", found)
+    return days_or_milliseconds
 
 
 def _date_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: date_from_days(_base_integer("Date", "integer", found, Type.INT32))
+    return lambda found: date_from_days(_int32("Date", found))
 
 
 def _time_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: time_from_milliseconds(_base_integer("Time", "integer", found, Type.INT32))
+    return lambda found: time_from_milliseconds(_int32("Time", found))
 
 
 def _timestamp_reader(_: Schema, __: JsonOptions) -> Read:
-    return lambda found: timestamp_from_milliseconds(
-        _base_integer("Timestamp", "integral", found, Type.INT64)
-    )
+    return lambda found: timestamp_from_milliseconds(_base_integer("Timestamp", "integral", found))
 
 
 _READERS: dict[Type, Callable[[Schema, JsonOptions], Read]] = {

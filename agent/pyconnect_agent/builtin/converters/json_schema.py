@@ -97,15 +97,17 @@ def _builder(kind: Type, members: dict[str, object], options: JsonOptions) -> Sc
         case Type.ARRAY:
             if members.get("items") is None:
                 raise DataException("Array schema did not specify the element type")
-            return SchemaBuilder.array(_required(members["items"], options))
+            items = schema_from_json(members["items"], options)
+            return SchemaBuilder.array(items)  # type: ignore[arg-type]
         case Type.MAP:
             if "keys" not in members:
                 raise DataException("Map schema did not specify the key type")
             if "values" not in members:
                 raise DataException("Map schema did not specify the value type")
-            return SchemaBuilder.map(
-                _required(members["keys"], options), _required(members["values"], options)
-            )
+            keys = schema_from_json(members["keys"], options)
+            values = schema_from_json(members["values"], options)
+            # The builder refuses what is None.
+            return SchemaBuilder.map(keys, values)  # type: ignore[arg-type]
         case Type.STRUCT:
             return _struct_builder(members.get("fields"), options)
     return SchemaBuilder(kind)
@@ -119,12 +121,5 @@ def _struct_builder(fields: object, options: JsonOptions) -> SchemaBuilder:
         name = field.get("field") if isinstance(field, dict) else None
         if not isinstance(name, str):
             raise DataException("Struct schema's field name not specified properly")
-        builder.field(name, _required(field, options))
+        builder.field(name, schema_from_json(field, options))  # type: ignore[arg-type]
     return builder
-
-
-def _required(found: object, options: JsonOptions) -> Schema:
-    schema = schema_from_json(found, options)
-    if schema is None:
-        raise DataException("A map schema's keys and values must have a schema, not null")
-    return schema

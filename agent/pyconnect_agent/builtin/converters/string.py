@@ -6,6 +6,7 @@ temporals are written in ISO form, and that an unknown `converter.encoding` is r
 """
 
 import codecs
+import re
 from collections.abc import Mapping
 
 from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
@@ -27,6 +28,7 @@ ENCODING_CONFIG = "converter.encoding"
 
 # Without a byte order mark Java takes big-endian, Python the machine's order; writing, Java puts
 # a mark before UTF-16 and none before UTF-32.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BIG_ENDIAN = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}
 
 
@@ -66,7 +68,9 @@ class StringConverter(DataConverter):
         if value is None:
             return None
         text = value if isinstance(value, str) else java_text.to_string(schema, value)
-        return self._prefix + text.encode(self._encoding, "replace")
+        if self._encoding == "utf-8":
+            return text.encode("utf-8", "replace")
+        return self._encoded(text)
 
     def to_connect_data(
         self, topic: str, headers: KafkaHeaders, data: bytes | None
@@ -78,6 +82,13 @@ class StringConverter(DataConverter):
         except UnicodeDecodeError:
             text = self._text(data)
         return pair_of((OPTIONAL_STRING_SCHEMA, text))
+
+    def _encoded(self, text: str) -> bytes:
+        if self._encoding.startswith("utf-"):
+            # Java puts U+FFFD for a lone surrogate, Python a question mark.
+            text = _SURROGATE.sub("\ufffd", text)
+        encoded = text.encode(self._encoding, "replace")
+        return self._prefix + encoded if encoded else encoded
 
     def _text(self, data: bytes) -> str:
         encoding = self._encoding
