@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.support.children import MemoryOffsetStore, RecordingListener
-from tests.support.eventually import eventually_async
 
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -20,9 +18,12 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
+from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
 
@@ -38,7 +39,7 @@ class World:
         self.listener = RecordingListener()
         self.children = ChildProcesses(
             ChildSettings(
-                worker_config={},
+                worker=WorkerSettings(properties={}),
                 task_shutdown_graceful_timeout_ms=graceful_ms,
                 lease_ms=lease_ms,
             ),

@@ -34,7 +34,6 @@ TUNING: Mapping[str, Any] = {
     "queued.min.messages": 20_000,
     # What waits in the client is memory of the task's process.
     "queued.max.messages.kbytes": 8_192,
-    "fetch.message.max.bytes": 1_048_576,
 }
 """Defaults below the user's settings, in librdkafka's names."""
 
@@ -225,13 +224,11 @@ class TaskConsumer:
 
     def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
         fingerprint = _fingerprint(partitions)
-        for index, (expected, done) in enumerate(self._commits):
-            if expected == fingerprint:
-                break
-        else:
+        if all(expected != fingerprint for expected, _ in self._commits):
             return  # of a synchronous commit, whose caller has the result
-        for _ in range(index + 1):
-            self._commits.popleft()
+        expected, done = self._commits.popleft()
+        while expected != fingerprint:
+            expected, done = self._commits.popleft()
         failure = error or next((p.error for p in partitions if p.error is not None), None)
         done(None if failure is None else errors.translate(failure, "Failed to commit offsets"))
 
@@ -284,7 +281,8 @@ class TaskConsumer:
             for found in committed:
                 if found.error is not None:
                     raise errors.translate(
-                        found.error, f"Failed to read the position of {found.topic}-{found.partition}"
+                        found.error,
+                        f"Failed to read the position of {found.topic}-{found.partition}",
                     )
             positions = {
                 TopicPartition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0

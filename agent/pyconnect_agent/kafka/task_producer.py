@@ -26,12 +26,16 @@ TUNING: Mapping[str, Any] = {
     "linger.ms": 5,
     # What waits in the client is memory of the task's process.
     "queue.buffering.max.kbytes": 16_384,
-    "queue.buffering.max.messages": 200_000,
     # Java's max.request.size; the error text below speaks of it.
     "message.max.bytes": 1_048_576,
     "sticky.partitioning.linger.ms": 10,
 }
 """Defaults below the user's settings, in librdkafka's names."""
+
+FORCED: Mapping[str, Any] = {
+    # Each waiting record also has a callback in Python, which the limit in bytes does not see.
+    "queue.buffering.max.messages": 100_000,
+}
 
 PRODUCE_SLICE_S = 0.1
 
@@ -57,7 +61,7 @@ class TaskProducer:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._producer = create_producer({**TUNING, **config})
+        self._producer = create_producer({**TUNING, **config, **FORCED})
         self.produce: Callable[..., None] = self._producer.produce
         self._max_message_bytes = int(config.get("message.max.bytes", TUNING["message.max.bytes"]))
 

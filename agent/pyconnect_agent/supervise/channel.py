@@ -5,7 +5,7 @@ its plugins in threads.
 
 A frame is: length of the rest (4 bytes, big-endian), `VERSION` (1 byte), a pickled message. Messages
 are frozen dataclasses of plain values. Reading admits no class but those of this module and the
-values of `core` and `enum`s, so what a plugin sends can never run code in the supervisor.
+values of `core`, so what a plugin sends can never run code in the supervisor.
 
 Threads: `Channel.send` may be called from any thread; `Channel.receive` from one.
 """
@@ -19,10 +19,11 @@ import socket
 import struct
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.plugin_catalog import PluginDesc
 
 if TYPE_CHECKING:
     from pyconnect_agent.core.config.validation import ConfigInfos
@@ -33,15 +34,29 @@ FRAME_HEADER = struct.Struct(">I")
 StringMap = Mapping[str, str | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What every job needs of the worker: its properties with Java's keys, and its plugins.
+
+    `plugins` empty: those of the distribution and of installed entry points. `levels`: Log4j level
+    by logger name; `log_format`: `text` or `json`.
+    """
+
+    properties: StringMap
+    plugins: tuple[PluginDesc, ...] = ()
+    levels: Mapping[str, str] = field(default_factory=dict)
+    log_format: str = "text"
+
+
 # --- the job: first message to a new child, says what the process is for ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConnector:
-    """`config` is raw; `lease_ms`: the child ends itself when no lease covers that long (None: never)."""
+    """`config` is raw. `lease_ms`: without a lease for so long the child ends itself; None: never."""
 
     connector: str
-    worker_config: StringMap
+    worker: WorkerSettings
     config: StringMap
     target_state: TargetState
     lease_ms: int | None = None
@@ -52,7 +67,7 @@ class RunTask:
     """Configs are raw; `lease_ms` as for `RunConnector`."""
 
     task_id: ConnectorTaskId
-    worker_config: StringMap
+    worker: WorkerSettings
     connector_config: StringMap
     task_config: StringMap
     target_state: TargetState
@@ -63,7 +78,7 @@ class RunTask:
 class ValidateConfig:
     """Answered by `ConfigValidated` or `RequestFailed`, then the process ends."""
 
-    worker_config: StringMap
+    worker: WorkerSettings
     config: StringMap
 
 
@@ -71,7 +86,7 @@ class ValidateConfig:
 class DescribePlugin:
     """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
 
-    worker_config: StringMap
+    worker: WorkerSettings
     plugin: str
     version: str | None
 
@@ -237,7 +252,9 @@ def encode(message: Message) -> bytes:
 def decode(frame: bytes) -> Message:
     """Read a frame without its length. Raises ChannelError."""
     if not frame or frame[0] != VERSION:
-        raise ChannelError(f"channel version {frame[:1].hex() or 'missing'}, expected {VERSION:02x}")
+        raise ChannelError(
+            f"channel version {frame[:1].hex() or 'missing'}, expected {VERSION:02x}"
+        )
     try:
         message = _Reader(io.BytesIO(frame[1:])).load()
     except ChannelError:

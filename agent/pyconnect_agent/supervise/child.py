@@ -103,9 +103,7 @@ class Child:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            launched = await loop.run_in_executor(
-                self._launches, self._launcher.launch, self.name
-            )
+            launched = await loop.run_in_executor(self._launches, self._launcher.launch, self.name)
         except OSError as exc:
             LOG.error("child process could not be started", extra={"child": self.name})
             self._on_exit(None, exc)
@@ -156,9 +154,7 @@ class Child:
     async def _wait_for_exit(self, launched: Launched) -> None:
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        loop.add_reader(
-            launched.sentinel, lambda: None if ended.done() else ended.set_result(None)
-        )
+        loop.add_reader(launched.sentinel, lambda: None if ended.done() else ended.set_result(None))
         try:
             await ended
         finally:

@@ -44,9 +44,7 @@ class ChildProcesses:
         self._listener: ChildListener | None = None
         self._offsets = OffsetService(offset_store)
         self._tasks = TaskChildren(settings, self._child, self._connected, self._offsets)
-        self._connectors = ConnectorChildren(
-            settings, self._child, self._connected, self._offsets
-        )
+        self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._jobs = Jobs(settings, self._child)
         self._leases: asyncio.Task[None] | None = None
 

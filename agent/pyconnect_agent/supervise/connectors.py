@@ -79,12 +79,10 @@ class ConnectorChildren:
         else:
             self._launch(connector, entry, target_state)
 
-    def _launch(
-        self, connector: str, entry: RunningConnector, target_state: TargetState
-    ) -> None:
+    def _launch(self, connector: str, entry: RunningConnector, target_state: TargetState) -> None:
         job = RunConnector(
             connector=connector,
-            worker_config=self._settings.worker_config,
+            worker=self._settings.worker,
             config=entry.config,
             target_state=target_state,
             lease_ms=self._settings.lease_ms,
@@ -101,9 +99,7 @@ class ConnectorChildren:
         for name, entry in entries.items():
             if entry.child is None and entry.state is State.STOPPED:
                 self._report(name, entry, State.UNASSIGNED, None)
-        children = {
-            entry.child: name for name, entry in entries.items() if entry.child is not None
-        }
+        children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
 
         def abandon(child: Child) -> None:
             # Kafka too says UNASSIGNED at once for a connector it gives up on, then nothing more.

@@ -43,21 +43,19 @@ class Jobs:
         self._children: set[Child] = set()
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
-        """Raises BadRequestError for an unusable `connector.class`, RequestTimedOutError,
-        InternalError for anything else that prevents an answer."""
-        job = ValidateConfig(worker_config=self._settings.worker_config, config=dict(config))
+        """Raise BadRequestError for an unusable `connector.class`.
+
+        Also RequestTimedOutError, and InternalError for whatever else prevents an answer.
+        """
+        job = ValidateConfig(worker=self._settings.worker, config=dict(config))
         answer = await self._ask("validation", job, timeout_ms)
         if not isinstance(answer, ConfigValidated):
             raise errors.InternalError(f"validation answered with {type(answer).__name__}")
         return answer.result
 
-    async def plugin_config(
-        self, plugin: str, version: str | None
-    ) -> tuple[dict[str, Any], ...]:
-        """Raises NotFoundError, BadRequestError, RequestTimedOutError, InternalError."""
-        job = DescribePlugin(
-            worker_config=self._settings.worker_config, plugin=plugin, version=version
-        )
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
+        job = DescribePlugin(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
         if not isinstance(answer, PluginDescribed):
             raise errors.InternalError(f"plugin answered with {type(answer).__name__}")

@@ -5,10 +5,10 @@ Layer: supervise. Values only, so the modules beside it need not know each other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyconnect_agent.supervise.channel import Job, Message
+from pyconnect_agent.supervise.channel import Job, Message, WorkerSettings
 from pyconnect_agent.supervise.child import Child
 
 CONNECTOR_GRACEFUL_MS = 5_000
@@ -20,13 +20,13 @@ REQUEST_TIMEOUT_MS = 90_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSettings:
-    """`worker_config`: the worker's properties, with Java's keys.
+    """`worker`: given to every child.
 
     `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
     `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
     """
 
-    worker_config: Mapping[str, str | None]
+    worker: WorkerSettings
     task_shutdown_graceful_timeout_ms: int = 5_000
     lease_ms: int | None = None
 

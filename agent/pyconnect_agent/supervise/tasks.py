@@ -73,7 +73,7 @@ class TaskChildren:
             raise AgentError(f"Task already exists in this worker: {task_id}")
         job = RunTask(
             task_id=task_id,
-            worker_config=self._settings.worker_config,
+            worker=self._settings.worker,
             connector_config=dict(connector_config),
             task_config=dict(task_config),
             target_state=target_state,

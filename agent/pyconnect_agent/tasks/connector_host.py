@@ -71,9 +71,7 @@ class _ContextCalls:
 
     def _check_open(self, what: str) -> None:
         if self.closed:
-            raise ConnectException(
-                f"The connector has been shut down; it can no longer {what}."
-            )
+            raise ConnectException(f"The connector has been shut down; it can no longer {what}.")
 
 
 class _SourceContext(_ContextCalls, SourceConnectorContext):
@@ -91,7 +89,7 @@ class _SinkContext(_ContextCalls, SinkConnectorContext):
 
 
 class ConnectorHost:
-    """A state machine over one connector; `config` is resolved, `secrets` are masked in traces."""
+    """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces."""
 
     def __init__(
         self,
@@ -102,14 +100,14 @@ class ConnectorHost:
         reader: OffsetStorageReader,
         check_sink_config: Callable[[Mapping[str, str]], None],
         generate: TaskConfigGenerator,
-        secrets: frozenset[str],
+        mask: Callable[[str], str],
     ) -> None:
         self._connector = connector
         self._config = config
         self._control = control
         self._check_sink_config = check_sink_config
         self._generate = generate
-        self._secrets = secrets
+        self._mask = mask
         self._phase = _Phase.INIT
         self._version: str | None = None
         self._done: TargetState | None = None
@@ -154,7 +152,7 @@ class ConnectorHost:
                     "SinkConnector"
                 )
             self._connector.initialize(self._context)
-        except BaseException as exc:  # SystemExit of a plugin too: this process is its own
+        except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
             self._failed(exc)
 
     def _transition(self, target_state: TargetState) -> None:
@@ -171,7 +169,7 @@ class ConnectorHost:
             return
         try:
             self._connector.start(self._config)
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
             self._failed(exc)
             return
         self._phase = _Phase.STARTED
@@ -216,7 +214,7 @@ class ConnectorHost:
             RequestFailed(
                 request_id=request.request_id,
                 error_class=type(error).__name__,
-                message=str(error) or type(error).__name__,
+                message=self._mask(str(error)) or type(error).__name__,
                 retriable=not isinstance(error, TooManyTasksError),
             )
         )
@@ -226,13 +224,13 @@ class ConnectorHost:
             return
         LOG.error("connector failed", exc_info=error)
         self._phase = _Phase.FAILED
-        self._report(State.FAILED, format_trace(error, self._secrets))
+        self._report(State.FAILED, self._mask(format_trace(error)))
 
     def _shut_down(self) -> None:
         try:
             if self._phase is _Phase.STARTED:
                 self._connector.stop()
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
             self._phase = _Phase.STOPPED
             self._failed(exc)
         else:

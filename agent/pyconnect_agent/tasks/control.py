@@ -61,6 +61,8 @@ class Control:
         self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigs] = queue.SimpleQueue()
         self.target_state = target_state
         self.stop_requested = threading.Event()
+        self.cancelled = False
+        """True once the worker gives up on this process: SIGTERM after the time for a stop."""
         self.changed = threading.Event()
         self._thread = threading.Thread(target=self._read, name="control", daemon=True)
 
@@ -69,7 +71,7 @@ class Control:
 
     @property
     def stopping(self) -> bool:
-        """True once the worker wants an end; a target state of STOPPED means the same for a task."""
+        """True once the worker wants an end."""
         return self.stop_requested.is_set()
 
     @property
@@ -151,10 +153,6 @@ class Control:
                 self.stop_requested.set()
             case Lease():
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
-                if self._lease_ms is not None and self._lease_until_s < time.monotonic():
-                    # An old lease, read late because this process was suspended itself.
-                    if not select.select([self._channel], [], [], 0)[0]:
-                        os._exit(EXIT_LEASE_EXPIRED)
             case GenerateTaskConfigs():
                 self._task_config_requests.put(message)
             case OffsetsRead() | OffsetsWritten() | RequestFailed():
@@ -162,6 +160,4 @@ class Control:
                 if future is not None and not future.done():
                     future.set_result(message)
             case _:
-                LOG.error(
-                    "message not meant for a child", extra={"kind": type(message).__name__}
-                )
+                LOG.error("message not meant for a child", extra={"kind": type(message).__name__})

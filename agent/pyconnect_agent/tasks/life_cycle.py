@@ -6,7 +6,7 @@ Layer: tasks. Kafka: WorkerTask. What a source or a sink does in between is in `
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Protocol
 
 from pyconnect_agent.core.ids import State
@@ -43,8 +43,8 @@ class TaskLifeCycle:
     def __init__(self, control: Control) -> None:
         self._control = control
         self._version: str | None = None
-        self.secrets: Collection[str] = ()
-        """Values that must not appear in a reported trace."""
+        self.mask: Callable[[str], str] = str
+        """Hides in a trace what config providers supplied."""
 
     def report(self, state: State, trace: str | None = None) -> None:
         self._control.send(StateReported(state=state, trace=trace, version=self._version))
@@ -56,7 +56,7 @@ class TaskLifeCycle:
             self.report(State.UNASSIGNED)
         else:
             LOG.error("task failed and is not restarted", exc_info=error)
-            self.report(State.FAILED, format_trace(error, self.secrets))
+            self.report(State.FAILED, self.mask(format_trace(error)))
 
     def run(self, work: TaskWork) -> None:
         """Return when all is over and reported."""
@@ -69,7 +69,7 @@ class TaskLifeCycle:
                 work.start()
                 self.report(State.RUNNING)
                 work.execute()
-        except BaseException as exc:  # SystemExit of a plugin too: this process is its own
+        except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
             failure = exc
         try:
             if started:

@@ -21,7 +21,9 @@ TIMEOUT_MS = 60_000
 class ReadOffsets(Protocol):
     """Look up raw keys, after reading to the end. Raises AgentError."""
 
-    def __call__(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]: ...
+    def __call__(
+        self, keys: tuple[bytes, ...], timeout_ms: int
+    ) -> Mapping[bytes, bytes | None]: ...
 
 
 class WorkerOffsetReader(OffsetStorageReader):

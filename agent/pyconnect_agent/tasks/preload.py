@@ -3,7 +3,10 @@
 Layer: tasks. No threads, no clients: a fork would break them.
 """
 
-import confluent_kafka  # noqa: F401  the largest part of a child
+from pyconnect_agent.builtin import standard_input
+from pyconnect_agent.builtin.connectors import file_stream
+from pyconnect_agent.builtin.converters import json, simple_header, string
+from pyconnect_agent.plugins import discovery
+from pyconnect_agent.tasks import host
 
-import pyconnect_agent.builtin  # noqa: F401
-import pyconnect_agent.tasks.host  # noqa: F401
+__all__ = ["discovery", "file_stream", "host", "json", "simple_header", "standard_input", "string"]

@@ -154,9 +154,7 @@ class SinkLoop:
         deadline_ms = self._now_ms() + timeout_ms
         while True:
             remaining_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
-            messages = self._consumer.poll(
-                self._max_poll_records, min(POLL_SLICE_S, remaining_s)
-            )
+            messages = self._consumer.poll(self._max_poll_records, min(POLL_SLICE_S, remaining_s))
             if self._rebalance_error is not None:
                 error, self._rebalance_error = self._rebalance_error, None
                 raise error
@@ -215,7 +213,7 @@ class SinkLoop:
         try:
             self._task.open(list(positions))
             self._rewind()
-        except Exception as exc:  # raised again after the poll
+        except Exception as exc:  # noqa: BLE001  raised again after the poll
             self._rebalance_error = exc
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
@@ -251,7 +249,7 @@ class SinkLoop:
                     self._reports.abandon(partitions)
             else:
                 self._close_partitions(partitions)
-        except Exception as exc:  # raised again after the poll
+        except Exception as exc:  # noqa: BLE001  raised again after the poll
             self._rebalance_error = exc
         finally:
             self.offsets.forget(partitions)
@@ -265,4 +263,3 @@ class SinkLoop:
 
 def _origin(record: SinkRecord) -> TopicPartition:
     return TopicPartition(record.original_topic, record.original_kafka_partition)
-

@@ -132,7 +132,7 @@ class SinkCommits:
             self._context.is_closing = closing
             try:
                 provided = self._task.pre_commit(dict(offered))
-            except Exception as exc:  # plugin code: a failed commit must not end the task
+            except Exception as exc:  # noqa: BLE001  plugin code: a failed commit must not end the task
                 error = exc
             finally:
                 self._context.is_closing = False
@@ -154,9 +154,7 @@ class SinkCommits:
         if closing:
             LOG.warning("offset commit failed during close", exc_info=error)
         else:
-            LOG.error(
-                "offset commit failed, rewinding to last committed offsets", exc_info=error
-            )
+            LOG.error("offset commit failed, rewinding to last committed offsets", exc_info=error)
             for partition, offset in base.items():
                 self._consumer.seek(partition, offset)
             self._offsets.rewind(base)

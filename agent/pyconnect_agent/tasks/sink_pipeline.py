@@ -70,14 +70,14 @@ def compose(
         arguments = (topic, kafka_headers, message.key())
         try:
             key_schema, key = key_data(*arguments)
-        except Exception as exc:  # plugin code; `recover` decides
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             key_schema, key = recover(
                 Stage.KEY_CONVERTER, key_class, exc, message, key_data, *arguments
             )
         arguments = (topic, kafka_headers, message.value())
         try:
             value_schema, value = value_data(*arguments)
-        except Exception as exc:  # plugin code; `recover` decides
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             value_schema, value = recover(
                 Stage.VALUE_CONVERTER, value_class, exc, message, value_data, *arguments
             )
@@ -85,7 +85,7 @@ def compose(
         if kafka_headers:
             try:
                 headers = headers_of(topic, kafka_headers)
-            except Exception as exc:  # plugin code; `recover` decides
+            except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
                 headers = recover(
                     Stage.HEADER_CONVERTER,
                     header_class,

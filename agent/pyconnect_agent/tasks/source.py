@@ -14,6 +14,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source_pipeline import Convert
 from pyconnect_agent.tasks.source_sender import Sender
+from pyconnect_agent.tasks.tolerance import RecordSkipped
 from pyconnect_api import RetriableException, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -97,7 +98,10 @@ class SourceLoop:
         sent = 0
         try:
             for record in batch:
-                outgoing = convert(record)
+                try:
+                    outgoing = convert(record)
+                except RecordSkipped:
+                    outgoing = None
                 if outgoing is None:
                     sender.dropped(record)
                 else:

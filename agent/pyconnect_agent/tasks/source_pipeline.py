@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_agent.tasks.tolerance import Stage, Tolerance
 from pyconnect_api import ConnectException, Converter, HeaderConverter, SourceRecord
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
-Outgoing: TypeAlias = tuple[
-    str, bytes | None, bytes | None, int, int, KafkaHeaders | None
-]
+Outgoing: TypeAlias = tuple[str, bytes | None, bytes | None, int, int, KafkaHeaders | None]
 """Topic, value, key, partition (-1: the producer chooses), timestamp in ms (0: now), headers."""
 
 Transform: TypeAlias = Callable[[SourceRecord], SourceRecord | None]
 Convert: TypeAlias = Callable[[SourceRecord], Outgoing | None]
-"""None: the record is dropped. Raises ConnectException when the task must fail."""
+"""None: a transformation dropped the record. Raises RecordSkipped when it failed and failures are
+tolerated, ConnectException when the task must fail."""
 
 
 def compose(
@@ -60,19 +59,19 @@ def compose(
         if record.has_headers:
             try:
                 headers = headers_of(record)
-            except Exception as exc:  # plugin code; `recover` decides
+            except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
                 headers = recover(
                     Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record
                 )
         arguments = (topic, headers, record.key_schema, record.key)
         try:
             key = key_bytes(*arguments)
-        except Exception as exc:  # plugin code; `recover` decides
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             key = recover(Stage.KEY_CONVERTER, key_class, exc, original, key_bytes, *arguments)
         arguments = (topic, headers, record.value_schema, record.value)
         try:
             value = value_bytes(*arguments)
-        except Exception as exc:  # plugin code; `recover` decides
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             value = recover(
                 Stage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
             )

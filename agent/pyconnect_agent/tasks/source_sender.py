@@ -43,8 +43,11 @@ class Sender(Protocol):
         ...
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
-        """Hand over one record. Raises RetriableException when it is to be tried again later,
-        ConnectException when the task must fail."""
+        """Hand over one record.
+
+        Raises RetriableException when it is to be tried again later, ConnectException when the
+        task must fail.
+        """
         ...
 
     def dropped(self, record: SourceRecord) -> None:
@@ -71,10 +74,14 @@ class AtLeastOnceSender:
         tolerance: Tolerance,
         topic_used: Callable[[str], None],
         stop_requested: Callable[[], bool],
-        commit: Callable[[bool], None],
+        offer: Callable[[], None],
+        commit: Callable[[], None],
         flush_timeout_s: float,
     ) -> None:
-        """`topic_used` hears of every topic once; `commit(final)` commits what is committable."""
+        """`topic_used` hears of every topic once.
+
+        `offer` hands what is committable to the committer, `commit` makes it commit now.
+        """
         self.submitted = SubmittedRecords()
         self._producer = producer
         self._produce = producer.produce
@@ -83,6 +90,7 @@ class AtLeastOnceSender:
         self._topic_used = topic_used
         self._topics: set[str] = set()
         self._stop_requested = stop_requested
+        self._offer = offer
         self._commit = commit
         self._flush_timeout_s = flush_timeout_s
         self._error: KafkaError | None = None
@@ -92,6 +100,7 @@ class AtLeastOnceSender:
 
     def begin_iteration(self) -> None:
         self._producer.serve()
+        self._offer()
 
     def check(self) -> None:
         if self._error is not None:
@@ -128,9 +137,10 @@ class AtLeastOnceSender:
     def batch_sent(self) -> None:
         self._producer.serve()
 
-    def finish(self, *, failed: bool) -> None:
+    def finish(self, *, failed: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
         self._producer.drain(self._flush_timeout_s, until=self._settled)
-        self._commit(True)
+        self._offer()
+        self._commit()
 
     def _settled(self) -> bool:
         return self._producer.in_flight() == 0
@@ -171,9 +181,7 @@ class AtLeastOnceSender:
             self._topics.add(topic)
             self._topic_used(topic)
 
-    def _failed(
-        self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError
-    ) -> None:
+    def _failed(self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError) -> None:
         if not self._tolerance.tolerate_all:
             if self._error is None:
                 self._error = error

@@ -37,7 +37,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failed operation on a record: a SourceRecord before transformation or a consumed message."""
+    """A failed operation; `record` is a SourceRecord as polled, or a consumed message."""
 
     stage: Stage
     class_name: str
@@ -96,7 +96,7 @@ class Tolerance:
             attempt += 1
             try:
                 return operation(*arguments)
-            except Exception as exc:  # every failure of plugin code is this method's subject
+            except Exception as exc:  # noqa: BLE001  every failure of plugin code is this method's subject
                 error = exc
         self.failed(
             Failure(
@@ -123,9 +123,7 @@ class LogReporter:
     leaves it out.
     """
 
-    def __init__(
-        self, task_id: str, describe_record: Callable[[object], str] | None
-    ) -> None:
+    def __init__(self, task_id: str, describe_record: Callable[[object], str] | None) -> None:
         self._task_id = task_id
         self._describe_record = describe_record
 

@@ -1,20 +1,14 @@
 """The text of a failure for statuses: outermost exception first, then its causes, as Java prints.
 
-Layer: tasks. Secrets that config providers supplied never appear in it.
+Layer: tasks. May quote configuration values: callers mask what config providers supplied.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
-
-SHORTEST_MASKED = 4
-"""Shorter secrets are not masked: replacing every `1` would destroy the text and hide nothing."""
-
-MASK = "[hidden]"
 
 
-def format_trace(error: BaseException, secrets: Iterable[str] = ()) -> str:
+def format_trace(error: BaseException) -> str:
     """Return message and stack of `error`, then `Caused by:` for each of its causes."""
     parts: list[str] = []
     seen: set[int] = set()
@@ -27,7 +21,7 @@ def format_trace(error: BaseException, secrets: Iterable[str] = ()) -> str:
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
-    return mask("".join(parts), secrets)
+    return "".join(parts)
 
 
 def describe(error: BaseException) -> str:
@@ -36,13 +30,6 @@ def describe(error: BaseException) -> str:
     name = kind.__qualname__ if kind.__module__ == "builtins" else _dotted(kind)
     text = str(error)
     return f"{name}: {text}" if text else name
-
-
-def mask(text: str, secrets: Iterable[str]) -> str:
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_MASKED:
-            text = text.replace(secret, MASK)
-    return text
 
 
 def _dotted(kind: type) -> str:

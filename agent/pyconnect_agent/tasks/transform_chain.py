@@ -53,7 +53,7 @@ def chain(
             assert record is not None
             try:
                 record = step(record)
-            except Exception as exc:  # plugin code; `recover` decides
+            except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
                 record = recover(Stage.TRANSFORMATION, kind, exc, original, step, record)
             if record is None:
                 return None

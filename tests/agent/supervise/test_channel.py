@@ -18,6 +18,7 @@ from pyconnect_agent.supervise.channel import (
     RunTask,
     StateReported,
     Stop,
+    WorkerSettings,
     WriteOffsets,
     decode,
     encode,
@@ -25,7 +26,7 @@ from pyconnect_agent.supervise.channel import (
 
 TASK = RunTask(
     task_id=ConnectorTaskId("c", 3),
-    worker_config={"bootstrap.servers": "localhost:9092", "plugin.path": None},
+    worker=WorkerSettings(properties={"bootstrap.servers": "localhost:9092", "plugin.path": None}),
     connector_config={"name": "c"},
     task_config={"file": "ä"},
     target_state=TargetState.PAUSED,

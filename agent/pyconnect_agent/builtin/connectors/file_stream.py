@@ -100,8 +100,7 @@ def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, o
         )
     if position < 0:
         raise ConnectException(
-            f"The value for the '{POSITION_FIELD}' key in the offset should be a "
-            "non-negative value"
+            f"The value for the '{POSITION_FIELD}' key in the offset should be a non-negative value"
         )
     if partition is None:
         raise ConnectException("Partition objects cannot be null")

@@ -21,9 +21,6 @@ from pyconnect_api import (
 )
 from pyconnect_api.java_text import to_string
 
-VERSION = "4.3.1"
-"""Of the Kafka Connect connector whose behaviour this is."""
-
 FILE = "file"
 STANDARD_OUTPUT = 1
 RETRY_MS = 1_000
@@ -43,8 +40,9 @@ def sink_config_def() -> ConfigDef:
 
 
 class FileStreamSinkTask(SinkTask):
-    """Each `put` is one write to an append-only descriptor, so tasks that share a file mix whole
-    lines only."""
+    """Appends to one file; tasks that share it mix whole lines, as each `put` is one write."""
+
+    java_name = "org.apache.kafka.connect.file.FileStreamSinkTask"
 
     def __init__(self) -> None:
         self._filename: str | None = None
@@ -77,7 +75,7 @@ class FileStreamSinkTask(SinkTask):
                 for record in records
             ]
             lines.append("")
-            self._unwritten = "\n".join(lines).encode()  # type: ignore[arg-type]  # all are str
+            self._unwritten = "\n".join(lines).encode()
         # Else the same records come again after a write that ended within them.
         self._write()
 

@@ -86,6 +86,8 @@ def source_config_def() -> ConfigDef:
 class FileStreamSourceTask(SourceTask):
     """Reads one file; records keep the position after their line as source offset."""
 
+    java_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
+
     def __init__(self) -> None:
         self._filename: str | None = None
         self._topic = ""

@@ -1,0 +1,99 @@
+"""One question, one answer: validation of a connector config, description of a plugin.
+
+Layer: tasks. Runs in a process of its own, which the supervisor kills when it takes too long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    InternalError,
+    NotFoundError,
+    RequestError,
+)
+from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind, PluginVersionNotFoundError
+from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.supervise.channel import (
+    ConfigValidated,
+    DescribePlugin,
+    Message,
+    PluginDescribed,
+    RequestFailed,
+    ValidateConfig,
+)
+from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
+
+
+def validate_config(job: ValidateConfig) -> Message:
+    """Never raises: a failure is an answer."""
+    return _answer(lambda: _validated(job))
+
+
+def describe_plugin(job: DescribePlugin) -> Message:
+    """Never raises: a failure is an answer."""
+    return _answer(lambda: _described(job))
+
+
+def _answer(work: Callable[[], Message]) -> Message:
+    try:
+        return work()
+    except BaseException as exc:
+        if not isinstance(exc, RequestError):
+            LOG.error("request failed", exc_info=exc)
+        return RequestFailed(
+            request_id=0, error_class=type(exc).__name__, message=_text(exc), retriable=False
+        )
+
+
+def _text(error: BaseException) -> str:
+    """A request's own text, else class and message as Connect shows an unexpected error."""
+    if isinstance(error, RequestError):
+        return error.message
+    name = getattr(type(error), "java_name", type(error).__qualname__)
+    return f"{name}: {error}" if str(error) else str(name)
+
+
+def _validated(job: ValidateConfig) -> Message:
+    worker = WorkerView(job.worker.properties, job.worker.plugins)
+    resolved = worker.resolve(job.config)
+    infos = validate_connector_config(
+        resolved.resolution.values,
+        plugins=worker.plugins,
+        worker=worker.config,
+        raw_config=job.config,
+    )
+    return ConfigValidated(result=infos)
+
+
+def _described(job: DescribePlugin) -> Message:
+    worker = WorkerView(job.worker.properties, job.worker.plugins)
+    catalog = worker.plugins.catalog
+    known = catalog.find(job.plugin)
+    if not known:
+        raise NotFoundError(f"Unknown plugin {job.plugin}.")
+    kinds = [plugin.kind for plugin in known if plugin.kind in DESCRIBED_KINDS]
+    if not kinds:
+        raise BadRequestError(
+            f"Invalid plugin class {job.plugin}. Valid types are sink, source, converter, "
+            "header_converter, transformation, predicate."
+        )
+    wanted = None if job.version is None else f"[{job.version},{job.version}]"
+    try:
+        found = worker.plugins.plugin(job.plugin, kinds[0], wanted)
+    except PluginVersionNotFoundError as exc:
+        raise BadRequestError(str(exc)) from exc
+    except ConnectException as exc:
+        raise InternalError("Failed to load plugin class or one of its dependencies") from exc
+    if kinds[0].is_connector:
+        return PluginDescribed(keys=tuple(connector_key_infos(found, worker.plugins)))
+    definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]
+    return PluginDescribed(keys=tuple(definition.to_key_info()))

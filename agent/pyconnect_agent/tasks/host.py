@@ -1,0 +1,148 @@
+"""A child process from its first instruction to its last.
+
+Layer: tasks. `run` is called by the fork server's child with its end of the pipe; the first message
+says what the process is for. The process ends by `os._exit`: neither plugin threads nor client
+libraries may hold it up once everything was reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.observability.logging import LogFormat, bind_scope, configure_logging
+from pyconnect_agent.supervise.channel import (
+    Channel,
+    DescribePlugin,
+    Message,
+    RunConnector,
+    RunTask,
+    StateReported,
+    ValidateConfig,
+    WorkerSettings,
+)
+from pyconnect_agent.tasks.answers import describe_plugin, validate_config
+from pyconnect_agent.tasks.connector_host import ConnectorHost
+from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
+from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
+from pyconnect_agent.tasks.sink_topics import check_sink_config
+from pyconnect_agent.tasks.sink_work import SinkWork
+from pyconnect_agent.tasks.source_work import SourceWork
+from pyconnect_agent.tasks.task_configs import generate_task_configs
+from pyconnect_agent.tasks.task_setup import TaskSetup
+from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import ConnectException, SinkTask, SourceTask
+
+LOG = logging.getLogger(__name__)
+
+
+def run(connection: socket.socket) -> None:
+    """Do the job that comes first over `connection`; does not return."""
+    exit_code = 1
+    try:
+        channel = Channel(connection)
+        _serve(channel, channel.receive())
+        exit_code = 0
+    except OSError:
+        exit_code = EXIT_ORPHANED
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        logging.shutdown()
+        os._exit(exit_code)
+
+
+def _serve(channel: Channel, job: Message | None) -> None:
+    match job:
+        case RunTask():
+            _prepare_logging(job.worker, connector=job.task_id.connector, task=str(job.task_id))
+            _run_task(channel, job)
+        case RunConnector():
+            _prepare_logging(job.worker, connector=job.connector)
+            _run_connector(channel, job)
+        case ValidateConfig():
+            _prepare_logging(job.worker, scope="validation")
+            channel.send(validate_config(job))
+        case DescribePlugin():
+            _prepare_logging(job.worker, scope="plugin")
+            channel.send(describe_plugin(job))
+        case _:
+            raise OSError("no job came")
+
+
+def _prepare_logging(worker: WorkerSettings, **scope: str) -> None:
+    configure_logging(levels=worker.levels, log_format=LogFormat(worker.log_format))
+    bind_scope(**scope)
+
+
+def _listen(control: Control) -> None:
+    """Start the control thread, and give SIGTERM its meaning.
+
+    Before a stop was asked for it is ignored: service managers send it to every process of the
+    worker, and the supervisor then stops its children in its own order. After that it means that
+    the time is over.
+    """
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        if control.stopping:
+            control.cancelled = True
+            os._exit(EXIT_TERMINATED)
+
+    signal.signal(signal.SIGTERM, terminate)
+    control.start()
+
+
+def _run_task(channel: Channel, job: RunTask) -> None:
+    control = Control(channel, job.target_state, lease_ms=job.lease_ms)
+    _listen(control)
+    life_cycle = TaskLifeCycle(control)
+    try:
+        setup = TaskSetup.of(job, WorkerView(job.worker.properties, job.worker.plugins))
+        life_cycle.mask = setup.mask
+        work = _task_work(setup, control, life_cycle)
+    except BaseException as exc:  # noqa: BLE001  plugin code, SystemExit too: this process is its own
+        life_cycle.fail(exc)
+        return
+    life_cycle.run(work)
+
+
+def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
+    # The connector names its task's class; `task.class` may be a Java worker's writing.
+    task = setup.worker.connector(setup.connector_config).task_class()()
+    if isinstance(task, SourceTask):
+        return SourceWork(task, setup, control, life_cycle)
+    if isinstance(task, SinkTask):
+        return SinkWork(task, setup, control, life_cycle)
+    raise ConnectException("Tasks must be a subclass of either SourceTask or SinkTask")
+
+
+def _run_connector(channel: Channel, job: RunConnector) -> None:
+    control = Control(channel, job.target_state, lease_ms=job.lease_ms)
+    _listen(control)
+    try:
+        worker = WorkerView(job.worker.properties, job.worker.plugins)
+        resolved = worker.resolve(job.config)
+        host = ConnectorHost(
+            connector=worker.connector(resolved.values),
+            config=resolved.values,
+            control=control,
+            reader=WorkerOffsetReader(job.connector, control.read_offsets),
+            check_sink_config=lambda config: check_sink_config(config, worker.config),
+            generate=lambda connector, request: generate_task_configs(connector, request, worker),
+            mask=resolved.mask,
+        )
+    except BaseException as exc:
+        LOG.error("connector could not be made", exc_info=exc)
+        control.send(StateReported(state=State.FAILED, trace=format_trace(exc)))
+        # Failed it stays, until the worker stops it.
+        control.stop_requested.wait()
+        control.send(StateReported(state=State.UNASSIGNED))
+        return
+    host.run()

@@ -1,0 +1,168 @@
+"""Builds and runs a sink task (Kafka: WorkerSinkTask and its builder).
+
+Layer: tasks. The composition of the modules named `sink_*`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
+from pyconnect_agent.supervise.channel import TopicUsed
+from pyconnect_agent.tasks import client_settings
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+from pyconnect_agent.tasks.sink import SinkLoop
+from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink_pipeline import compose
+from pyconnect_agent.tasks.sink_topics import TOPICS_REGEX, check_sink_config, topics_of
+from pyconnect_agent.tasks.task_setup import TaskSetup
+from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
+from pyconnect_api import Converter, HeaderConverter, SinkTask, TopicPartition
+
+MAX_POLL_RECORDS = 500
+"""Java's default of `max.poll.records`."""
+
+
+class SinkWork:
+    """Implements `life_cycle.TaskWork` and the consumer's rebalance listener."""
+
+    def __init__(
+        self, task: SinkTask, setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle
+    ) -> None:
+        self._task = task
+        self._setup = setup
+        self._control = control
+        self._life_cycle = life_cycle
+        worker, config = setup.worker, setup.connector_config
+        self._key_converter = worker.converter("key", config)
+        self._value_converter = worker.converter("value", config)
+        self._header_converter = worker.header_converter(config)
+        self._stages: list[TransformationStage] = worker.transformations(config)
+        self._topics: set[str] = set()
+        self._consumer: TaskConsumer | None = None
+        self._loop: SinkLoop | None = None
+        self._started = False
+
+    def version(self) -> str | None:
+        return self._task.version()
+
+    def start(self) -> None:
+        setup = self._setup
+        check_sink_config(setup.task_config, setup.worker.config)
+        context = self._build()
+        assert self._consumer is not None
+        topics = topics_of(setup.task_config)
+        if topics is None:
+            self._consumer.subscribe_pattern(setup.task_config[TOPICS_REGEX])
+        else:
+            self._consumer.subscribe(topics)
+        context.connect(self._consumer)
+        self._started = True
+        self._task.initialize(context)
+        self._task.start(setup.task_config)
+
+    def execute(self) -> None:
+        assert self._loop is not None
+        self._loop.run()
+
+    def close(self) -> None:
+        with contextlib.ExitStack() as closing:
+            # In reverse: the task first, what it used after it, whatever fails before.
+            for converter in self._converters():
+                closing.callback(converter.close)
+            for stage in self._stages:
+                closing.callback(stage.close)
+            if self._consumer is not None:
+                closing.callback(self._consumer.close)
+            if self._loop is not None:
+                closing.callback(self._loop.task_stopped)
+            if self._started:
+                closing.callback(self._task.stop)
+
+    # --- rebalance listener ---
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        assert self._loop is not None
+        self._loop.on_assigned(positions)
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._loop is not None
+        self._loop.on_revoked(partitions)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._loop is not None
+        self._loop.on_lost(partitions)
+
+    def _converters(self) -> tuple[Converter | HeaderConverter, ...]:
+        return (self._key_converter, self._value_converter, self._header_converter)
+
+    def _build(self) -> WorkerSinkTaskContext:
+        setup, control = self._setup, self._control
+        worker = setup.worker.config
+        config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
+        consumer = self._consumer = TaskConsumer(config.properties, self)
+        tolerance = tolerance_of(
+            setup.connector_config,
+            task_id=str(setup.task_id),
+            describe_record=_describe,
+            stop_requested=control.stop_requested,
+        )
+        context = WorkerSinkTaskContext(
+            configs=setup.latest_task_config,
+            connector_paused=lambda: control.should_pause,
+            cancelled=lambda: control.cancelled,
+            reporter=None,
+        )
+        self._loop = SinkLoop(
+            task=self._task,
+            consumer=consumer,
+            convert=compose(
+                key_converter=self._key_converter,
+                value_converter=self._value_converter,
+                header_converter=self._header_converter,
+                transform=chain(self._stages, tolerance),
+                tolerance=tolerance,
+                topic_used=self._topic_used if worker.topic_tracking_enable else None,
+                is_assigned=consumer.is_assigned,
+                check_error=consumer.check,
+            ),
+            context=context,
+            control=control,
+            reports=None,
+            report=self._report,
+            flush_interval_ms=worker.offset_flush_interval_ms,
+            flush_timeout_ms=worker.offset_flush_timeout_ms,
+            max_poll_records=config.max_poll_records or MAX_POLL_RECORDS,
+            now_ms=_now_ms,
+        )
+        return context
+
+    def _report(self, state: State) -> None:
+        self._life_cycle.report(state)
+
+    def _topic_used(self, topic: str) -> None:
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._control.send(TopicUsed(topic=topic))
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _describe(record: object) -> str:
+    message: ConsumedMessage = record  # type: ignore[assignment]  # sinks report what was consumed
+    timestamp_type, timestamp = message.timestamp()
+    text = (
+        f", where consumed record is {{topic='{message.topic()}', "
+        f"partition={message.partition()}, offset={message.offset()}"
+    )
+    if timestamp_type:
+        kind = "CreateTime" if timestamp_type == 1 else "LogAppendTime"
+        text += f", timestamp={timestamp}, timestampType={kind}"
+    return text + "}"

@@ -1,0 +1,79 @@
+"""From a connector's `task_configs` to what is stored (Kafka: Worker.connectorTaskConfigs).
+
+Layer: tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyconnect_agent.core.config.variables import restore_references
+from pyconnect_agent.supervise.channel import GenerateTaskConfigs, TaskConfigs
+from pyconnect_agent.tasks.connector_host import TooManyTasksError
+from pyconnect_agent.tasks.sink_topics import TOPICS, TOPICS_REGEX
+from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import ConfigDef, ConfigType, ConnectException, Connector, Importance, Range
+
+LOG = logging.getLogger(__name__)
+
+TASK_CLASS = "task.class"
+TASKS_MAX = "tasks.max"
+TASKS_MAX_ENFORCE = "tasks.max.enforce"
+
+
+def _definition() -> ConfigDef:
+    return (
+        ConfigDef()
+        .define(
+            TASKS_MAX,
+            ConfigType.INT,
+            default=1,
+            validator=Range.at_least(1),
+            importance=Importance.HIGH,
+        )
+        .define(TASKS_MAX_ENFORCE, ConfigType.BOOLEAN, default=True, importance=Importance.LOW)
+    )
+
+
+def generate_task_configs(
+    connector: Connector, request: GenerateTaskConfigs, worker: WorkerView
+) -> TaskConfigs:
+    """Ask the connector, complete the answer, put references back.
+
+    Raises TooManyTasksError, ConnectException, and what the connector raises.
+    """
+    resolved = worker.resolve(request.config).values
+    limits = _definition().parse(resolved)
+    tasks_max = int(str(limits[TASKS_MAX]))
+    name = resolved.get("name", "")
+    made = connector.task_configs(tasks_max)
+    if made is None:
+        raise ConnectException(f"{type(connector).__qualname__}.task_configs returned None")
+    if len(made) > tasks_max:
+        _too_many(name, len(made), tasks_max, enforce=bool(limits[TASKS_MAX_ENFORCE]))
+    task_class = connector.task_class()
+    # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
+    own_name = f"{task_class.__module__}.{task_class.__qualname__}"
+    added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}
+    added |= {key: resolved[key] for key in (TOPICS, TOPICS_REGEX) if key in resolved}
+    applied = request.applied_config
+    return TaskConfigs(
+        request_id=request.request_id,
+        configs=tuple(restore_references(request.config, {**config, **added}) for config in made),
+        connector_config_changed=applied is None or worker.resolve(applied).values != resolved,
+    )
+
+
+def _too_many(name: str, count: int, tasks_max: int, *, enforce: bool) -> None:
+    if enforce:
+        raise TooManyTasksError(
+            f"The connector {name} has generated {count} tasks, which is greater than {tasks_max}, "
+            "the maximum number of tasks it is configured to create. This behaviour should be "
+            "considered a bug and is disallowed. If necessary, it can be permitted by "
+            f"reconfiguring the connector with '{TASKS_MAX_ENFORCE}' set to false; however, this "
+            "option will be removed in a future release of Kafka Connect."
+        )
+    LOG.warning(
+        "connector made more tasks than it is configured to; tasks.max.enforce=false allows it",
+        extra={"connector": name, "tasks": count, "tasks_max": tasks_max},
+    )
