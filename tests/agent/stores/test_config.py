@@ -1,0 +1,263 @@
+"""The config stores over a log in memory (spec internal-topics.md §2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.configlog import (
+    ConfigChange,
+    ConnectorConfigRemoved,
+    ConnectorConfigUpdated,
+    RestartRequested,
+    TargetStateChanged,
+    TaskConfigsUpdated,
+)
+from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
+from pyconnect_agent.stores.ports import ConfigStore
+from tests.support.fake_log import FakeLog, FakeTopic
+
+KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
+
+
+class Worker:
+    """A started store with what it reported."""
+
+    def __init__(self, topic: FakeTopic | None = None) -> None:
+        self.log = FakeLog(topic)
+        self.store = KafkaConfigStore(self.log)
+        self.changes: list[ConfigChange] = []
+        self.store.start(self.changes.extend)
+
+
+@pytest.fixture
+def worker() -> Worker:
+    return Worker()
+
+
+def test_the_first_read_is_silent_and_complete() -> None:
+    """Old restart requests must not be obeyed again; the snapshot has it all."""
+    topic = FakeTopic()
+    first = Worker(topic)
+    first.store.put_connector_config("c", {"a": "1"}, None)
+    first.store.put_restart_request("c", only_failed=True, include_tasks=False)
+    second = Worker(topic)
+    assert second.changes == []
+    assert second.store.snapshot().connector_config("c") == {"a": "1"}
+    assert second.store.snapshot() == first.store.snapshot()
+
+
+def test_changes_are_reported_after_the_snapshot_shows_them() -> None:
+    """Whoever is told may look at once."""
+    log = FakeLog()
+    store = KafkaConfigStore(log)
+    seen: list[tuple[tuple[ConfigChange, ...], bool]] = []
+    store.start(lambda changes: seen.append((changes, store.snapshot().contains("c"))))
+    store.put_connector_config("c", {}, TargetState.PAUSED)
+    assert seen == [((ConnectorConfigUpdated(connector="c"),), True)]
+
+
+def test_a_connector_is_written_with_its_initial_state_before_it(worker: Worker) -> None:
+    """In one batch, so that no worker starts it in another state."""
+    worker.store.put_connector_config("c", {"a": "1"}, TargetState.STOPPED)
+    assert worker.log.writes == [
+        (
+            config_records.target_state("c", TargetState.STOPPED),
+            config_records.connector_config("c", {"a": "1"}),
+        )
+    ]
+    assert worker.store.snapshot().target_state("c") is TargetState.STOPPED
+
+
+def test_a_removal_is_one_batch_of_two_tombstones(worker: Worker) -> None:
+    """Task and commit records are left to a later write."""
+    worker.store.put_connector_config("c", {}, None)
+    worker.store.remove_connector_config("c")
+    assert worker.log.writes[-1] == (
+        LogRecord(b"connector-c", None),
+        LogRecord(b"target-state-c", None),
+    )
+    assert worker.changes[-1] == ConnectorConfigRemoved(connector="c")
+
+
+def test_task_configs_are_committed_by_a_later_write(worker: Worker) -> None:
+    """The commit never shares a batch with what it counts."""
+    worker.store.put_connector_config("c", {}, None)
+    worker.store.put_task_configs("c", [{"n": "0"}, {"n": "1"}])
+    assert worker.log.writes[1:] == [
+        tuple(config_records.task_config(ConnectorTaskId("c", n), {"n": str(n)}) for n in range(2)),
+        (config_records.tasks_commit("c", 2),),
+    ]
+    tasks = (ConnectorTaskId("c", 0), ConnectorTaskId("c", 1))
+    assert worker.changes[-1] == TaskConfigsUpdated(connector="c", task_ids=tasks)
+    assert worker.store.snapshot().tasks("c") == tasks
+
+
+def test_an_empty_task_set_is_only_a_commit(worker: Worker) -> None:
+    """That is how a connector is stopped."""
+    worker.store.put_connector_config("c", {}, None)
+    worker.store.put_task_configs("c", [])
+    assert worker.log.writes[1:] == [(config_records.tasks_commit("c", 0),)]
+
+
+def test_target_states_and_logger_levels_are_not_read_back(worker: Worker) -> None:
+    """Any worker writes them; the tail shows them later."""
+    worker.store.put_connector_config("c", {}, None)
+    worker.store.put_target_state("c", TargetState.PAUSED)
+    worker.store.put_logger_level("a", "DEBUG")
+    assert worker.store.snapshot().target_state("c") is TargetState.STARTED
+    worker.store.refresh(1_000)
+    assert worker.store.snapshot().target_state("c") is TargetState.PAUSED
+    assert TargetStateChanged(connector="c") in worker.changes
+
+
+def test_a_bad_record_on_the_topic_stops_nothing(worker: Worker) -> None:
+    """It is logged and passed over."""
+    worker.log.topic.append(b"connector-x", b"{")
+    worker.log.topic.append(b"nonsense", b"{}")
+    worker.log.topic.append(None, None)
+    worker.store.put_connector_config("c", {}, None)
+    assert worker.store.snapshot().connectors() == ("c",)
+
+
+PUTS: list[tuple[Callable[[ConfigStore], None], str]] = [
+    (
+        lambda store: store.put_connector_config("c", {}, None),
+        "Error writing connector configuration to Kafka",
+    ),
+    (
+        lambda store: store.remove_connector_config("c"),
+        "Error removing connector configuration from Kafka",
+    ),
+    (
+        lambda store: store.put_task_configs("c", [{}]),
+        "Error writing task configurations to Kafka",
+    ),
+    (
+        lambda store: store.put_task_configs("c", []),
+        "Error writing root configuration to Kafka",
+    ),
+    (
+        lambda store: store.put_target_state("c", TargetState.PAUSED),
+        "Error writing target state to Kafka",
+    ),
+    (lambda store: store.put_session_key(KEY), "Error writing session key to Kafka"),
+    (
+        lambda store: store.put_restart_request("c", only_failed=True, include_tasks=False),
+        (
+            "Error writing restart request for {connectorName='c', onlyFailed=true, "
+            "includeTasks=false} to Kafka"
+        ),
+    ),
+    (
+        lambda store: store.put_task_count_record("c", 1),
+        "Error writing task count record to Kafka",
+    ),
+    (lambda store: store.put_logger_level("a", "INFO"), "Error writing logger level to Kafka"),
+]
+
+
+@pytest.mark.parametrize(("put", "text"), PUTS)
+@pytest.mark.parametrize("error", [RetriableKafkaError("late"), KafkaError("no")])
+def test_a_failed_write_has_apaches_text(
+    worker: Worker, put: Callable[[ConfigStore], None], text: str, error: KafkaError
+) -> None:
+    """And stays retriable when its cause is."""
+    worker.log.write_failures.append(error)
+    with pytest.raises(KafkaError) as failure:
+        put(worker.store)
+    assert str(failure.value) == text
+    assert failure.value.retriable is error.retriable
+    assert failure.value.__cause__ is error
+    assert worker.log.topic.records == []
+
+
+@pytest.mark.parametrize(("put", "text"), [PUTS[0], PUTS[1], PUTS[5]])
+def test_a_write_that_is_not_read_back_in_time_fails(
+    worker: Worker, put: Callable[[ConfigStore], None], text: str
+) -> None:
+    """It may still have taken effect; the caller asks again."""
+    worker.log.read_failures.append(RetriableKafkaError("timed out"))
+    with pytest.raises(RetriableKafkaError) as failure:
+        put(worker.store)
+    assert str(failure.value) == text
+    assert worker.log.topic.records != []
+
+
+class Leader:
+    """A leader writer that records what it is asked."""
+
+    def __init__(self, log: FakeLog) -> None:
+        self.log = log
+        self.asked: list[str] = []
+        self.fenced = False
+
+    def claim(self) -> None:
+        self.asked.append("claim")
+
+    def write(self, records: object, timeout_ms: int) -> None:
+        if self.fenced:
+            raise PrivilegedWriteError("Failed to perform fencable send to config topic")
+        self.asked.append("write")
+        self.log.write(records, timeout_ms)  # type: ignore[arg-type]
+
+    def relinquish(self) -> None:
+        self.asked.append("relinquish")
+
+
+def test_only_what_a_leader_may_write_goes_through_its_writer() -> None:
+    """Target states and logger levels come from any worker, never in a transaction."""
+    log = FakeLog()
+    leader = Leader(log)
+    store = KafkaConfigStore(log, leader)
+    store.start(lambda changes: None)
+    store.claim_write_privileges()
+    store.put_target_state("c", TargetState.PAUSED)
+    store.put_logger_level("a", "INFO")
+    assert leader.asked == ["claim"]
+    store.put_connector_config("c", {}, None)
+    store.put_task_configs("c", [{}])
+    store.put_session_key(KEY)
+    store.put_restart_request("c", only_failed=False, include_tasks=False)
+    store.put_task_count_record("c", 1)
+    store.remove_connector_config("c")
+    assert leader.asked == ["claim", *["write"] * 7]
+    leader.fenced = True
+    with pytest.raises(PrivilegedWriteError, match="Failed to perform fencable send"):
+        store.put_connector_config("c", {}, None)
+    store.stop()
+    assert leader.asked[-1] == "relinquish"
+
+
+@pytest.mark.parametrize("kind", ["kafka", "memory"])
+def test_both_stores_hold_the_same_state(kind: str) -> None:
+    """Standalone and distributed workers run the same herder."""
+    changes: list[ConfigChange] = []
+    store: ConfigStore = MemoryConfigStore() if kind == "memory" else KafkaConfigStore(FakeLog())
+    store.start(changes.extend)
+    store.claim_write_privileges()
+    store.put_connector_config("c", {"a": "1"}, TargetState.PAUSED)
+    store.put_connector_config("d", {"a": "2"}, None)
+    store.put_task_configs("c", [{"t": "0"}])
+    store.put_target_state("c", TargetState.STARTED)
+    store.put_session_key(KEY)
+    store.put_restart_request("c", only_failed=False, include_tasks=True)
+    store.put_task_count_record("c", 1)
+    store.put_logger_level("a", "INFO")
+    store.remove_connector_config("d")
+    store.refresh(1_000)
+    state = store.snapshot()
+    assert state.connectors() == ("c",)
+    assert state.task_config(ConnectorTaskId("c", 0)) == {"t": "0"}
+    assert state.target_state("c") is TargetState.STARTED
+    assert state.session_key == KEY
+    assert state.offset == 12
+    assert len(changes) == 8
+    assert RestartRequested(connector="c", only_failed=False, include_tasks=True) in changes
+    store.stop()

@@ -1,0 +1,151 @@
+"""The offset stores: a topic in memory, and a file (spec internal-topics.md §3)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.errors import AgentError, RetriableKafkaError, WorkerConfigError
+from pyconnect_agent.stores import offset_file
+from pyconnect_agent.stores.offset import KafkaOffsetStore
+from pyconnect_agent.stores.offset_file import FileOffsetStore
+from pyconnect_agent.stores.ports import OffsetStore
+from tests.support.fake_log import FakeLog
+
+KEY = b'["c",{"a":1,"b":"x"}]'
+SAME = b'["c",{"b":"x","a":1}]'
+OTHER = b'["d",{"a":1}]'
+
+
+@pytest.fixture(params=["kafka", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OffsetStore]:
+    kinds = {"kafka": lambda: KafkaOffsetStore(FakeLog()), "file": lambda: file_store(tmp_path)}
+    store: OffsetStore = kinds[request.param]()
+    store.start()
+    yield store
+    store.stop()
+
+
+def file_store(directory: Path) -> FileOffsetStore:
+    return FileOffsetStore(directory / "offsets.json")
+
+
+def test_what_was_written_is_read(store: OffsetStore) -> None:
+    """Under equal keys of any order; missing entries are None."""
+    store.write({KEY: b'{"p":1}', OTHER: b'{"p":2}'}, 1_000)
+    assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == {
+        KEY: b'{"p":1}',
+        SAME: b'{"p":1}',
+        b'["c",{}]': None,
+    }
+    assert store.connector_entries("c") == {KEY: b'{"p":1}'}
+
+
+def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
+    """One live key per partition, whoever wrote it first."""
+    store.write({SAME: b"1"}, 1_000)
+    store.read([], 1_000)
+    store.write({KEY: b"2"}, 1_000)
+    store.read([], 1_000)
+    assert store.connector_entries("c") == {SAME: b"2"}
+    store.write({KEY: None}, 1_000)
+    assert store.read([KEY, SAME], 1_000) == {KEY: None, SAME: None}
+    assert store.connector_entries("c") == {}
+
+
+def test_a_failed_read_to_the_end_fails_the_read() -> None:
+    """An old offset would be worse than none."""
+    log = FakeLog()
+    store = KafkaOffsetStore(log)
+    store.start()
+    log.read_failures.append(RetriableKafkaError("timed out"))
+    with pytest.raises(RetriableKafkaError):
+        store.read([KEY], 1_000)
+
+
+def test_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
+    """Its format is the documented one."""
+    first = file_store(tmp_path)
+    first.start()
+    first.write({KEY: b"1", OTHER: b"2"}, 1_000)
+    first.write({OTHER: None}, 1_000)
+    second = file_store(tmp_path)
+    second.start()
+    assert second.read([KEY, OTHER], 0) == {KEY: b"1", OTHER: None}
+    assert json.loads((tmp_path / "offsets.json").read_text()) == {
+        "version": 1,
+        "entries": [
+            {"key": base64.b64encode(KEY).decode(), "value": base64.b64encode(b"1").decode()}
+        ],
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["offsets.json"]
+
+
+def test_a_missing_or_empty_file_holds_no_offsets(tmp_path: Path) -> None:
+    """That is how a new worker starts."""
+    file_store(tmp_path).start()
+    (tmp_path / "offsets.json").touch()
+    store = file_store(tmp_path)
+    store.start()
+    assert store.read([KEY], 0) == {KEY: None}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xac\xed\x00\x05sr\x00\x11java.util.HashMap", "Java's own format"),
+        (b"{", "not an offset file"),
+        (b"[]", "not an offset file"),
+        (b'{"version":2,"entries":[]}', "unknown version 2"),
+        (b'{"version":1}', "not an offset file"),
+        (b'{"version":1,"entries":[{"key":"?","value":null}]}', "not base64"),
+        (b'{"version":1,"entries":[{"key":"AAAA","value":7}]}', "not an offset file"),
+    ],
+)
+def test_an_unreadable_file_is_refused_with_the_way_out(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
+    """Starting without its offsets would read every source again."""
+    path = tmp_path / "offsets.json"
+    path.write_bytes(content)
+    with pytest.raises(WorkerConfigError) as refusal:
+        FileOffsetStore(path).start()
+    text = str(refusal.value)
+    assert why in text
+    assert f"'{path}' supplied via the 'offset.storage.file.filename' property" in text
+    assert "move this one away" in text
+    assert path.read_bytes() == content
+
+
+def test_a_directory_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    """With the operating system's reason."""
+    with pytest.raises(WorkerConfigError, match="cannot be read: Is a directory"):
+        FileOffsetStore(tmp_path).start()
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next write brings what this one could not."""
+    store = file_store(tmp_path)
+    store.start()
+    store.write({KEY: b"1"}, 1_000)
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offset_file.os, "fsync", full_disk)
+        with pytest.raises(AgentError, match=r"Failed to write offsets to file .*: No space left"):
+            store.write({OTHER: b"2"}, 1_000)
+    reader = file_store(tmp_path)
+    reader.start()
+    assert reader.read([KEY, OTHER], 0) == {KEY: b"1", OTHER: None}
+    store.write({KEY: b"3"}, 1_000)
+    reader = file_store(tmp_path)
+    reader.start()
+    assert reader.read([KEY, OTHER], 0) == {KEY: b"3", OTHER: b"2"}

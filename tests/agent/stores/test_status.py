@@ -1,0 +1,159 @@
+"""The status stores over a log in memory (spec internal-topics.md §4.3, §4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.stores.ports import StatusStore
+from pyconnect_agent.stores.status import KafkaStatusStore, MemoryStatusStore
+from tests.support.eventually import eventually
+from tests.support.fake_log import FakeLog
+
+TASK = ConnectorTaskId("c", 0)
+RETRIABLE = RetriableKafkaError("not enough replicas")
+
+
+def status(state: State = State.RUNNING, worker: str = "w:1", generation: int = 1) -> Status:
+    return Status(state=state, worker_id=worker, generation=generation)
+
+
+@pytest.fixture
+def log() -> FakeLog:
+    return FakeLog()
+
+
+@pytest.fixture
+def store(log: FakeLog) -> Iterator[KafkaStatusStore]:
+    store = KafkaStatusStore(log, retry_backoff_s=0)
+    store.start()
+    yield store
+    store.stop()
+
+
+def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: KafkaStatusStore) -> None:
+    """So every worker shows the same."""
+    store.put_task(TASK, status())
+    assert store.task(TASK) is None
+    log.settle()
+    log.tail()
+    assert store.task(TASK) == status()
+
+
+def test_a_retriable_failure_is_repeated_until_it_succeeds(
+    log: FakeLog, store: KafkaStatusStore
+) -> None:
+    """The producer does not retry; the store does."""
+    store.put_connector("c", status())
+    for _ in range(3):
+        assert log.settle(RETRIABLE) == 1
+        eventually(lambda: log.pending)
+    log.settle()
+    store.flush(1_000)
+    assert [record.key for record in log.topic.records] == [b"status-connector-c"]
+
+
+def test_a_failed_send_of_an_older_generation_is_given_up(
+    log: FakeLog, store: KafkaStatusStore
+) -> None:
+    """After a rebalance another worker may own the task."""
+    store.put_task(TASK, status(generation=1))
+    first, log.pending = log.pending, []
+    store.put_connector("other", status(generation=2))
+    log.settle()
+    first[0][1](RETRIABLE)
+    store.flush(5_000)
+    assert log.pending == []
+
+
+def test_a_fatal_failure_is_given_up(log: FakeLog, store: KafkaStatusStore) -> None:
+    """Repeating would not cure it; later puts work."""
+    store.put_connector("c", status())
+    log.settle(KafkaError("not authorized"))
+    store.flush(1_000)
+    store.put_connector("c", status())
+    log.settle()
+    assert len(log.topic.records) == 1
+
+
+def test_topic_statuses_are_repeated_without_conditions(
+    log: FakeLog, store: KafkaStatusStore
+) -> None:
+    """A newer generation does not end them."""
+    store.put_topic("c", 0, "t", 5)
+    store.put_connector("c", status(generation=9))
+    log.settle(RETRIABLE)
+    eventually(lambda: len(log.pending) == 2)
+    log.settle()
+    log.tail()
+    assert store.has_topic("c", "t")
+
+
+def test_flush_waits_for_what_is_outstanding(log: FakeLog, store: KafkaStatusStore) -> None:
+    """The rebalance goes on only when revoked work has its statuses written."""
+    store.flush(0)
+    store.put_connector("c", status())
+    with pytest.raises(RetriableKafkaError, match="Timed out"):
+        store.flush(20)
+    log.settle()
+    store.flush(0)
+
+
+def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: KafkaStatusStore) -> None:
+    """What the cache shows decides."""
+    store.put_task(TASK, status(worker="new:1", generation=5))
+    log.settle()
+    log.tail()
+    store.put_task(TASK, status(State.UNASSIGNED, worker="old:1", generation=4), safe=True)
+    assert log.pending == []
+    store.put_task(TASK, status(State.FAILED, worker="old:1", generation=4))
+    assert len(log.pending) == 1
+
+
+def test_a_stopped_store_gives_up_what_fails(log: FakeLog) -> None:
+    """The thread that repeats ends."""
+    store = KafkaStatusStore(log)
+    store.start()
+    store.put_connector("c", status())
+    pending, log.pending = log.pending, []
+    store.stop()
+    pending[0][1](RETRIABLE)
+    store.flush(1_000)
+    assert log.stopped
+
+
+@pytest.mark.parametrize("kind", ["kafka", "memory"])
+def test_both_stores_hold_the_same_state(kind: str) -> None:
+    """Standalone and distributed workers show the same statuses."""
+    log = FakeLog()
+    store: StatusStore = MemoryStatusStore() if kind == "memory" else KafkaStatusStore(log)
+    store.start()
+
+    def settle() -> None:
+        if kind == "kafka":
+            log.settle()
+            log.tail()
+
+    store.put_connector("c", status())
+    store.put_task(TASK, status())
+    store.put_task(ConnectorTaskId("c", 1), status(State.FAILED))
+    store.put_task(ConnectorTaskId("d", 0), status())
+    store.put_topic("c", 0, "t1", 1)
+    store.put_topic("c", 0, "t2", 1)
+    settle()
+    store.delete_task(ConnectorTaskId("c", 1))
+    store.delete_topic("c", "t1")
+    store.put_task(ConnectorTaskId("d", 0), status(State.DESTROYED))
+    settle()
+    assert store.connectors() == {"c"}
+    assert store.tasks("c") == {0: status()}
+    assert store.task(ConnectorTaskId("d", 0)) is None
+    assert (store.topics("c"), store.has_topic("c", "t1")) == (("t2",), False)
+    store.delete_connector("c")
+    settle()
+    assert (store.connector("c"), store.tasks("c")) == (None, {})
+    store.stop()
