@@ -22,6 +22,7 @@ from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from pyconnect_cli.sandbox.state import SandboxDirectory
 from tests.support.eventually import eventually
 from tests.support.processes import is_gone, python_environment
+from tests.support.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka
 
@@ -31,10 +32,10 @@ class Sandboxes:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.messages: list[str] = []
+        self.progress = RecordedProgress()
 
     def up(self, request: UpRequest | None = None) -> UpOutcome:
-        return lifecycle.up(request or UpRequest(), self.messages.append, root=self.root)
+        return lifecycle.up(request or UpRequest(), self.progress, root=self.root)
 
     def down(self, name: str = "default", *, remove_data: bool = False) -> tuple[str, ...]:
         return lifecycle.down(name, remove_data=remove_data, root=self.root)
@@ -173,7 +174,9 @@ _UP = """
 import sys
 from pathlib import Path
 from pyconnect_cli.sandbox.lifecycle import UpRequest, up
-up(UpRequest(), lambda message: print(message, flush=True), root=Path(sys.argv[1]))
+def report(message, *, passing=False):
+    print(message, flush=True)
+up(UpRequest(), report, root=Path(sys.argv[1]))
 """
 
 

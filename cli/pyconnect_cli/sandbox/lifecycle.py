@@ -282,22 +282,31 @@ def all_statuses(*, root: Path | None = None) -> tuple[SandboxStatus, ...]:
     return tuple(status(name, root=root) for name in sandbox_names(root))
 
 
-def log_file(name: str, kind: str, *, root: Path | None = None) -> Path:
-    """Return the log of a sandbox's server, running or not."""
-    state = SandboxDirectory(name, root).load()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLog:
+    """The log of a server that runs, or ran."""
+
+    path: Path
+    goes_on: Callable[[], bool]
+    """Whether that server still lives."""
+
+
+def server_log(name: str, kind: str, *, root: Path | None = None) -> ServerLog:
+    """Return a server's log; raise SandboxNotRunning when it was never started."""
+    directory = SandboxDirectory(name, root)
+    state = directory.load()
     if state is None:
         raise _unknown(name, root)
-    record = state.server(kind)
-    if record is not None:
-        return Path(record.log)
-    directory = Path(state.data_directory)
-    path = directory if kind == "broker" else SandboxDirectory(name, root).path / kind
-    found = next((path / f"{kind}{suffix}" for suffix in (".log", ".out")), None)
-    if found is None or not found.exists():
+    if (record := state.server(kind)) is not None:
+        return ServerLog(path=Path(record.log), goes_on=lambda: record.is_running)
+    stopped = Path(state.data_directory) if kind == "broker" else directory.path / kind
+    candidates = (stopped / f"{kind}.log", stopped / f"{kind}.out")
+    if (path := next((path for path in candidates if path.exists()), None)) is None:
         raise SandboxNotRunning(
-            f"Sandbox {name} never had a {kind}", hint=f"pyconnect sandbox up --{kind}"
+            f"Sandbox {name} never had a server {kind}",
+            hint=f"start one: pyconnect sandbox up --name {name} --{kind}",
         )
-    return found
+    return ServerLog(path=path, goes_on=lambda: False)
 
 
 def _unknown(name: str, root: Path | None) -> SandboxNotRunning:

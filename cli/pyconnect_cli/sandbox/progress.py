@@ -1,18 +1,25 @@
-"""Run a resolver and report each file that it says it has fetched."""
+"""How long work is reported, and resolvers that say which file they have fetched."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-Progress = Callable[[str], None]
 _TAIL_LINES = 15
 
 
-def silent(message: str) -> None:
+class Progress(Protocol):
+    """Tells somebody how far long work is."""
+
+    def __call__(self, message: str, *, passing: bool = False) -> None:
+        """Report a step; a `passing` one is one of many that only a terminal shows."""
+
+
+def silent(message: str, *, passing: bool = False) -> None:
     """Report nothing."""
 
 
@@ -44,5 +51,5 @@ def run_with_progress(
             tail.append(line.rstrip())
             if found := fetched.search(line):
                 count += 1
-                progress(f"fetched {found['file'].replace(';', ' ')} ({count})")
+                progress(f"fetched {found['file'].replace(';', ' ')} ({count})", passing=True)
     return Outcome(exit_code=process.returncode, tail="\n".join(tail))

@@ -18,6 +18,7 @@ from pyconnect_cli.sandbox.jars import find_runtime, libs_of
 from pyconnect_cli.sandbox.progress import silent
 from tests.cli.sandbox.test_java import java_saying
 from tests.support.eventually import eventually
+from tests.support.progress import RecordedProgress
 
 CONTENTS = {"one-1.jar": b"first", "two-2.jar": b"second"}
 CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
@@ -115,7 +116,7 @@ def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
     """Whoever comes while another resolves says so, waits, and takes what the other fetched."""
     resolving, may_finish = threading.Event(), threading.Event()
-    messages: list[str] = []
+    progress = RecordedProgress()
 
     def slowly(work_directory: Path, libs: Path) -> None:
         resolving.set()
@@ -125,13 +126,13 @@ def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> 
     first = threading.Thread(target=cache.fill, args=("maven", slowly, silent))
     first.start()
     assert resolving.wait(10)
-    second = threading.Thread(target=cache.fill, args=("maven", refuse, messages.append))
+    second = threading.Thread(target=cache.fill, args=("maven", refuse, progress))
     second.start()
-    eventually(lambda: messages, describe="the word of the one that waits")
+    eventually(lambda: progress.messages, describe="the word of the one that waits")
     may_finish.set()
     first.join(10)
     second.join(10)
-    assert "another process is fetching" in messages[0]
+    assert "another process is fetching" in progress.messages[0]
     assert cache.is_complete()
 
 
@@ -197,9 +198,9 @@ def test_maven_s_downloads_are_reported_without_their_addresses(tmp_path: Path) 
         "echo 'Downloaded from x: https://repository.test/a/one-1.jar (5 kB at 1 MB/s)'\n"
         "echo 'Downloaded from x: https://repository.test/a/one-1.pom (5 kB at 1 MB/s)'",
     )
-    messages: list[str] = []
-    maven.copy_jars(mvn, tmp_path, tmp_path / "libs", progress=messages.append)
-    assert messages == ["fetched one-1.jar (1)"]
+    progress = RecordedProgress()
+    maven.copy_jars(mvn, tmp_path, tmp_path / "libs", progress=progress)
+    assert progress.passing == ["fetched one-1.jar (1)"]
 
 
 def test_maven_s_project_names_every_coordinate(tmp_path: Path) -> None:
