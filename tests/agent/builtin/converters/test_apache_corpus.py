@@ -1,0 +1,49 @@
+"""Our converters do what Apache's did, by a recorded corpus.
+
+The record is every second line that tests/java/converters/ConverterCorpus.java prints for seed 11
+and 16 cases; tests/java/converters runs that program with many more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support import converter_corpus
+from tests.support.converter_corpus import Case, Failed
+from tests.support.converter_deviations import unexplained
+
+LINES = (Path(__file__).parent / "apache-corpus.jsonl").read_text(encoding="ascii").splitlines()
+JAVA_VERSION = converter_corpus.java_version(LINES)
+CASES = list(converter_corpus.cases(LINES))
+
+
+def test_converters_differ_from_apaches_by_known_rules_only() -> None:
+    """Every recorded case gives the same bytes, value or refusal, or differs on purpose."""
+    differences = [text for case in CASES if (text := unexplained(case, JAVA_VERSION))]
+    assert not differences, "\n".join(differences[:10])
+
+
+def test_the_record_covers_every_converter_in_both_directions() -> None:
+    """A record that lost a converter would prove nothing about it."""
+    covered = {
+        (case.java_class, case.kind) for case in CASES if not isinstance(case.outcome, Failed)
+    }
+    expected = {(name, kind) for name in converter_corpus.CONVERTERS for kind in ("read", "write")}
+    assert covered == expected
+
+
+def test_the_comparison_notices_a_changed_byte() -> None:
+    """A case with another outcome than ours is reported."""
+    case = next(
+        case
+        for case in CASES
+        if case.kind == "write" and isinstance(case.outcome, bytes) and case.outcome
+    )
+    changed = Case(
+        kind=case.kind,
+        java_class=case.java_class,
+        options=case.options,
+        given=case.given,
+        outcome=case.outcome + b"x",
+    )
+    assert unexplained(changed, JAVA_VERSION)

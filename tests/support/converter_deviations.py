@@ -1,0 +1,190 @@
+"""What our converters do unlike Apache's, on purpose, as rules about corpus cases.
+
+`unexplained` returns None for a case in which both agree, or differ by one of the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from struct import pack
+from typing import Any
+
+from pyconnect_api import STRING_SCHEMA, Schema, SchemaAndValue
+from pyconnect_api.values import parse_string
+from tests.support.converter_corpus import (
+    JSON,
+    SIMPLE_HEADER,
+    Case,
+    Failed,
+    java_class_text,
+    text_of,
+)
+
+SHORTEST_DIGITS_SINCE_JAVA = 19
+"""Before, `Float.toString` and `Double.toString` gave some numbers more digits than needed."""
+
+_FLOAT = re.compile(rb"-?[0-9]+\.[0-9]+(?:E-?[0-9]+)?")
+_LONE_SURROGATE_ESCAPE = re.compile(rb"\\uD[89A-F]")
+_BLANK = re.compile(r"[\x00-\x20]")
+_REFUSED_ON_READING = re.compile(
+    r"The (?:number|integer) .* is out of range"
+    r"|Invalid type for \w+: found \w+ in the JSON"
+    r"|Invalid value for BOOLEAN"
+    r"|.*unexpected characters after the JSON value"
+    r"|.*is outside the years 1 to 9999"
+    r"|Time values must use number of milliseconds"
+)
+_LENIENT_DATES = {b"2020-02-30", b"24:00:00.000Z"}
+
+
+def unexplained(case: Case, java_version: int) -> str | None:
+    """Return how we differ from Apache without a reason, or None."""
+    ours = case.ours()
+    if text_of(ours) == text_of(case.outcome):
+        return None
+    if any(rule(case, ours, java_version) for rule in RULES):
+        return None
+    return f"{case.kind} {case.java_class} {case.options} {case.given}:\n  {ours}\n  {case.outcome}"
+
+
+def _both_refuse(case: Case, ours: Any, java_version: int) -> bool:
+    """Messages begin alike; ours names Python's classes, the cause, or the first of two errors."""
+    if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
+        return False
+    expected, message = java_class_text(case.outcome.message), java_class_text(ours.message)
+    return message.startswith(expected.rstrip()) or _refused_on_purpose(case, ours, java_version)
+
+
+def _refused_on_purpose(case: Case, ours: Any, _: int) -> bool:
+    """Apache would alter what it reads: cut numbers, take 0 or null for other kinds of value."""
+    if case.java_class != JSON or case.kind != "read" or not isinstance(ours, Failed):
+        return False
+    if not case.given.strip():
+        return "not a JSON value" in (ours.message or "")
+    return _REFUSED_ON_READING.match(ours.message or "") is not None
+
+
+def _more_float_digits(case: Case, ours: Any, java_version: int) -> bool:
+    """Old Java writes more digits; both texts are the same numbers."""
+    java = case.outcome
+    if java_version >= SHORTEST_DIGITS_SINCE_JAVA or case.kind != "write":
+        return False
+    if not (isinstance(ours, bytes) and isinstance(java, bytes)):
+        return False
+    our_numbers, java_numbers = _FLOAT.findall(ours), _FLOAT.findall(java)
+    return (
+        _FLOAT.sub(b"#", ours) == _FLOAT.sub(b"#", java)
+        and len(our_numbers) == len(java_numbers)
+        and all(map(_same_number, our_numbers, java_numbers))
+    )
+
+
+def _same_number(ours: bytes, java: bytes) -> bool:
+    if float(ours) == float(java):
+        return True
+    return pack(">f", float(ours)) == pack(">f", float(java)) and len(ours) <= len(java)
+
+
+def _reads_what_it_writes(case: Case, ours: Any, _: int) -> bool:
+    """Apache writes NaN and infinities as strings, and reads those as 0; -0.0 loses its sign."""
+    if case.java_class != JSON or case.kind != "read" or isinstance(ours, Failed):
+        return False
+    if isinstance(case.outcome, Failed):
+        return False
+    zeroed = re.sub(r"float (?:-?inf|nan|-0\.0)\b", "float 0.0", text_of(ours))
+    return zeroed == re.sub(r"float -0\.0\b", "float 0.0", text_of(case.outcome))
+
+
+def _lone_surrogate_in_a_name(case: Case, ours: Any, _: int) -> bool:
+    """Apache writes such names, but cannot read them back."""
+    return (
+        case.java_class == JSON
+        and isinstance(case.outcome, Failed)
+        and not isinstance(ours, Failed)
+        and _LONE_SURROGATE_ESCAPE.search(case.given) is not None
+    )
+
+
+def _keeps_what_follows(case: Case, ours: Any, _: int) -> bool:
+    """Apache drops what follows a number, array or map; to us the whole text is a string."""
+    if not _whole_text_is_a_string(case, ours):
+        return False
+    text = case.given.decode()
+    outcome = text_of(case.outcome)
+    return any(text_of(parse_string(text[:end])) == outcome for end in range(1, len(text)))
+
+
+def _no_lenient_dates(case: Case, ours: Any, _: int) -> bool:
+    """Apache reads the 30th of February as the 1st of March."""
+    return _whole_text_is_a_string(case, ours) and case.given in _LENIENT_DATES
+
+
+def _no_maps_as_keys(case: Case, ours: Any, _: int) -> bool:
+    """A Python dict cannot be a key."""
+    return _whole_text_is_a_string(case, ours) and "a map as a key" in text_of(case.outcome)
+
+
+def _keeps_blanks_in_quotes(case: Case, ours: Any, _: int) -> bool:
+    """Apache drops blank tokens within quotes."""
+    if case.java_class != SIMPLE_HEADER or case.kind != "read":
+        return False
+    return text_of(_without_blanks(ours)) == text_of(_without_blanks(case.outcome))
+
+
+def _no_schema_for_mixtures(case: Case, ours: Any, _: int) -> bool:
+    """Of different schemas of one base type Apache takes the last for all elements.
+
+    Null beside a common schema makes it take the whole text for a string.
+    """
+    if case.java_class != SIMPLE_HEADER or case.kind != "read" or isinstance(ours, Failed):
+        return False
+    if case.outcome == SchemaAndValue(STRING_SCHEMA, case.given.decode()):
+        elements = ours.value.values() if isinstance(ours.value, dict) else ours.value
+        return None in elements and ours.schema.value_schema is None
+    values_agree = text_of(_without_blanks(ours.value)) == text_of(
+        _without_blanks(case.outcome.value)
+    )
+    return values_agree and _is_vaguer(ours.schema, case.outcome.schema)
+
+
+def _is_vaguer(ours: Schema | None, java: Schema | None) -> bool:
+    if ours is None or ours == java:
+        return True
+    if java is None or ours.type is not java.type or ours.type.is_primitive:
+        return False
+    keys_agree = ours.type.name != "MAP" or _is_vaguer(ours.key_schema, java.key_schema)
+    return keys_agree and _is_vaguer(ours.value_schema, java.value_schema)
+
+
+def _whole_text_is_a_string(case: Case, ours: Any) -> bool:
+    if case.java_class != SIMPLE_HEADER or case.kind != "read" or not case.given:
+        return False
+    return bool(ours == SchemaAndValue(STRING_SCHEMA, case.given.decode()))
+
+
+def _without_blanks(outcome: Any) -> Any:
+    match outcome:
+        case SchemaAndValue(schema, value):
+            return SchemaAndValue(schema, _without_blanks(value))
+        case str():
+            return _BLANK.sub("", outcome)
+        case list() | tuple():
+            return type(outcome)(map(_without_blanks, outcome))
+        case dict():
+            return {_without_blanks(k): _without_blanks(v) for k, v in outcome.items()}
+    return outcome
+
+
+RULES: tuple[Callable[[Case, Any, int], bool], ...] = (
+    _both_refuse,
+    _refused_on_purpose,
+    _more_float_digits,
+    _reads_what_it_writes,
+    _lone_surrogate_in_a_name,
+    _keeps_what_follows,
+    _no_lenient_dates,
+    _no_maps_as_keys,
+    _keeps_blanks_in_quotes,
+    _no_schema_for_mixtures,
+)
