@@ -81,6 +81,12 @@ public class ConverterCorpus {
                     for (byte b = 0; b < 3; b++)
                         read(RUNTIME + name + "Converter", Map.of(), new byte[] {b});
             }
+        List<Schema> own = List.of(Schema.BOOLEAN_SCHEMA, Schema.INT16_SCHEMA, Schema.INT32_SCHEMA, Schema.INT64_SCHEMA,
+                Schema.FLOAT32_SCHEMA, Schema.FLOAT64_SCHEMA, Schema.BYTES_SCHEMA);
+        List<String> names = List.of("Boolean", "Short", "Integer", "Long", "Float", "Double", "ByteArray");
+        for (int repeat = 0; repeat < 3; repeat++)
+            for (int i = 0; i < names.size(); i++)
+                write(RUNTIME + names.get(i) + "Converter", Map.of(), own.get(i), value(own.get(i)));
         for (String encoding : List.of("UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32", "windows-1252"))
             for (String text : List.of("", "abc", "z\u00fc\u20ac", "\ud83d\ude00", "a\ud800b")) {
                 write(STRING, Map.of("converter.encoding", encoding), Schema.STRING_SCHEMA, text);

@@ -1,7 +1,7 @@
 """Our converters do what Apache's did, by a recorded corpus.
 
-The record is every second line that tests/java/converters/ConverterCorpus.java prints for seed 15
-and 24 cases; tests/java/converters runs that program with many more.
+The record is every second line that tests/java/converters/ConverterCorpus.java prints for seed 11
+and 16 cases; tests/java/converters runs that program with many more.
 """
 
 from __future__ import annotations
