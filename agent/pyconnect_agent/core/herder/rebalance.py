@@ -88,7 +88,8 @@ def joined(turn: Turn, event: Joined) -> None:
         membership=membership,
         phase=Phase.REVOKING,
         revoked=revoked,
-        rejoin_wanted=False,
+        rejoin_wanted=turn.state.claims_outdated,
+        claims_outdated=False,
         scheduled_rebalance=assignment.delay_ms > 0,
         privilege=turn.state.privilege if membership.is_leader else WritePrivilege.NONE,
     )
@@ -107,6 +108,10 @@ def membership_lost(turn: Turn) -> None:
             connector, replace(share, connector_assigned=False, tasks_assigned=frozenset())
         )
     work.stop_everything(turn)
+    if turn.state.phase is Phase.JOINING:
+        # The join that is under way claims what has just been given up: another must follow it.
+        turn.update(claims_outdated=True)
+        return
     turn.update(
         membership=None,
         phase=Phase.UNRESOLVED,

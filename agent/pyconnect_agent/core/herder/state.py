@@ -198,7 +198,8 @@ class HerderState:
     """`status_generation` is written into statuses; it follows the group's after revocations.
 
     `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
-    `stops_in_flight` counts unanswered `StopWork` effects.
+    `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
+    while a join that claims it is under way.
     """
 
     settings: HerderSettings
@@ -214,6 +215,7 @@ class HerderState:
     waiters: Mapping[int, Waiter] = field(default_factory=dict)
     stops_in_flight: int = 0
     rejoin_wanted: bool = False
+    claims_outdated: bool = False
     revoked: Work = field(default_factory=Work)
     scheduled_rebalance: bool = False
     backoff_retries: int = 5

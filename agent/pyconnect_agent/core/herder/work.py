@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.herder.effects import (
     PutConnectorStatus,
     PutTaskStatus,
@@ -135,7 +136,7 @@ def _stop_unwanted(turn: Turn, connector: str) -> None:
     if not work.tasks:
         return
     generation = snapshot.task_config_generations.get(connector, 0)
-    usable = len(snapshot.tasks(connector)) if config is not None else 0
+    usable = _usable_tasks(snapshot, connector)
     unwanted = [
         number
         for number, task in work.tasks.items()
@@ -210,16 +211,10 @@ def _start_tasks(turn: Turn, connector: str) -> int:
 
 
 def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[ConnectorTaskId]:
-    snapshot = turn.state.snapshot
-    # A stopped connector has an empty task set; one that has tasks all the same (written by a
-    # worker that does not know STOPPED) must not run them.
-    if (
-        not work.tasks_assigned
-        or snapshot.connector_config(connector) is None
-        or snapshot.target_state(connector) is TargetState.STOPPED
-    ):
+    if not work.tasks_assigned:
         return []
-    usable = len(snapshot.tasks(connector))
+    snapshot = turn.state.snapshot
+    usable = _usable_tasks(snapshot, connector)
     return [
         task_id
         for number in sorted(work.tasks_assigned)
@@ -227,3 +222,15 @@ def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[Connecto
         and number not in work.tasks
         and (task_id := ConnectorTaskId(connector, number)) in snapshot.task_configs
     ]
+
+
+def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:
+    """How many tasks may run.
+
+    A stopped connector has an empty task set; one that has tasks all the same (written by a worker
+    that does not know STOPPED) must not run them.
+    """
+    target = snapshot.target_state(connector)
+    if not snapshot.contains(connector) or target is TargetState.STOPPED:
+        return 0
+    return len(snapshot.tasks(connector))
