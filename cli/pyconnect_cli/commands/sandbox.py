@@ -56,8 +56,7 @@ def up(
         typer.Option(
             "--kafka-dir",
             metavar="DIR",
-            envvar="KAFKA_HOME",
-            help="an unpacked Kafka, instead of fetching its jars",
+            help="an unpacked Kafka, instead of KAFKA_HOME or of fetching its jars",
         ),
     ] = None,
 ) -> None:
@@ -133,15 +132,15 @@ def status(
 
     session = session_of(context)
     statuses = lifecycle.all_statuses() if name is None else (lifecycle.status(name),)
-    columns = [
-        Column[_Row](title="SANDBOX", value=lambda row: row[0].name),
-        Column[_Row](title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
+    columns: list[Column[_Row]] = [
+        Column(title="SANDBOX", value=lambda row: row[0].name),
+        Column(title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
         state_column("STATE", _state_of),
-        Column[_Row](title="ADDRESS", value=_addresses_of),
-        Column[_Row](title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
-        Column[_Row](title="MEMORY", value=_memory_of, right=True),
-        Column[_Row](title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),
-        Column[_Row](title="DATA", value=lambda row: row[0].data_directory, wide=True),
+        Column(title="ADDRESS", value=_addresses_of),
+        Column(title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
+        Column(title="MEMORY", value=_memory_of, right=True),
+        Column(title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),
+        Column(title="DATA", value=lambda row: row[0].data_directory, wide=True),
     ]
     rows: list[_Row] = [
         (sandbox, server) for sandbox in statuses for server in sandbox.servers or (None,)

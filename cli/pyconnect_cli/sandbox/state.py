@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -18,11 +19,12 @@ from typing import Any
 
 from platformdirs import user_state_path
 
-from pyconnect_cli.sandbox.errors import SandboxError
+from pyconnect_cli.sandbox.errors import InvalidSandboxRequest, SandboxError
 from pyconnect_cli.sandbox.processes import ProcessIdentity, is_running
 
 STATE_FILE = "state.json"
 FORMAT_VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def sandboxes_root() -> Path:
@@ -100,6 +102,12 @@ class SandboxDirectory:
     """The directory of one sandbox."""
 
     def __init__(self, name: str, root: Path | None = None) -> None:
+        """Raise InvalidSandboxRequest when `name` is no plain file name."""
+        if not _NAME.fullmatch(name):
+            raise InvalidSandboxRequest(
+                f"`{name}` cannot name a sandbox",
+                hint="use letters, digits, `-`, `_` and `.`, a letter or digit first",
+            )
         self.name = name
         self.path = (sandboxes_root() if root is None else root) / name
 
@@ -110,7 +118,7 @@ class SandboxDirectory:
             return from_json(json.loads(path.read_text()))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SandboxError(
                 f"{path} is damaged: {error}", hint="end its processes and remove the file"
             ) from error

@@ -1,0 +1,104 @@
+"""`pyconnect sandbox` as a person types it: texts, documents, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.sandbox.broker import answers_metadata
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.processes import run_python
+
+pytestmark = pytest.mark.kafka
+
+
+class CommandLine:
+    """Runs `pyconnect` with a state directory of its own."""
+
+    def __init__(self, state: Path) -> None:
+        self.environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("PYCONNECT_")},
+            "XDG_STATE_HOME": str(state),
+        }
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_python(["-m", "pyconnect_cli", *arguments], self.environment)
+
+
+@pytest.fixture
+def pyconnect(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[CommandLine]:
+    command_line = CommandLine(tmp_path)
+    yield command_line
+    command_line("sandbox", "down", "--all")
+
+
+def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
+    """Up starts, up again says so, status and logs show it, down stops it."""
+    up = pyconnect("sandbox", "up", "-o", "json")
+    assert up.returncode == 0, up.stderr
+    document = json.loads(up.stdout)
+    assert document["started"] == ["broker"]
+    assert answers_metadata(document["bootstrap_servers"], timeout_s=10)
+
+    again = pyconnect("sandbox", "up")
+    assert again.returncode == 0
+    assert "sandbox default: was running already" in again.stdout
+    assert document["bootstrap_servers"] in again.stdout
+
+    status = pyconnect("sandbox", "status", "--name", "default")
+    assert status.returncode == 0
+    assert "running" in status.stdout
+    assert document["bootstrap_servers"] in status.stdout
+
+    logs = pyconnect("sandbox", "logs", "--lines", "1000")
+    assert "Kafka Server started" in logs.stdout
+
+    down = pyconnect("sandbox", "down")
+    assert down.stdout == "sandbox default: stopped broker\n"
+    assert not answers_metadata(document["bootstrap_servers"], timeout_s=0.5)
+    stopped = pyconnect("sandbox", "status", "--name", "default")
+    assert stopped.returncode == 1
+    assert "stopped" in stopped.stdout
+    assert pyconnect("sandbox", "down").stdout == "sandbox default: was not running\n"
+
+
+def test_an_unknown_sandbox_is_not_found(pyconnect: CommandLine) -> None:
+    """Status, logs and down of a name that was never up exit 3."""
+    for verb in ("status", "logs", "down"):
+        answer = pyconnect("sandbox", verb, "--name", "nobody")
+        assert answer.returncode == 3
+        assert "error: There is no sandbox nobody" in answer.stderr
+
+
+def test_a_missing_java_is_a_usage_error_with_an_install_command(
+    pyconnect: CommandLine, tmp_path: Path
+) -> None:
+    """Without Java the command says how to install it and exits 2."""
+    pyconnect.environment |= {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    answer = pyconnect("sandbox", "up")
+    assert answer.returncode == 2
+    assert "error: No Java found" in answer.stderr
+    assert "hint: install it" in answer.stderr
+
+
+def test_a_user_without_a_password_is_a_usage_error(pyconnect: CommandLine) -> None:
+    """--sasl wants both parts."""
+    answer = pyconnect("sandbox", "up", "--sasl", "alice")
+    assert answer.returncode == 2
+    assert "USER:PASSWORD" in answer.stderr
+
+
+def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
+    """Without a terminal and without --yes nothing is deleted and the exit code is 9."""
+    up = json.loads(pyconnect("sandbox", "up", "-o", "json").stdout)
+    data = Path(up["data_directory"])
+    refused = pyconnect("sandbox", "down", "--remove-data")
+    assert refused.returncode == 9
+    assert data.exists()
+    assert pyconnect("sandbox", "down", "--remove-data", "--yes").returncode == 0
+    assert not data.exists()
