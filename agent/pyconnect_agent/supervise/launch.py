@@ -9,12 +9,13 @@ The host is named by a string, since `supervise` does not import `tasks`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
@@ -68,7 +69,8 @@ class Launcher:
     def start(self) -> None:
         """Start the fork server with its preloaded modules."""
         self._context.set_forkserver_preload(self._preload)
-        forkserver.ensure_running()
+        with _main_module_hidden():
+            forkserver.ensure_running()
 
     def launch(self, name: str) -> Launched:
         """Start a process that serves the other end of a new pipe."""
@@ -77,13 +79,29 @@ class Launcher:
             process = self._context.Process(
                 target=_enter, args=(theirs, self._host, list(sys.path)), name=name, daemon=True
             )
-            process.start()
+            with _main_module_hidden():
+                process.start()
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
         return Launched(process, ours)
+
+
+@contextlib.contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Keep multiprocessing from running the program's main script again in each child.
+
+    Children import the host by name and need nothing else of the supervisor.
+    """
+    names = vars(sys.modules["__main__"])
+    script = names.pop("__file__", None)
+    try:
+        yield
+    finally:
+        if script is not None:
+            names["__file__"] = script
 
 
 def _enter(connection: socket.socket, host: str, path: list[str]) -> None:
