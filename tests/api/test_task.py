@@ -1,0 +1,72 @@
+"""The classes connector authors derive from."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from pyconnect_api import SinkTask, SinkTaskContext, SourceTaskContext, StopSignal, TopicPartition
+from tests.support.plugin_table import PlainSink, PlainSource
+
+
+class _Context(SinkTaskContext):
+    """The least a worker has to provide."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        return False
+
+    def configs(self) -> Mapping[str, str]:
+        return {}
+
+    def offset(self, target: object, offset: int | None = None, /) -> None: ...
+    def timeout(self, timeout_ms: int) -> None: ...
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset()
+
+    def pause(self, *partitions: TopicPartition) -> None: ...
+    def resume(self, *partitions: TopicPartition) -> None: ...
+    def request_commit(self) -> None: ...
+    def errant_record_reporter(self) -> None: ...
+
+
+def test_topic_partitions_print_as_kafkas_do() -> None:
+    """Topic, dash, number."""
+    assert str(TopicPartition("a-b", 3)) == "a-b-3"
+
+
+def test_contexts_cannot_be_made_without_a_worker() -> None:
+    """They are contracts only."""
+    for context in (SinkTaskContext, SourceTaskContext, SinkTask):
+        with pytest.raises(TypeError, match="abstract"):
+            context()  # type: ignore[abstract]
+
+
+def test_is_closing_has_the_name_of_the_proposal_too() -> None:
+    """KIP-275 spells it in Java's way."""
+    context = _Context()
+    assert context.is_closing is context.isClosing is False
+    context.is_closing = True
+    assert context.isClosing
+
+
+def test_an_event_serves_as_stop_signal() -> None:
+    """What the worker passes fits the contract."""
+    signal: StopSignal = threading.Event()
+    assert not signal.is_set()
+
+
+def test_optional_hooks_of_connectors_default_to_unknown_and_unsupported() -> None:
+    """A connector that says nothing is not taken for exactly-once."""
+    assert PlainSource().exactly_once_support({}) is None
+    assert PlainSource().can_define_transaction_boundaries({}).value == "UNSUPPORTED"
+    assert PlainSource().alter_offsets({}, []) is False
+    assert PlainSink().alter_offsets({}, {}) is False
+
+
+def test_connectors_validate_against_their_definition_by_default() -> None:
+    """Secrets come back hidden."""
+    value = PlainSource().validate({"secret": "x"}).config_values[0]
+    assert (value.name, str(value.value)) == ("secret", "[hidden]")
