@@ -103,6 +103,30 @@ def test_removing_data_forgets_the_sandbox(sandboxes: Sandboxes) -> None:
         sandboxes.status("other")
 
 
+def test_a_directory_with_other_files_is_neither_used_nor_removed(
+    sandboxes: Sandboxes, tmp_path: Path
+) -> None:
+    """A data directory that holds somebody's files is refused, and they stay."""
+    somebodys = tmp_path / "home"
+    somebodys.mkdir()
+    (somebodys / "server.properties").write_text("mine")
+    with pytest.raises(InvalidSandboxRequest, match="holds files that no sandbox wrote"):
+        sandboxes.up(UpRequest(data_directory=somebodys))
+    assert (somebodys / "server.properties").read_text() == "mine"
+
+
+def test_a_data_directory_is_remembered_and_removed_with_the_sandbox(
+    sandboxes: Sandboxes, tmp_path: Path
+) -> None:
+    """Up after down uses the directory that was named once; remove_data deletes it."""
+    named = tmp_path / "records"
+    sandboxes.up(UpRequest(data_directory=named))
+    sandboxes.down()
+    assert sandboxes.up().status.data_directory == str(named)
+    sandboxes.down(remove_data=True)
+    assert not named.exists()
+
+
 def test_a_crashed_sandbox_is_seen_and_comes_up_again(sandboxes: Sandboxes) -> None:
     """Status tells a broker that was killed; up clears its record and starts another."""
     first = sandboxes.up()

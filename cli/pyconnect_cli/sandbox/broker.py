@@ -37,8 +37,14 @@ _CLUSTER_STOP_GRACE_S = 2.0
 
 
 def random_cluster_id() -> str:
-    """Return a new cluster id as Kafka writes ids: a UUID in URL-safe base 64, unpadded."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    """Return a new cluster id as Kafka writes ids: a UUID in URL-safe base 64, unpadded.
+
+    As Kafka's, it never starts with a dash: command lines would take it for an option.
+    """
+    while True:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not cluster_id.startswith("-"):
+            return cluster_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +146,8 @@ class KafkaBroker(Server):
     def _prepare(self) -> Sequence[str]:
         properties = self._properties()
         properties_path = self.directory / "server.properties"
+        properties_path.touch(mode=0o600)  # passwords of SASL users
         properties_path.write_text(javaproperties.dumps(properties, timestamp=None, sort_keys=True))
-        properties_path.chmod(0o600)  # passwords of SASL users
         log_configuration = self.directory / "log4j2.properties"
         write_log_configuration(log_configuration, self.log_path)
         if not (self.data_directory / "meta.properties").exists():

@@ -39,6 +39,7 @@ from pyconnect_cli.sandbox.state import (
 DEFAULT_NAME = "default"
 STOP_GRACE_S = 20.0
 PROBE_TIMEOUT_S = 2.0
+_CLAIM = ".pyconnect-sandbox"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class UpRequest:
 
     name: str = DEFAULT_NAME
     data_directory: Path | None = None
-    """Of the broker; None: inside the sandbox's own directory."""
+    """Of the broker; None: where it was, at first inside the sandbox's own directory."""
     port: int | None = None
     acl: bool = False
     sasl_users: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +122,8 @@ class _Starter:
         self._progress = progress
         self.started: list[str] = []
         known = directory.load()
-        broker_directory = str((request.data_directory or directory.path / "broker").absolute())
+        former = directory.path / "broker" if known is None else Path(known.data_directory)
+        broker_directory = str((request.data_directory or former).absolute())
         if known is not None and known.running("broker") is not None:
             _require_same_options(known, request, broker_directory)
             self.state = known
@@ -141,11 +143,13 @@ class _Starter:
             return
         runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
         self.state = replace(self.state, libs=str(runtime.libs))
+        data_directory = Path(self.state.data_directory)
+        _claim(data_directory)
         self._progress("starting the broker")
         broker = KafkaBroker(
             BrokerConfig(
                 runtime=runtime,
-                directory=Path(self.state.data_directory),
+                directory=data_directory,
                 port=self._request.port or self._former_port("plaintext"),
                 sasl_port=self._former_port("sasl"),
                 security=BrokerSecurity(acl=self._request.acl, sasl_users=self._request.sasl_users),
@@ -217,6 +221,23 @@ class _Starter:
         self.started.append(server.name)
 
 
+def _claim(directory: Path) -> None:
+    """Mark `directory` as the sandbox's; raise InvalidSandboxRequest when it holds other files."""
+    if directory.exists() and not (directory / _CLAIM).exists() and any(directory.iterdir()):
+        raise InvalidSandboxRequest(
+            f"{directory} holds files that no sandbox wrote",
+            hint="choose a new or an empty --data-dir",
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _CLAIM).touch()
+
+
+def _remove_claimed(directory: Path) -> None:
+    """Remove a directory that `_claim` marked; any other is left alone."""
+    if (directory / _CLAIM).exists():
+        shutil.rmtree(directory)
+
+
 def _require_same_options(running: SandboxState, request: UpRequest, broker_directory: str) -> None:
     """Raise InvalidSandboxRequest when the running broker was started with other options."""
     differences = []
@@ -264,7 +285,7 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
                 class_archive.keep_archives(Path(record.output).parent)
         directory.save(replace(state, servers=()))
         if remove_data:
-            shutil.rmtree(state.data_directory, ignore_errors=True)
+            _remove_claimed(Path(state.data_directory))
             shutil.rmtree(directory.path)
     return tuple(stopped)
 

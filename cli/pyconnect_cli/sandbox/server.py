@@ -53,6 +53,7 @@ class Server(ABC):
         self._tether: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._was_ready = False
+        self._seen_bytes: Mapping[Path, int] = {}
         self._identity: ProcessIdentity | None = None
 
     # What a subclass says
@@ -141,6 +142,10 @@ class Server(ABC):
         command = self._prepare()
         if self._hold_file is not None:
             self._hold = tether.Hold(self._hold_file)
+        self._seen_bytes = {
+            path: path.stat().st_size if path.exists() else 0
+            for path in (self.log_path, self.output_path)
+        }
         with self.output_path.open("ab") as output:
             self._process = subprocess.Popen(
                 command,
@@ -172,7 +177,7 @@ class Server(ABC):
         excerpt = self._excerpt()
         self.stop()
         raise ServerNotReady(
-            f"{self.name} did not answer within {timeout_s:.0f} s{excerpt}",
+            f"{self.name} did not answer within {timeout_s:.3g} s{excerpt}",
             hint=f"see {self.log_path}, or allow more with --timeout",
         )
 
@@ -241,7 +246,7 @@ class Server(ABC):
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as expired:
-            raise ServerNotReady(f"{self.name} still runs after {timeout_s:.0f} s") from expired
+            raise ServerNotReady(f"{self.name} still runs after {timeout_s:.3g} s") from expired
 
     def __enter__(self) -> Self:
         return self.start()
@@ -278,17 +283,20 @@ class Server(ABC):
             self._tether.wait()
             self._tether = None
 
-    def _tail(self, path: Path) -> str:
-        if not path.exists():
-            return ""
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - _EXCERPT_BYTES))
-            return stream.read().decode(errors="replace")
+    def _written(self) -> str:
+        """Return the end of what the process has written since it was launched."""
+        texts = []
+        for path in dict.fromkeys((self.output_path, self.log_path)):
+            if path.exists():
+                with path.open("rb") as stream:
+                    size = path.stat().st_size
+                    stream.seek(max(self._seen_bytes.get(path, 0), size - _EXCERPT_BYTES))
+                    texts.append(stream.read().decode(errors="replace"))
+        return "".join(texts)
 
     def _found_port_taken(self) -> bool:
-        text = self._tail(self.log_path) + self._tail(self.output_path)
-        return "Address already in use" in text
+        return "Address already in use" in self._written()
 
     def _excerpt(self) -> str:
-        lines = (self._tail(self.output_path) + self._tail(self.log_path)).splitlines()
+        lines = self._written().splitlines()
         return "".join(f"\n  {line}" for line in lines[-_EXCERPT_LINES:])

@@ -6,28 +6,19 @@ exclusive lock on that file; when it gets it, nobody holds, and it kills the gro
 session that is killed leaves no broker behind, and brokers can be shared by several processes
 without counting them.
 
-Run as `python -m pyconnect_cli.sandbox.tether HOLD_FILE PID START_MARK`. The tether ends by itself
-when the group is gone.
+Run as `python -m pyconnect_cli.sandbox.tether HOLD_FILE PID START_MARK`. It sleeps in the lock
+call: whoever stops the group in order ends the tether too.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from pyconnect_cli.sandbox.processes import (
-    ProcessIdentity,
-    group_members,
-    signal_group,
-    wait_until_gone,
-)
-
-CHECK_INTERVAL_S = 0.2
+from pyconnect_cli.sandbox.processes import ProcessIdentity, end_group_now
 
 
 class Hold:
@@ -61,23 +52,11 @@ def spawn(hold_file: Path, identity: ProcessIdentity) -> subprocess.Popen[bytes]
     )
 
 
-def _is_held(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
-
-
 def guard(hold_file: Path, identity: ProcessIdentity) -> None:
-    """Wait until nobody holds `hold_file` or the group is gone; then kill what is left of it."""
+    """Wait until nobody holds `hold_file`, then kill the group and let new holders in."""
     descriptor = os.open(hold_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    while group_members(identity):
-        if not _is_held(descriptor):
-            signal_group(identity, signal.SIGKILL)
-            wait_until_gone(identity, CHECK_INTERVAL_S)
-        else:
-            time.sleep(CHECK_INTERVAL_S)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    end_group_now(identity)
 
 
 if __name__ == "__main__":

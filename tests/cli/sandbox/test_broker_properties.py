@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyconnect_cli.sandbox.broker import random_cluster_id
 from pyconnect_cli.sandbox.broker_properties import (
     BrokerSecurity,
     NodePorts,
@@ -64,6 +65,13 @@ def test_internal_topics_have_a_replica_on_each_of_three_brokers() -> None:
     assert cluster["offsets.topic.replication.factor"] == "3"
     assert cluster["transaction.state.log.min.isr"] == "2"
     assert cluster["controller.quorum.voters"] == "1@127.0.0.1:1,2@127.0.0.1:2,3@127.0.0.1:3"
+
+
+def test_a_cluster_id_is_never_taken_for_an_option() -> None:
+    """Of many ids none starts with a dash, and all have Kafka's 22 characters."""
+    ids = {random_cluster_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(cluster_id) == 22 and not cluster_id.startswith("-") for cluster_id in ids)
 
 
 def test_given_properties_win() -> None:
