@@ -38,6 +38,25 @@ def producer_config(
     return {"linger.ms": 0, **defaults, **base, **forced}
 
 
+def leader_producer_config(
+    base: ClientConfig, client_id: str, transactional_id: str
+) -> dict[str, Any]:
+    """Return the configuration of the leader's transactional producer (KIP-618).
+
+    Delivery has no limit of its own: librdkafka refuses one beyond `transaction.timeout.ms` and
+    follows that when unset.
+    """
+    forced: dict[str, Any] = {
+        "client.id": client_id,
+        "transactional.id": transactional_id,
+        "enable.idempotence": True,
+        "acks": "all",
+        "max.in.flight.requests.per.connection": 5,
+        "partitioner": "murmur2_random",
+    }
+    return {"linger.ms": 0, **base, **forced}
+
+
 def consumer_config(
     base: ClientConfig, client_id: str, *, read_committed: bool = False
 ) -> dict[str, Any]:

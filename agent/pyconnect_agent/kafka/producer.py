@@ -13,13 +13,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 
 _log = logging.getLogger(__name__)
 
+CLAIM_TIMEOUT_MS = 60_000
+ABORT_TIMEOUT_MS = 1_000
 _POLL_S = 0.1
 
 OnDelivery = Callable[[KafkaError | None], None]
@@ -156,3 +158,59 @@ class PlainLeaderWriter:
 
     def relinquish(self) -> None:
         pass
+
+
+class TransactionalLeaderWriter:
+    """Writes under the leader's transactional id, fencing the leader before (KIP-618).
+
+    Kafka: the fencable producer of KafkaConfigBackingStore. Every failure gives the right back:
+    the herder claims it again once it knows that it still leads. One thread at a time.
+    """
+
+    def __init__(self, topic: str, config: clients.ClientConfig) -> None:
+        self._topic = topic
+        self._config = config
+        self._producer: Any = None
+
+    def claim(self) -> None:
+        """Fence whoever had the id; keep a producer already held. KafkaError when impossible."""
+        if self._producer is not None:
+            return
+        producer = clients.create_producer(self._config)
+        try:
+            producer.init_transactions(CLAIM_TIMEOUT_MS / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(
+                exc, "Failed to create and initialize fencable producer for config topic"
+            ) from exc
+        self._producer = producer
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
+        """Write all records in one transaction; PrivilegedWriteError gives the right back."""
+        if self._producer is None:
+            raise PrivilegedWriteError(
+                "Cannot produce to config topic without claiming write privileges first"
+            )
+        try:
+            self._producer.begin_transaction()
+            for record in records:
+                self._producer.produce(self._topic, value=record.value, key=record.key)
+            # Also waits for the records and fails with the first of them that was not delivered.
+            self._producer.commit_transaction(timeout_ms / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            failure = errors.translate(exc, "Failed to perform fencable send to config topic")
+            _log.warning("Failed to write as leader", extra={"reason": str(failure)})
+            self.relinquish()
+            raise PrivilegedWriteError("Failed to perform fencable send to config topic") from exc
+
+    def relinquish(self) -> None:
+        """Give the right back, also after a failure: an open transaction is aborted if possible."""
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
+        producer.purge()
+        try:
+            # librdkafka does not abort by itself; readers of committed records would wait.
+            producer.abort_transaction(ABORT_TIMEOUT_MS / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            _log.debug("Left a transaction to the broker", extra={"reason": str(exc)})

@@ -87,7 +87,12 @@ class KafkaConfigStore:
         self._log.read_to_end(timeout_ms)
 
     def claim_write_privileges(self) -> None:
+        """KafkaError when the leader's producer cannot be had."""
         self._leader_writer.claim()
+
+    def relinquish_write_privileges(self) -> None:
+        """Another worker leads now: the next claim must fence it anew."""
+        self._leader_writer.relinquish()
 
     def put_connector_config(
         self, connector: str, config: ConnectorConfig, target_state: TargetState | None
@@ -209,6 +214,9 @@ class MemoryConfigStore:
         """Nothing to read: writes are visible when they return."""
 
     def claim_write_privileges(self) -> None:
+        """Nobody else writes."""
+
+    def relinquish_write_privileges(self) -> None:
         """Nobody else writes."""
 
     def put_connector_config(

@@ -13,6 +13,7 @@ from pyconnect_agent.kafka import internal_clients
 from pyconnect_agent.kafka.clients import ClientConfig
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
+from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,20 @@ def config_log(topic: StoreTopic) -> CompactedLog:
         ),
         _clients(topic, "configs", read_committed=topic.read_committed),
         "config-log",
+    )
+
+
+def transactional_leader_writer(
+    topic: StoreTopic, transactional_id: str
+) -> TransactionalLeaderWriter:
+    """Privileged writes for `exactly.once.source.support` `preparing` or `enabled`.
+
+    `transactional_id` is `connect-cluster-<group.id>`.
+    """
+    client_id = f"{topic.client_id_base}configs-leader"
+    return TransactionalLeaderWriter(
+        topic.name,
+        internal_clients.leader_producer_config(topic.producer, client_id, transactional_id),
     )
 
 

@@ -1,0 +1,111 @@
+"""The leader's transactional writes to the config topic (spec internal-topics.md §2.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.topics import StoreTopic, config_log, transactional_leader_writer
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+TIMEOUT_MS = 20_000
+
+
+@pytest.fixture
+def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigStore]]:
+    """Opens config stores of one cluster of exactly-once workers."""
+    base: dict[str, Any] = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    topic = StoreTopic(
+        name=unique_name("configs"),
+        partitions=1,
+        replication_factor=1,
+        client_id_base="test-",
+        producer=base,
+        consumer=base,
+        admin=base,
+        read_committed=True,
+    )
+    group = unique_name("group")
+    stores: list[KafkaConfigStore] = []
+
+    def open_one() -> KafkaConfigStore:
+        writer = transactional_leader_writer(topic, f"connect-cluster-{group}")
+        store = KafkaConfigStore(config_log(topic), writer)
+        store.start(lambda changes: None)
+        stores.append(store)
+        return store
+
+    yield open_one
+    for store in stores:
+        store.stop()
+
+
+def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], KafkaConfigStore]) -> None:
+    """What any worker may write needs no claim."""
+    store = open_store()
+    with pytest.raises(PrivilegedWriteError, match="without claiming write privileges first"):
+        store.put_connector_config("c", {}, None)
+    store.put_target_state("c", TargetState.PAUSED)
+    store.refresh(TIMEOUT_MS)
+    assert store.snapshot().target_state("c") is TargetState.PAUSED
+    assert not store.snapshot().contains("c")
+
+
+def test_claimed_writes_are_read_back_over_their_markers(
+    open_store: Callable[[], KafkaConfigStore],
+) -> None:
+    """The snapshot's offset is that of the last record + 1, its marker not counted."""
+    store = open_store()
+    store.claim_write_privileges()
+    store.claim_write_privileges()
+    store.put_connector_config("c", {"a": "1"}, TargetState.STARTED)
+    assert store.snapshot().offset == 2
+    store.put_task_configs("c", [{}, {}])
+    assert store.snapshot().task_count("c") == 2
+    assert store.snapshot().offset == 7
+    other = open_store()
+    assert other.snapshot() == store.snapshot()
+
+
+def test_a_new_leader_fences_the_old_one(open_store: Callable[[], KafkaConfigStore]) -> None:
+    """The zombie's write fails, leaves nothing behind, and it has to claim again."""
+    old, new = open_store(), open_store()
+    old.claim_write_privileges()
+    old.put_connector_config("c", {"by": "old"}, None)
+    new.claim_write_privileges()
+    with pytest.raises(PrivilegedWriteError) as failure:
+        old.put_connector_config("c", {"by": "zombie"}, None)
+    assert str(failure.value) == "Failed to perform fencable send to config topic"
+    assert failure.value.retriable
+    new.put_task_configs("c", [{}])
+    assert new.snapshot().connector_config("c") == {"by": "old"}
+    with pytest.raises(PrivilegedWriteError, match="without claiming"):
+        old.put_connector_config("c", {"by": "zombie"}, None)
+    old.claim_write_privileges()
+    old.put_connector_config("c", {"by": "leader again"}, None)
+    new.refresh(TIMEOUT_MS)
+    assert new.snapshot().connector_config("c") == {"by": "leader again"}
+
+
+def test_relinquishing_leaves_no_open_transaction(
+    open_store: Callable[[], KafkaConfigStore],
+) -> None:
+    """Other workers' reads to the end must not wait for a leader that was."""
+    store, other = open_store(), open_store()
+    store.claim_write_privileges()
+    store.put_connector_config("c", {}, None)
+    store.relinquish_write_privileges()
+    try:
+        other.refresh(TIMEOUT_MS)
+    except RetriableKafkaError as exc:
+        pytest.fail(f"readers are held back: {exc}")
+    with pytest.raises(PrivilegedWriteError, match="without claiming"):
+        store.remove_connector_config("c")
