@@ -1,0 +1,280 @@
+"""The typed configuration of workers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.config.listeners import Listener, advertised_url
+from pyconnect_agent.core.config.response_headers import (
+    HeaderAction,
+    HeaderRule,
+    parse_header_rules,
+)
+from pyconnect_agent.core.config.worker_config import (
+    ConnectProtocol,
+    DistributedConfig,
+    ExactlyOnceSourceSupport,
+    StandaloneConfig,
+    worker_config_warnings,
+)
+from pyconnect_api.errors import ConfigException
+from tests.support.worker_properties import PROPERTIES, distributed
+
+CONNECT_KEYS = json.loads(
+    (Path(__file__).parent / "connect_4_3_1_worker_keys.json").read_text(encoding="utf-8")
+)
+ON_PURPOSE = {"bootstrap.servers"}
+"""It has the default that Connect had before 4.2."""
+
+
+@pytest.mark.parametrize("key", CONNECT_KEYS, ids=lambda key: str(key[0]))
+def test_every_key_of_connect_is_known_with_its_type_and_default(key: list[object]) -> None:
+    """A Java worker's properties mean the same here."""
+    name, type_name, required, default, importance, _ = key
+    ours = DistributedConfig.definition().keys[str(name)].to_json()
+    assert (ours["type"], ours["importance"]) == (type_name, importance)
+    if name not in ON_PURPOSE:
+        assert (ours["required"], ours["default_value"]) == (required, default)
+
+
+def test_values_are_typed_and_named_after_their_keys() -> None:
+    """Durations are numbers of milliseconds, choices are enums, lists are tuples."""
+    config = distributed(
+        exactly_once_source_support="Preparing",
+        connect_protocol="eager",
+        offset_flush_interval_ms="10",
+        bootstrap_servers="a:1, b:2",
+    )
+    assert config.exactly_once_source_support is ExactlyOnceSourceSupport.PREPARING
+    assert config.connect_protocol is ConnectProtocol.EAGER
+    assert config.offset_flush_interval_ms == 10
+    assert config.bootstrap_servers == ("a:1", "b:2")
+    assert not config.exactly_once_source_enabled
+    assert distributed(exactly_once_source_support="enabled").exactly_once_source_enabled
+
+
+def test_secrets_do_not_show_in_the_text_form() -> None:
+    """The original properties stay out of logs and tracebacks."""
+    config = distributed(ssl_key_password="hunter22")
+    assert "hunter22" not in repr(config)
+    assert config.originals["ssl.key.password"] == "hunter22"
+
+
+def test_configurations_can_be_sent_to_child_processes() -> None:
+    """They survive pickling."""
+    assert pickle.loads(pickle.dumps(distributed())) == distributed()
+
+
+@pytest.mark.parametrize("name", ["group.id", "key.converter", "config.storage.topic"])
+def test_required_keys_must_be_set(name: str) -> None:
+    """The text is Kafka's."""
+    properties = {key: value for key, value in PROPERTIES.items() if key != name}
+    with pytest.raises(ConfigException) as refused:
+        DistributedConfig.parse(properties)
+    assert str(refused.value) == (
+        f'Missing required configuration "{name}" which has no default value.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"exactly_once_source_support": "on"},
+            (
+                "Invalid value on for configuration exactly.once.source.support: "
+                "String must be one of (case insensitive): DISABLED, ENABLED, PREPARING"
+            ),
+        ),
+        (
+            {"inter_worker_signature_algorithm": "HmacSHA1"},
+            (
+                "Invalid value HmacSHA1 for configuration inter.worker.signature.algorithm: "
+                "Signature algorithm must be present in inter.worker.verification.algorithms list"
+            ),
+        ),
+        (
+            {"offset_storage_partitions": "0"},
+            (
+                "Invalid value 0 for configuration offset.storage.partitions: "
+                "Number of partitions must be positive, or -1 to use the broker's default"
+            ),
+        ),
+        (
+            {"inter_worker_verification_algorithms": ""},
+            (
+                "Invalid value [] for configuration inter.worker.verification.algorithms: "
+                "At least one signature verification algorithm must be provided"
+            ),
+        ),
+        (
+            {"listeners": "localhost:8083"},
+            "Listener doesn't have the right format (protocol://hostname:port).",
+        ),
+        (
+            {"listeners": "ftp://localhost:8083"},
+            'Listener protocol must be either "http" or "https".',
+        ),
+        ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
+        ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
+        (
+            {"status_storage_topic": " "},
+            ("Invalid value  for configuration status.storage.topic: Must be specified"),
+        ),
+    ],
+)
+def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
+    """Nothing starts with them."""
+    with pytest.raises(ConfigException) as refused:
+        distributed(**changes)
+    assert str(refused.value) == message
+
+
+def test_classes_are_checked_when_a_resolver_is_given() -> None:
+    """A worker with an unknown converter does not start."""
+
+    def resolve(name: str) -> object:
+        raise LookupError(name)
+
+    with pytest.raises(ConfigException, match=r"configuration key\.converter: Class .* could not"):
+        DistributedConfig.parse(PROPERTIES, resolve)
+
+
+def test_a_standalone_worker_needs_an_offsets_file() -> None:
+    """And none of the keys of distributed mode."""
+    properties = {"key.converter": "K", "value.converter": "V"}
+    with pytest.raises(ConfigException, match=r"offset\.storage\.file\.filename"):
+        StandaloneConfig.parse(properties)
+    config = StandaloneConfig.parse(properties | {"offset.storage.file.filename": "/tmp/o"})
+    assert config.offset_storage_file_filename == "/tmp/o"
+    assert not config.exactly_once_source_enabled
+
+
+def test_properties_without_effect_are_named() -> None:
+    """Prefixed and client settings are passed on, so they are not."""
+    config = DistributedConfig.parse(
+        PROPERTIES
+        | {
+            "producer.acks": "all",
+            "isolation.level": "read_committed",
+            "config.storage.min.insync.replicas": "2",
+            "config.storage.partitions": "3",
+            "offset.storage.cleanup.policy": "delete",
+            "internal.key.converter": "J",
+            "typo": "x",
+        }
+    )
+    warnings = "\n".join(worker_config_warnings(config))
+    assert "config topic partitions is always 1" in warnings
+    assert "'offset.storage.cleanup.policy=delete'" in warnings
+    assert "'internal.key.converter'" in warnings
+    assert "'typo'" in warnings
+    assert len(worker_config_warnings(config)) == 4
+
+
+def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
+    """What the worker uses itself and the policy are left out."""
+    config = DistributedConfig.parse(
+        PROPERTIES
+        | {
+            "config.storage.replication.factor": "1",
+            "config.storage.cleanup.policy": "delete",
+            "config.storage.max.message.bytes": "9",
+        }
+    )
+    assert config.storage_topic_settings("config") == {"max.message.bytes": "9"}
+
+
+def test_client_ids_start_with_group_and_client_id() -> None:
+    """Without a client id the group stands alone."""
+    assert distributed().client_id_base == "jb-"
+    assert distributed(client_id="w1").client_id_base == "jb-w1-"
+    assert distributed().leader_transactional_id == "connect-cluster-jb"
+
+
+def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
+    """`listeners.https.` counts as a whole or not at all."""
+    own = DistributedConfig.parse(
+        PROPERTIES | {"ssl.key.password": "a", "listeners.https.ssl.keystore.location": "/k.p12"}
+    )
+    assert own.rest_ssl()["ssl.keystore.location"] == "/k.p12"
+    assert own.rest_ssl()["ssl.key.password"] is None
+    shared = DistributedConfig.parse(PROPERTIES | {"ssl.client.auth": "required"})
+    assert shared.rest_ssl()["ssl.client.auth"] == "required"
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("HTTP://:8083", Listener(protocol="http", host="", port=8083)),
+        ("https://[::1]:0", Listener(protocol="https", host="::1", port=0)),
+        ("http://host-1.a:80", Listener(protocol="http", host="host-1.a", port=80)),
+    ],
+)
+def test_listeners_are_parsed(text: str, listener: Listener) -> None:
+    """The protocol may be in any case, an IPv6 address is in brackets."""
+    assert Listener.parse(text) == listener
+
+
+HTTP = Listener(protocol="http", host="", port=8083)
+HTTPS = Listener(protocol="https", host="::1", port=8443)
+
+
+def test_the_advertised_url_prefers_http_and_the_given_parts() -> None:
+    """Host and port of the first listener of the protocol stand in for what is not given."""
+    assert advertised_url([HTTPS, HTTP], default_host="me") == "http://me:8083/"
+    assert advertised_url([HTTPS], default_host="me") == "https://[::1]:8443/"
+    assert advertised_url([HTTP, HTTPS], default_host="me", protocol="HTTPS") == (
+        "https://[::1]:8443/"
+    )
+    assert advertised_url([HTTP], default_host="me", host_name="you", port=1) == "http://you:1/"
+    with pytest.raises(ConfigException, match="No listener has the advertised protocol https"):
+        advertised_url([HTTP], default_host="me", protocol="https")
+
+
+def test_header_rules_are_parsed() -> None:
+    """A rule that holds a comma is quoted; actions may be in any case."""
+    rules = parse_header_rules(
+        'set X-A: b, "ADD Cache-Control:no-cache, no-store", addDate E:60000'
+    )
+    assert rules == (
+        HeaderRule(action=HeaderAction.SET, name="X-A", value="b"),
+        HeaderRule(action=HeaderAction.ADD, name="Cache-Control", value="no-cache, no-store"),
+        HeaderRule(action=HeaderAction.ADD_DATE, name="E", value="60000"),
+    )
+    assert parse_header_rules("  ") == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            "set",
+            (
+                "Invalid format of header config 'set'. "
+                "Expected: '[action] [header name]:[header value]'"
+            ),
+        ),
+        (
+            "put A:b",
+            ("Invalid header config action: 'put'. Expected one of [set, add, setDate, addDate]"),
+        ),
+        (
+            "set A",
+            (
+                "Invalid format of header name and header value pair 'A'. "
+                "Expected: '[header name]:[header value]'"
+            ),
+        ),
+        ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
+    ],
+)
+def test_broken_header_rules_are_refused(rule: str, message: str) -> None:
+    """The texts are Kafka's."""
+    with pytest.raises(ConfigException) as refused:
+        parse_header_rules(rule)
+    assert str(refused.value) == message
