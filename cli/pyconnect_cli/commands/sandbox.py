@@ -108,8 +108,9 @@ def down(
     if remove_data and names:
         session.confirm(f"Delete the records of {', '.join(names)}?")
     stopped = {each: lifecycle.down(each, remove_data=remove_data) for each in names}
+    removed = ", its records are removed" if remove_data else ""
     lines = [
-        f"sandbox {each}: " + (f"stopped {', '.join(kinds)}" if kinds else "was not running")
+        f"sandbox {each}: {'stopped ' + ', '.join(kinds) if kinds else 'was not running'}{removed}"
         for each, kinds in stopped.items()
     ]
     session.output.document(

@@ -15,7 +15,7 @@ from pyconnect_cli.sandbox.java import Java, find_java
 from pyconnect_cli.sandbox.progress import Progress, silent
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 
-_REQUIRED = ("kafka-server-[0-9]*.jar", "kafka-clients-[0-9]*.jar", "connect-runtime-[0-9]*.jar")
+_REQUIRED = ("kafka-server", "kafka-clients", "connect-runtime")
 
 
 def libs_of(kafka_dir: Path) -> Path:
@@ -24,10 +24,10 @@ def libs_of(kafka_dir: Path) -> Path:
     Raises JarsUnavailable when it lacks the broker's, the clients' or Connect's jar.
     """
     for candidate in (kafka_dir / "libs", kafka_dir):
-        if all(any(candidate.glob(pattern)) for pattern in _REQUIRED):
+        if all(any(candidate.glob(f"{artifact}-[0-9]*.jar")) for artifact in _REQUIRED):
             return candidate.resolve()
     raise JarsUnavailable(
-        f"{kafka_dir} holds no Kafka: {', '.join(_REQUIRED)} are not all in its libs",
+        f"{kafka_dir} holds no Kafka: the jars of {', '.join(_REQUIRED)} are not all in its libs",
         hint="name the directory that a Kafka archive unpacks to (with bin, config and libs)",
     )
 
