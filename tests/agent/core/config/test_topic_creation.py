@@ -1,0 +1,85 @@
+"""Groups of topics a source connector has created (KIP-158)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.topic_creation import topic_creation_groups
+from pyconnect_api import ConfigException
+
+DEFAULT = {
+    "topic.creation.default.partitions": "2",
+    "topic.creation.default.replication.factor": "-1",
+}
+
+
+def test_without_settings_there_are_no_groups() -> None:
+    """Topic creation is then left to the broker."""
+    assert topic_creation_groups({"name": "c"}) == ()
+
+
+def test_groups_come_in_order_and_default_last() -> None:
+    """`default` need not be listed, and fills in what others leave out."""
+    groups = topic_creation_groups(
+        DEFAULT
+        | {
+            "topic.creation.groups": "compacted, default, big",
+            "topic.creation.compacted.include": "c-.*, d",
+            "topic.creation.compacted.exclude": "c-x",
+            "topic.creation.compacted.cleanup.policy": "compact",
+            "topic.creation.big.include": "b.*",
+            "topic.creation.big.partitions": "50",
+        }
+    )
+    assert [group.name for group in groups] == ["compacted", "big", "default"]
+    compacted, big, default = groups
+    assert (compacted.partitions, compacted.replication_factor) == (2, -1)
+    assert compacted.other_configs == {"cleanup.policy": "compact"}
+    assert (big.partitions, default.partitions) == (50, 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "group"), [("c-1", "g"), ("c-x", "default"), ("xc-1", "default"), ("d", "g")]
+)
+def test_names_match_as_a_whole_and_exclusion_wins(topic: str, group: str) -> None:
+    """The first matching group is used."""
+    groups = topic_creation_groups(
+        DEFAULT
+        | {
+            "topic.creation.groups": "g",
+            "topic.creation.g.include": "c-.*,d",
+            "topic.creation.g.exclude": "c-x",
+        }
+    )
+    assert next(item.name for item in groups if item.matches(topic)) == group
+
+
+def test_patterns_of_the_default_group_are_ignored() -> None:
+    """It is for every topic no other group takes."""
+    (default,) = topic_creation_groups(DEFAULT | {"topic.creation.default.include": "("})
+    assert default.matches("anything")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"topic.creation.default.partitions": "0"},
+            "Number of partitions must be positive, or -1 to use the broker's default",
+        ),
+        (
+            {"topic.creation.groups": "g", "topic.creation.g.include": "("},
+            "Syntax error in regular",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(changes: dict[str, str], message: str) -> None:
+    """The text names the key."""
+    with pytest.raises(ConfigException, match=message):
+        topic_creation_groups(DEFAULT | changes)
+
+
+def test_the_default_group_must_say_partitions_and_replicas() -> None:
+    """Any other setting below `topic.creation.` makes them required."""
+    with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
+        topic_creation_groups({"topic.creation.groups": "g"})

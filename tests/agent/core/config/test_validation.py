@@ -1,0 +1,332 @@
+"""Rules of connector validation beyond the recorded answers of Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.config.client_overrides import OverridePolicy, check_overrides
+from pyconnect_agent.core.config.validation import (
+    ConfigInfos,
+    connector_key_infos,
+    validate_connector_config,
+)
+from pyconnect_agent.core.config.worker_config import StandaloneConfig, WorkerConfig
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.plugin_catalog import PluginKind
+from pyconnect_api import (
+    Config,
+    ConfigDef,
+    ConfigException,
+    ConnectException,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+)
+from tests.support.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
+from tests.support.worker_properties import distributed
+
+ConnectorConfig = Mapping[str, str | None]
+
+
+class ExactlyOnceSource(PlainSource):
+    """Answers the hooks of KIP-618 as its configuration says."""
+
+    def exactly_once_support(self, connector_configs: ConnectorConfig) -> ExactlyOnceSupport | None:
+        answer = connector_configs.get("support")
+        if answer == "raise":
+            raise RuntimeError(" no idea ")
+        return None if answer is None else ExactlyOnceSupport(answer)
+
+    def can_define_transaction_boundaries(
+        self, connector_configs: ConnectorConfig
+    ) -> ConnectorTransactionBoundaries:
+        answer = connector_configs.get("boundaries")
+        if answer == "raise":
+            raise RuntimeError
+        return None if answer is None else ConnectorTransactionBoundaries(answer)  # type: ignore[return-value]
+
+
+class WithoutDefinition(PlainSource):
+    """Breaks the contract of `config`."""
+
+    def config(self) -> ConfigDef:
+        return None  # type: ignore[return-value]
+
+
+class WithoutResult(PlainSource):
+    """Breaks the contract of `validate`."""
+
+    def validate(self, connector_configs: ConnectorConfig) -> Config:
+        return None  # type: ignore[return-value]
+
+
+class NotConstructible(PlainSource):
+    """Cannot be constructed."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("no database")
+
+
+PLUGINS = TablePluginSource(
+    [
+        ("a.Source", PluginKind.SOURCE, PlainSource),
+        ("a.Sink", PluginKind.SINK, PlainSink),
+        ("a.ExactlyOnceSource", PluginKind.SOURCE, ExactlyOnceSource),
+        ("a.WithoutDefinition", PluginKind.SOURCE, WithoutDefinition),
+        ("a.WithoutResult", PluginKind.SOURCE, WithoutResult),
+        ("a.NotConstructible", PluginKind.SOURCE, NotConstructible),
+        ("a.Hoist", PluginKind.TRANSFORMATION, HoistField),
+    ]
+)
+
+
+def validate(worker: WorkerConfig | None = None, **config: str | None) -> ConfigInfos:
+    """Validate a connector named c; underscores in keys stand for dots."""
+    named = {key.replace("_", "."): value for key, value in config.items()}
+    return validate_connector_config(
+        {"name": "c"} | named, plugins=PLUGINS, worker=worker or distributed()
+    )
+
+
+def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
+    """Return the messages of every key that has any."""
+    return {
+        info.value.name: info.value.errors
+        for info in infos.configs
+        if info.value is not None and info.value.errors
+    }
+
+
+def test_the_refusal_lists_every_message_and_where_to_find_them() -> None:
+    """The text of the 400 is Connect's."""
+    text = validate(connector_class="a.Sink", tasks_max="x").error_text()
+    assert text is not None
+    lines = text.split("\n")
+    assert lines[0] == "Connector configuration is invalid and contains the following 4 error(s):"
+    assert lines[1:5].count("Must configure one of topics or topics.regex") == 2
+    assert lines[-1] == (
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`"
+    )
+    assert validate(connector_class="a.Source").error_text() is None
+
+
+def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
+    """References are shown, not what they stand for."""
+    with pytest.raises(BadRequestError) as refused:
+        validate_connector_config(
+            {"name": "c", "password": "s3cret", "none": None},
+            plugins=PLUGINS,
+            worker=distributed(),
+            raw_config={"name": "c", "password": "${f:p:k}", "none": None},
+        )
+    assert str(refused.value) == (
+        "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
+    )
+
+
+@pytest.mark.parametrize("name", ["no.such.Class", "", "a.Hoist"])
+def test_an_unknown_connector_class_is_refused(name: str) -> None:
+    """The text names the connectors there are."""
+    with pytest.raises(BadRequestError) as refused:
+        validate(connector_class=name)
+    assert str(refused.value).startswith(
+        "org.apache.kafka.connect.errors.ConnectException: Failed to find any class that "
+        f"implements Connector and which name matches {name}, available connectors are: "
+        "PluginDesc{klass=class a."
+    )
+
+
+def test_connectors_that_break_their_contract_are_refused() -> None:
+    """A definition and a result must be returned; the constructor must not raise."""
+    with pytest.raises(BadRequestError, match=r"a\.WithoutDefinition\.config\(\) must return"):
+        validate(connector_class="a.WithoutDefinition")
+    with pytest.raises(BadRequestError, match=r"a\.WithoutResult\.validate\(\) must return"):
+        validate(connector_class="a.WithoutResult")
+    with pytest.raises(ConnectException, match="no database"):
+        validate(connector_class="a.NotConstructible")
+
+
+def test_secrets_of_password_keys_are_hidden() -> None:
+    """A PASSWORD value never appears in an answer."""
+    infos = validate(connector_class="a.Source", secret="s3cret")
+    assert "s3cret" not in str(infos.to_json())
+    assert "[hidden]" in str(infos.to_json())
+
+
+def test_resolved_references_are_shown_as_submitted() -> None:
+    """Neither values nor messages tell what a provider returned."""
+    infos = validate_connector_config(
+        {"name": "c", "connector.class": "a.Source", "tasks.max": "s3cret", "other": "s3cret"},
+        plugins=PLUGINS,
+        worker=distributed(),
+        raw_config={
+            "name": "c",
+            "connector.class": "a.Source",
+            "tasks.max": "${f:p:k}",
+            "other": "s3cret",
+        },
+    )
+    assert "s3cret" not in str(infos.to_json())
+    assert errors(infos)["tasks.max"][0] == (
+        "Invalid value ${f:p:k} for configuration tasks.max: Not a number of type INT"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "worker_support", "expected"),
+    [
+        ("SUPPORTED", "enabled", []),
+        ("SUPPORTED", "preparing", ["This worker does not have"]),
+        ("UNSUPPORTED", "enabled", ["The connector does not support exactly-once semantics"]),
+        (None, "disabled", ["This worker does not have", "The connector does not implement"]),
+        ("raise", "enabled", ["An unexpected error occurred during validation: no idea"]),
+    ],
+)
+def test_required_exactly_once_support_is_checked_on_both_sides(
+    answer: str | None, worker_support: str, expected: list[str]
+) -> None:
+    """Worker and connector may both be in the way."""
+    infos = validate(
+        distributed(exactly_once_source_support=worker_support),
+        connector_class="a.ExactlyOnceSource",
+        exactly_once_support="Required",
+        **({} if answer is None else {"support": answer}),
+    )
+    found = errors(infos).get("exactly.once.support", ())
+    assert len(found) == len(expected)
+    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("SUPPORTED", None),
+        ("UNSUPPORTED", "The connector does not support connector-defined transaction boundaries"),
+        (None, "This connector has returned a null value"),
+        ("raise", "An unexpected error occurred during validation; please see the worker logs"),
+    ],
+)
+def test_connector_defined_boundaries_need_the_connectors_consent(
+    answer: str | None, expected: str | None
+) -> None:
+    """It is checked whatever the worker supports."""
+    infos = validate(
+        None,
+        connector_class="a.ExactlyOnceSource",
+        transaction_boundary="CONNECTOR",
+        **({} if answer is None else {"boundaries": answer}),
+    )
+    found = errors(infos).get("transaction.boundary", ())
+    assert [text.startswith(expected or "-") for text in found] == (
+        [] if expected is None else [True]
+    )
+
+
+def test_a_standalone_worker_does_not_check_exactly_once_or_groups() -> None:
+    """These checks belong to distributed mode."""
+    worker = StandaloneConfig.parse(
+        {
+            "key.converter": "K",
+            "value.converter": "V",
+            "offset.storage.file.filename": "/tmp/o",
+            "group.id": "connect-c",
+        }
+    )
+    source = validate(worker, connector_class="a.Source", exactly_once_support="required")
+    sink = validate(worker, connector_class="a.Sink", topics="t")
+    assert source.error_count == sink.error_count == 0
+
+
+def test_a_sink_must_not_use_the_workers_group() -> None:
+    """Neither by its name nor by an override."""
+    by_name = validate(distributed(group_id="connect-c"), connector_class="a.Sink", topics="t")
+    assert errors(by_name)["name"] == (
+        "Consumer group for sink connector named c conflicts with Connect worker group connect-c",
+    )
+    by_override = validate(
+        distributed(group_id="g"),
+        connector_class="a.Sink",
+        topics="t",
+        consumer_override_group_id="g",
+    )
+    assert errors(by_override)["consumer.override.group.id"] == (
+        "Consumer group g conflicts with Connect worker group g",
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowlist", "refused"),
+    [
+        ("All", "", set()),
+        ("None", "", {"acks", "sasl.mechanism"}),
+        ("Principal", "", {"acks"}),
+        ("Allowlist", "acks", {"sasl.mechanism"}),
+        (
+            "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
+            "",
+            {"acks", "sasl.mechanism"},
+        ),
+    ],
+)
+def test_the_policy_decides_which_client_settings_may_be_overridden(
+    policy: str, allowlist: str, refused: set[str]
+) -> None:
+    """A refused key counts once, whatever it is."""
+    infos = validate(
+        distributed(
+            connector_client_config_override_policy=policy,
+            connector_client_config_override_allowlist=allowlist,
+        ),
+        connector_class="a.Source",
+        producer_override_acks="1",
+        producer_override_sasl_mechanism="PLAIN",
+    )
+    prefix = "producer.override."
+    assert {key.removeprefix(prefix) for key in errors(infos)} == refused
+    assert infos.error_count == len(refused)
+    for key, messages in errors(infos).items():
+        name = policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
+        assert messages == (
+            (
+                f"The '{name}' policy does not allow '{key.removeprefix(prefix)}' to be overridden "
+                "in the connector configuration."
+            ),
+        )
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    """The text names the policies."""
+    with pytest.raises(ConfigException, match="must be one of All, None, Principal, Allowlist"):
+        OverridePolicy.parse("Everything")
+
+
+def test_overrides_are_checked_again_at_start() -> None:
+    """A policy may have changed since the connector was created."""
+    with pytest.raises(ConfigException, match=r"Client Config Overrides not allowed \[The 'None'"):
+        check_overrides(
+            {"admin.override.retries": "1"}, ClientKind.ADMIN, OverridePolicy.parse("None")
+        )
+
+
+def test_only_clients_the_connector_uses_are_checked() -> None:
+    """A source without topic creation has no admin client."""
+    worker = distributed(connector_client_config_override_policy="None")
+    unused = validate(worker, connector_class="a.Source", admin_override_retries="1")
+    used = validate(
+        worker,
+        connector_class="a.Source",
+        admin_override_retries="1",
+        topic_creation_groups="",
+    )
+    assert (unused.error_count, used.error_count) == (0, 1)
+
+
+def test_key_definitions_begin_with_the_connectors_own() -> None:
+    """Framework keys follow, except those the connector redefines."""
+    names = [info["name"] for info in connector_key_infos(PLUGINS.connector("a.Sink"), PLUGINS)]
+    assert names[:3] == ["secret", "name", "connector.class"]
+    assert "topics.regex" in names
+    assert len(set(names)) == len(names)

@@ -1,0 +1,116 @@
+"""References to config providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.config.variables import (
+    Variable,
+    find_variables,
+    mask,
+    resolve,
+    restore_references,
+)
+from pyconnect_api import ConfigData
+
+VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("file", "/secrets"): {"user": "alice", "a:b": "colon", "nested": "${file:/secrets:user}"},
+    ("env", ""): {"HOME": "/home/alice", "EMPTY": ""},
+}
+
+
+def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+    """Answer from `VALUES`; values from files live for a minute."""
+    if provider not in {known for known, _ in VALUES}:
+        return None
+    found = VALUES.get((provider, path), {})
+    return ConfigData(
+        data={key: found[key] for key in keys if key in found},
+        ttl_ms=60_000 if provider == "file" else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ("${file:/p:k}", [Variable("file", "/p", "k")]),
+        ("${env:K}", [Variable("env", "", "K")]),
+        ("${file:/p:k:with:colons}", [Variable("file", "/p", "k:with:colons")]),
+        ("a${env:A}b${env:B}", [Variable("env", "", "A"), Variable("env", "", "B")]),
+        ("${nothing}", []),
+        ("$ {env:A}", []),
+    ],
+)
+def test_references_are_split_at_the_first_two_colons(text: str, variables: list[Variable]) -> None:
+    """The key may hold colons, the path may not."""
+    assert list(find_variables(text)) == variables
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${file:/secrets:user}@${env:HOME}", "alice@/home/alice"),
+        ("${file:/secrets:a:b}", "colon"),
+        ("${env:EMPTY}", ""),
+        ("${file:/secrets:nested}", "${file:/secrets:user}"),
+        ("${file:/secrets:missing}", "${file:/secrets:missing}"),
+        ("${vault:/secrets:user}", "${vault:/secrets:user}"),
+    ],
+)
+def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
+    """Unknown providers and keys stay as text; values are not resolved again."""
+    assert resolve({"k": text}, lookup).values["k"] == value
+
+
+def test_resolution_tells_secret_keys_and_ttls() -> None:
+    """Only keys whose value changed are secret; null values stay null."""
+    resolved = resolve(
+        {"a": "${file:/secrets:user}", "b": "plain", "c": None, "d": "${env:HOME}"}, lookup
+    )
+    assert resolved.secret_keys == {"a", "d"}
+    assert resolved.ttls_ms == {"/secrets": 60_000}
+    assert resolved.values["c"] is None
+    assert "alice" not in repr(resolved)
+
+
+def test_each_path_is_asked_for_once() -> None:
+    """All its keys go into one request."""
+    asked: list[tuple[str, str, frozenset[str]]] = []
+
+    def counting(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+        asked.append((provider, path, keys))
+        return lookup(provider, path, keys)
+
+    resolve({"a": "${file:/secrets:user}", "b": "${file:/secrets:a:b}"}, counting)
+    assert asked == [("file", "/secrets", frozenset({"user", "a:b"}))]
+
+
+def test_task_configurations_are_stored_with_references() -> None:
+    """A key that both have gets the connector's raw text, so that no secret is stored."""
+    raw = {"password": "${file:/secrets:user}", "file": "/tmp/f", "other": "${env:HOME}"}
+    task = {"password": "alice", "file": "/tmp/f-0", "task": "0"}
+    assert restore_references(raw, task) == {
+        "password": "${file:/secrets:user}",
+        "file": "/tmp/f-0",
+        "task": "0",
+    }
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.text("ab${}:/", max_size=20)))
+def test_text_without_known_references_is_never_changed(config: dict[str, str]) -> None:
+    """Whatever looks like a reference to nothing stays."""
+    resolved = resolve(config, lambda provider, path, keys: None)
+    assert resolved.values == config
+    assert not resolved.secret_keys
+
+
+def test_masking_puts_references_back() -> None:
+    """Longer secrets first, so that none survives inside another."""
+    raw = {"a": "${f:p:a}", "b": "${f:p:b}", "c": "plain"}
+    resolved = {"a": "secret", "b": "secret-2", "c": "plain"}
+    masked = mask("failed with secret-2 and secret, plain", resolved, raw)
+    assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
