@@ -1,0 +1,30 @@
+"""Kafka's jars really are fetched, by Maven or by Ivy, into a cache that has nothing yet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.progress import RecordedProgress
+
+from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
+from pyconnect_cli.sandbox.jar_cache import JarCache
+from pyconnect_cli.sandbox.jars import find_runtime
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.timeout(400)
+def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
+    """All jars come, each with its known checksum; what happens is reported."""
+    cache = JarCache(KAFKA_VERSION, known_checksums(), tmp_path)
+    progress = RecordedProgress()
+    environment = {key: value for key, value in os.environ.items() if key != "KAFKA_HOME"}
+
+    runtime = find_runtime(environment=environment, cache=cache, progress=progress)
+
+    assert {jar.name for jar in runtime.libs.iterdir()} >= set(known_checksums())
+    assert cache.is_complete(check_contents=True)
+    (message,) = progress.messages
+    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} with ")
