@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.progress import RecordedProgress
 
 from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
 from pyconnect_cli.sandbox.jar_cache import JarCache
 from pyconnect_cli.sandbox.jars import find_runtime
+from tests.support.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka
 

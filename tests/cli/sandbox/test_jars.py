@@ -20,6 +20,8 @@ from tests.cli.sandbox.test_java import java_saying
 from tests.support.eventually import eventually
 from tests.support.progress import RecordedProgress
 
+pytestmark = pytest.mark.wire
+
 CONTENTS = {"one-1.jar": b"first", "two-2.jar": b"second"}
 CHECKSUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
 

@@ -14,6 +14,8 @@ from pyconnect_cli.sandbox.java import (
     platform_family,
 )
 
+pytestmark = pytest.mark.wire
+
 
 def java_saying(directory: Path, version_line: str, exit_code: int = 0) -> Path:
     """Make a command `java` in `directory`/bin that prints a version as Java does."""
