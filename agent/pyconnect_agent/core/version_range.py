@@ -35,13 +35,16 @@ class Version:
 
     def _key(self) -> tuple[tuple[int, int, str], ...]:
         parts = re.findall(r"\d+|[a-z]+", self.text.lower())
-        key = [
-            (_QUALIFIERS[""], int(part), "")
-            if part.isdigit()
-            else (_QUALIFIERS.get(part, _UNKNOWN_QUALIFIER), 0, part)
-            for part in parts
-        ]
-        while key and key[-1] == (_QUALIFIERS[""], 0, ""):
+        zero = (_QUALIFIERS[""], 0, "")
+        key: list[tuple[int, int, str]] = []
+        for part in parts:
+            if part.isdigit():
+                key.append((_QUALIFIERS[""], int(part), ""))
+                continue
+            while key and key[-1] == zero:
+                key.pop()
+            key.append((_QUALIFIERS.get(part, _UNKNOWN_QUALIFIER), 0, part))
+        while key and key[-1] == zero:
             key.pop()
         # Ends every key, so that 1.0rc1 is below 1.0 and 1.0 below 1.0.1.
         return (*key, (_QUALIFIERS[""], -1, ""))

@@ -1,0 +1,220 @@
+"""Finding and loading plugins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.config.plugin_source import PluginSource
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.plugins.builtin_table import builtin_plugins, distribution_version
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.discovery import directory_entry_points, installed_catalog
+from pyconnect_agent.plugins.loading import BASE_CLASSES, load
+from pyconnect_agent.plugins.scan import scan, scan_directory
+from pyconnect_api import ConnectException, SinkConnector, SourceConnector
+from tests.support.plugin_table import PlainSource, TablePluginSource
+
+CONNECTOR = """
+import helper_of_plugin
+from tests.support.plugin_table import PlainSink, PlainSource
+
+class MySource(PlainSource):
+    def version(self):
+        return helper_of_plugin.VERSION
+
+class MySink(PlainSink):
+    pass
+"""
+
+
+def make_plugin(root: Path, name: str, *, version: str, listed: bool = True) -> Path:
+    """Install a plugin with a private dependency into a directory, as pip --target does."""
+    directory = root / name
+    (directory / "my_plugin").mkdir(parents=True)
+    (directory / "my_plugin" / "__init__.py").write_text(CONNECTOR, encoding="utf-8")
+    (directory / "helper_of_plugin.py").write_text(f"VERSION = {version!r}\n", encoding="utf-8")
+    if listed:
+        info = directory / f"my_plugin-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: my_plugin\nVersion: {version}\n", encoding="utf-8"
+        )
+        (info / "entry_points.txt").write_text(
+            "[pyconnect.connectors]\n"
+            "com.example.MySourceConnector = my_plugin:MySource\n"
+            "MySink = my_plugin:MySink\n"
+            "Broken = my_plugin:Missing\n",
+            encoding="utf-8",
+        )
+    return directory
+
+
+@pytest.mark.parametrize(
+    "plugin", builtin_plugins(), ids=lambda p: f"{p.class_name}-{p.kind.value}"
+)
+def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
+    """The table of Java names tells the truth."""
+    assert issubclass(load(plugin), BASE_CLASSES[plugin.kind])
+    assert plugin.version == distribution_version()
+
+
+def test_metadata_is_found_without_importing_plugins() -> None:
+    """The supervisor's catalog runs no plugin code."""
+    code = (
+        "import sys; from pyconnect_agent.plugins.catalog import installed_catalog; "
+        "assert installed_catalog().find('FileStreamSource'); "
+        "print([name for name in sys.modules if name.startswith('pyconnect_agent.builtin')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_entry_points_of_a_directory_are_found_under_both_names(tmp_path: Path) -> None:
+    """The Python path and the entry point's own name, which may be a Java class."""
+    catalog = Catalog(directory_entry_points(make_plugin(tmp_path, "p", version="2.0")))
+    assert catalog.find("com.example.MySourceConnector")[0].python_path == "my_plugin:MySource"
+    assert catalog.find("my_plugin.MySource")[0].kind is PluginKind.CONNECTOR
+
+
+@pytest.mark.wire
+def test_two_versions_with_contradicting_dependencies_are_scanned_side_by_side(
+    tmp_path: Path,
+) -> None:
+    """Each directory is scanned in a process of its own; what fails is reported."""
+    make_plugin(tmp_path, "one", version="1.0")
+    make_plugin(tmp_path, "two", version="2.0")
+    result = scan([str(tmp_path)])
+    sources = result.catalog.find("my_plugin.MySource")
+    assert {(item.kind, item.version) for item in sources} == {
+        (PluginKind.SOURCE, "1.0"),
+        (PluginKind.SOURCE, "2.0"),
+    }
+    assert result.catalog.find("MySink")[0].kind is PluginKind.SINK
+    assert len(result.warnings) == 2
+    assert all("Missing" in warning for warning in result.warnings)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    ("discovery", "found", "warned"),
+    [("service_load", 0, 0), ("only_scan", 2, 0), ("hybrid_warn", 2, 1)],
+)
+def test_unlisted_plugins_are_found_by_scanning(
+    tmp_path: Path, discovery: str, found: int, warned: int
+) -> None:
+    """Unless only entry points count."""
+    make_plugin(tmp_path, "p", version="3.0", listed=False)
+    result = scan([str(tmp_path)], discovery)
+    names = ("my_plugin.MySource", "my_plugin.MySink")
+    assert sum(len(result.catalog.find(name)) for name in names) == found
+    assert len(result.warnings) == warned
+
+
+@pytest.mark.wire
+def test_unlisted_plugins_stop_a_worker_that_asks_for_it(tmp_path: Path) -> None:
+    """`hybrid_fail` names them and says what to do."""
+    make_plugin(tmp_path, "p", version="3.0", listed=False)
+    with pytest.raises(ConnectException, match=r"my_plugin\.MySink, my_plugin\.MySource\. Add"):
+        scan([str(tmp_path)], "hybrid_fail")
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize(
+    "code", ["import sys; sys.exit(3)", "import os; os._exit(4)", "raise RuntimeError('no')"]
+)
+def test_a_plugin_that_fails_to_import_is_left_out(tmp_path: Path, code: str) -> None:
+    """The scan goes on and tells."""
+    make_plugin(tmp_path, "good", version="1.0")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "bad_plugin.py").write_text(code, encoding="utf-8")
+    result = scan([str(tmp_path)])
+    assert result.catalog.find("my_plugin.MySource")
+    assert any(str(tmp_path / "bad") in text or "bad_plugin" in text for text in result.warnings)
+
+
+def test_scanning_a_directory_without_plugins_finds_nothing(tmp_path: Path) -> None:
+    """An empty directory is no error."""
+    assert scan_directory(tmp_path, "hybrid_warn").catalog.plugins == ()
+
+
+def test_loading_a_class_of_another_kind_is_refused() -> None:
+    """The text is Connect's."""
+    plugin = PluginDesc(
+        class_name="a.B",
+        python_path="tests.support.plugin_table:PlainSource",
+        kind=PluginKind.SINK,
+        version=None,
+    )
+    with pytest.raises(ConnectException, match=r"Class a\.B does not implement the SinkConnector"):
+        load(plugin)
+
+
+def test_import_errors_name_the_plugin_and_the_cause() -> None:
+    """A missing dependency is told from a missing plugin."""
+    plugin = PluginDesc(
+        class_name="a.B", python_path="no_such_module:B", kind=PluginKind.SINK, version=None
+    )
+    with pytest.raises(ConnectException, match=r"no_such_module.*ModuleNotFoundError"):
+        load(plugin)
+
+
+TABLE = [(desc.class_name, desc.kind, load(desc)) for desc in installed_catalog().plugins]
+SOURCES: list[Callable[[], PluginSource]] = [
+    lambda: CatalogPluginSource(installed_catalog()),
+    lambda: TablePluginSource(TABLE, distribution_version()),
+]
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=["catalog", "table"])
+class TestPluginSource:
+    """The contract of plugin sources, held by the real one and by the one for tests."""
+
+    def test_connectors_are_found_by_alias(self, make: Callable[[], PluginSource]) -> None:
+        """With name, class and version."""
+        found = make().connector("FileStreamSource")
+        assert found.name == "org.apache.kafka.connect.file.FileStreamSourceConnector"
+        assert issubclass(found.python_class, SourceConnector)
+        assert found.version == distribution_version()
+
+    def test_look_ups_fail_as_lookup_errors(self, make: Callable[[], PluginSource]) -> None:
+        """Whatever was looked for."""
+        source = make()
+        with pytest.raises(LookupError, match="Failed to find any class"):
+            source.connector("no.such.Class")
+        with pytest.raises(LookupError):
+            source.find("no.such.Class")
+        with pytest.raises(LookupError):
+            source.plugin("no.such.Class", PluginKind.CONVERTER)
+        with pytest.raises(LookupError, match="matches the version range"):
+            source.connector("FileStreamSource", "[9999,)")
+
+    def test_names_are_sorted_and_versions_known(self, make: Callable[[], PluginSource]) -> None:
+        """Nothing is listed twice."""
+        source = make()
+        names = source.class_names(PluginKind.CONVERTER)
+        assert list(names) == sorted(set(names))
+        assert source.versions(names[0], PluginKind.CONVERTER) == (distribution_version(),)
+        assert source.versions("FileStreamSink", PluginKind.CONNECTOR) == (distribution_version(),)
+        assert source.versions("nothing", PluginKind.CONVERTER) == ()
+
+
+@pytest.mark.parametrize("separator", [".", ":"])
+def test_full_python_paths_work_without_being_listed(separator: str) -> None:
+    """With a dot or a colon before the class."""
+    source = CatalogPluginSource(installed_catalog())
+    found = source.connector(f"tests.support.plugin_table{separator}PlainSource")
+    assert found.python_class.__name__ == PlainSource.__name__
+    assert found.version == "1.0"
+    assert source.connector_kind("FileStreamSink") is PluginKind.SINK
+    assert issubclass(source.connector("FileStreamSink").python_class, SinkConnector)
+
+
+def test_a_python_path_to_something_else_is_no_connector() -> None:
+    """It is reported as not found."""
+    with pytest.raises(LookupError, match="Failed to find any class"):
+        CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")
