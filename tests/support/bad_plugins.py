@@ -1,0 +1,128 @@
+"""Connectors and tasks that behave as their config says, mostly badly."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+
+from pyconnect_api import (
+    ConfigDef,
+    ConfigType,
+    ConnectException,
+    Importance,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+
+
+def misbehave(how: str | None) -> None:
+    """Do what `how` says; None and unknown words do nothing."""
+    match how:
+        case "raise":
+            raise ValueError("no good")
+        case "connect-exception":
+            raise ConnectException("bad config") from OSError("disk on fire")
+        case "exit":
+            os._exit(7)
+        case "sys-exit":
+            sys.exit(9)
+        case "abort":
+            os.abort()
+        case "hang":
+            threading.Event().wait()
+
+
+class BadSourceTask(SourceTask):
+    def version(self) -> str:
+        return "0.9"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        misbehave(props.get("task.start"))
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        misbehave(self.props.get("poll"))
+        self.context.stop_requested.wait(0.1)
+        return None
+
+    def stop(self) -> None:
+        misbehave(self.props.get("task.stop"))
+
+
+class BadSource(SourceConnector):
+    """`start`, `stop`, `validate`, `configs`, `task.start`, `poll`, `task.stop`: see `misbehave`."""
+
+    def version(self) -> str:
+        return "0.9"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        misbehave(props.get("start"))
+        if props.get("report"):
+            self.context.raise_error(ConnectException(props["report"]))
+        if props.get("reconfigure"):
+            self.context.request_task_reconfiguration()
+
+    def task_class(self) -> type[SourceTask]:
+        return BadSourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        misbehave(self.props.get("configs"))
+        return [{**self.props, "number": str(n)} for n in range(int(self.props.get("made", "1")))]
+
+    def stop(self) -> None:
+        misbehave(self.props.get("stop"))
+
+    def config(self) -> ConfigDef:
+        return ConfigDef().define("start", ConfigType.STRING, default="", importance=Importance.LOW)
+
+    def validate(self, connector_configs: Mapping[str, str | None]):  # type: ignore[no-untyped-def]
+        misbehave(connector_configs.get("validate"))
+        return super().validate(connector_configs)
+
+
+class BadSinkTask(SinkTask):
+    def version(self) -> str:
+        return "0.9"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if records:
+            misbehave(self.props.get("put"))
+
+    def stop(self) -> None:
+        misbehave(self.props.get("task.stop"))
+
+
+class BadSink(SinkConnector):
+    """`put`, `task.stop`: see `misbehave`."""
+
+    def version(self) -> str:
+        return "0.9"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+
+    def task_class(self) -> type[SinkTask]:
+        return BadSinkTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [self.props]
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+
+BAD_SOURCE = f"{__name__}.BadSource"
+BAD_SINK = f"{__name__}.BadSink"
