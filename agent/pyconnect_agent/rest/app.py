@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.config.response_headers import HeaderRule
+from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.deadline import Deadline
 from pyconnect_agent.rest.errors import error_response, refused_target_page
@@ -88,6 +89,9 @@ class RestApplication:
             response = await self._dispatch(request, segments, content)
         except ClientDisconnect:
             raise
+        except asyncio.CancelledError:
+            # Only the server's stop cancels a request: its time is over, but not the connection.
+            response = error_response(InternalError("Worker is shutting down"))
         except Exception as error:  # noqa: BLE001  every failure becomes an answer
             response = error_response(error)
         if self._cross_origin is not None:

@@ -1,0 +1,382 @@
+"""Resources of connectors over a fake herder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from tests.support.fake_herder import SOURCE_CLASS, FakeHerder
+from tests.support.rest_client import Answer, acall_app, call_app
+from tests.support.rest_services import application
+
+from pyconnect_agent.core.config.config_infos import ConfigInfos
+from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTimedOutError
+from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.reporting import Stage
+
+CONFIG = {"connector.class": "FileStreamSource", "topic": "t", "file": "/tmp/x"}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def herder() -> FakeHerder:
+    return FakeHerder()
+
+
+def call(
+    herder: FakeHerder, method: str, target: str, body: object = None, **settings: Any
+) -> Answer:
+    content = None if body is None else json.dumps(body)
+    return call_app(application(herder, **settings), method, target, content, JSON)
+
+
+def test_create_answers_201_with_location_and_what_was_submitted(herder: FakeHerder) -> None:
+    """The answer to POST holds the submitted config with its name, and the absolute location."""
+    answer = call(herder, "POST", "/connectors", {"name": " a b;é\t", "config": CONFIG})
+    assert answer.status == 201
+    assert answer.headers["location"] == "http://worker:8083/connectors/a%20b%3B%C3%A9"
+    assert answer.json() == {
+        "name": "a b;é",
+        "config": {**CONFIG, "name": "a b;é"},
+        "tasks": [],
+        "type": "source",
+    }
+    assert herder.submitted == [
+        requests.PutConnectorConfig(
+            connector="a b;é", config={**CONFIG, "name": "a b;é"}, allow_replace=False
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("running", TargetState.STARTED),
+        ("Paused", TargetState.PAUSED),
+        ("STOPPED", TargetState.STOPPED),
+        (None, None),
+    ],
+)
+def test_initial_state_is_handed_on(
+    herder: FakeHerder, text: str | None, state: TargetState | None
+) -> None:
+    """`initial_state` ignores case, and null is like absent."""
+    call(herder, "POST", "/connectors", {"name": "c", "config": CONFIG, "initial_state": text})
+    request = herder.submitted[0]
+    assert isinstance(request, requests.PutConnectorConfig)
+    assert request.initial_state is state
+
+
+def test_scalars_of_a_config_become_their_json_text(herder: FakeHerder) -> None:
+    """Numbers and booleans keep the form they were written in."""
+    body = (
+        '{"name":"c","config":{"connector.class":"FileStreamSource","topic":"t","a":1.50,"b":true,'
+        '"c":1E+2,"d":-0,"e":123456789012345678901234567890,"f":"\\u00e9\\ud83d\\ude00"}}'
+    )
+    call_app(application(herder), "POST", "/connectors", body, JSON)
+    stored = herder.configs["c"]
+    assert [stored[key] for key in "abcdef"] == [
+        "1.50",
+        "true",
+        "1E+2",
+        "-0",
+        "123456789012345678901234567890",
+        "é😀",
+    ]
+
+
+def test_an_existing_name_is_a_conflict_but_its_bad_config_comes_first(herder: FakeHerder) -> None:
+    """Validation precedes the existence check."""
+    herder.configs["c"] = CONFIG
+    exists = call(herder, "POST", "/connectors", {"name": "c", "config": CONFIG})
+    assert (exists.status, exists.message) == (409, "Connector c already exists")
+    invalid = {"connector.class": "FileStreamSource"}
+    refused = call(herder, "POST", "/connectors", {"name": "c", "config": invalid})
+    assert refused.status == 400
+    assert refused.message == (
+        "Connector configuration is invalid and contains the following 1 error(s):\n"
+        'Missing required configuration "topic" which has no default value.\n'
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`"
+    )
+
+
+def test_put_config_answers_201_only_when_it_created(herder: FakeHerder) -> None:
+    """The status tells a new connector from a changed one; only a new one has a location."""
+    created = call(herder, "PUT", "/connectors/c/config", CONFIG)
+    changed = call(herder, "PUT", "/connectors/c/config", CONFIG)
+    assert (created.status, changed.status) == (201, 200)
+    assert created.headers["location"] == "http://worker:8083/connectors/c"
+    assert "location" not in changed.headers
+
+
+def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
+    """A null of a patch removes a key; the herder is told so, and always answers 200."""
+    herder.configs["c"] = {**CONFIG, "name": "c"}
+    answer = call(herder, "PATCH", "/connectors/c/config", {"file": None, "batch.size": 5})
+    assert answer.status == 200
+    assert answer.json()["config"] == {
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "name": "c",
+        "batch.size": "5",
+    }
+    assert herder.submitted == [
+        requests.PatchConnectorConfig(connector="c", patch={"file": None, "batch.size": "5"})
+    ]
+
+
+def test_patch_without_a_body_is_a_null_dereference_after_the_existence_check(
+    herder: FakeHerder,
+) -> None:
+    """Nothing is changed by an empty patch body."""
+    herder.configs["c"] = CONFIG
+    answer = call(herder, "PATCH", "/connectors/c/config")
+    assert (answer.status, answer.message) == (
+        500,
+        'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" is '
+        "null",
+    )
+    assert herder.configs["c"] == CONFIG
+
+
+def test_expand_shows_what_was_asked_and_leaves_out_connectors_without_status(
+    herder: FakeHerder,
+) -> None:
+    """Any `expand` makes the answer an object; unknown kinds add nothing."""
+    herder.configs = {"a": CONFIG, "b": CONFIG}
+    herder.without_status = {"b"}
+    assert call(herder, "GET", "/connectors").json() == ["a", "b"]
+    assert call(herder, "GET", "/connectors?expand").json() == {"a": {}, "b": {}}
+    assert call(herder, "GET", "/connectors?expand=info,status").json() == {"a": {}, "b": {}}
+    both = call(herder, "GET", "/connectors?expand=info&expand=status").json()
+    assert list(both) == ["a"]
+    assert list(both["a"]) == ["status", "info"]
+    assert both["a"]["info"]["name"] == "a"
+    assert list(call(herder, "GET", "/connectors?expand=info").json()) == ["a", "b"]
+
+
+def test_status_has_apaches_members(herder: FakeHerder) -> None:
+    """Status of connector and tasks, in the order of the members as Apache writes them."""
+    herder.configs["c"] = CONFIG
+    herder.task_counts["c"] = 1
+    assert call(herder, "GET", "/connectors/c/status").text == (
+        '{"name":"c","connector":{"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
+        ',"tasks":[{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}]'
+        ',"type":"source"}'
+    )
+    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == (
+        '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
+    )
+
+
+def test_tasks_are_listed_with_their_configs(herder: FakeHerder) -> None:
+    """GET tasks answers ids and raw configs."""
+    herder.configs["c"] = CONFIG
+    herder.task_counts["c"] = 1
+    assert call(herder, "GET", "/connectors/c/tasks").json() == [
+        {"id": {"connector": "c", "task": 0}, "config": {**CONFIG, "task.class": "T"}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "request_"),
+    [
+        ("", 204, requests.RestartConnector(connector="c")),
+        ("?includeTasks=false&onlyFailed=yes", 204, requests.RestartConnector(connector="c")),
+        (
+            "?includeTasks=TRUE",
+            202,
+            requests.RestartConnectorAndTasks(connector="c", include_tasks=True, only_failed=False),
+        ),
+        (
+            "?onlyFailed=true",
+            202,
+            requests.RestartConnectorAndTasks(connector="c", include_tasks=False, only_failed=True),
+        ),
+    ],
+)
+def test_restart_flags_choose_the_mode(
+    herder: FakeHerder, query: str, status: int, request_: requests.Request
+) -> None:
+    """Without a flag the connector instance alone is restarted and nothing is answered."""
+    herder.configs["c"] = CONFIG
+    answer = call(herder, "POST", f"/connectors/c/restart{query}")
+    assert answer.status == status
+    assert herder.submitted == [request_]
+    assert bool(answer.body) is (status == 202)
+
+
+def test_state_changes_have_their_statuses(herder: FakeHerder) -> None:
+    """Pause and resume answer 202, stop, delete and task restart 204, all without a body."""
+    herder.configs["c"] = CONFIG
+    herder.task_counts["c"] = 1
+    answers = [
+        call(herder, method, target)
+        for method, target in (
+            ("PUT", "/connectors/c/pause"),
+            ("PUT", "/connectors/c/resume"),
+            ("POST", "/connectors/c/tasks/0/restart"),
+            ("PUT", "/connectors/c/stop"),
+            ("DELETE", "/connectors/c"),
+        )
+    ]
+    assert [answer.status for answer in answers] == [202, 202, 204, 204, 204]
+    assert not any(answer.body for answer in answers)
+    assert herder.submitted == [
+        requests.SetTargetState(connector="c", target_state=TargetState.PAUSED),
+        requests.SetTargetState(connector="c", target_state=TargetState.STARTED),
+        requests.RestartTask(task_id=ConnectorTaskId("c", 0)),
+        requests.StopConnector(connector="c"),
+        requests.DeleteConnector(connector="c"),
+    ]
+
+
+def test_topics_can_be_switched_off(herder: FakeHerder) -> None:
+    """Tracking off is told before reset off."""
+    herder.topics["c"] = ("t1",)
+    assert call(herder, "GET", "/connectors/c/topics").text == '{"c":{"topics":["t1"]}}'
+    for settings, method, target, message in (
+        ({"topic_tracking_enable": False}, "GET", "topics", "Topic tracking is disabled."),
+        (
+            {"topic_tracking_enable": False, "topic_tracking_allow_reset": False},
+            "PUT",
+            "topics/reset",
+            "Topic tracking is disabled.",
+        ),
+        (
+            {"topic_tracking_allow_reset": False},
+            "PUT",
+            "topics/reset",
+            "Topic tracking reset is disabled.",
+        ),
+    ):
+        answer = call(herder, method, f"/connectors/c/{target}", **settings)
+        assert (answer.status, answer.message) == (403, message)
+    assert call(herder, "PUT", "/connectors/c/topics/reset").status == 202
+    assert herder.topics == {}
+
+
+def test_errors_of_the_herder_have_their_statuses(herder: FakeHerder) -> None:
+    """A conflict is 409, what the herder could not do is 500, both with their text."""
+    for failure, status in (
+        (ConflictError("Cannot complete request momentarily"), 409),
+        (InternalError("Request cannot be completed because a rebalance is expected"), 500),
+        (RequestTimedOutError("Request timed out"), 500),
+    ):
+        herder.failures[requests.GetConnectorInfo] = failure
+        answer = call(herder, "GET", "/connectors/c")
+        assert answer.json() == {"error_code": status, "message": str(failure)}
+
+
+def test_an_unexpected_failure_is_500_with_its_own_message(
+    herder: FakeHerder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug answers one request with 500 and leaves its trace in the log."""
+    herder.failures[requests.GetConnectorInfo] = ZeroDivisionError("division by zero")
+    answer = call(herder, "GET", "/connectors/c")
+    assert answer.json() == {"error_code": 500, "message": "division by zero"}
+    assert [record.message for record in caplog.records if record.exc_info] == ["request failed"]
+
+
+def test_all_steps_share_one_time_budget(herder: FakeHerder) -> None:
+    """Validation and the herder together have the request's 90 seconds."""
+    call(herder, "PUT", "/connectors/c/config", CONFIG, request_timeout_ms=5_000)
+    validation_ms, submission_ms = herder.timeouts_ms
+    assert 4_000 < submission_ms <= validation_ms <= 5_000
+
+
+def test_a_timed_out_validation_has_no_final_dot(herder: FakeHerder) -> None:
+    """Apache's worker writes that text differently at this endpoint."""
+    herder.held = {ConfigInfos}
+    herder.stage = Stage(description="polling", started_ms=0)
+    target = "/connector-plugins/FileStreamSource/config/validate"
+    expected = (
+        "Request timed out. The worker is currently polling, which began at 1970-01-01T00:00:00Z"
+    )
+    assert call(herder, "PUT", target, CONFIG).message == expected
+    assert call(herder, "PUT", "/connectors/c/config", CONFIG).message == f"{expected}."
+
+
+def test_validation_answers_200_even_with_errors(herder: FakeHerder) -> None:
+    """Field errors are the content of the answer; alias and full name mean the same plugin."""
+    for plugin, connector_class in (
+        ("FileStreamSource", "FileStreamSourceConnector"),
+        ("FileStreamSourceConnector", SOURCE_CLASS),
+        (SOURCE_CLASS, SOURCE_CLASS),
+    ):
+        answer = call(
+            herder,
+            "PUT",
+            f"/connector-plugins/{plugin}/config/validate",
+            {"connector.class": connector_class},
+        )
+        assert answer.status == 200
+        assert answer.json()["error_count"] == 2
+
+
+def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> None:
+    """`connectorsOnly` is true by default; an undefined version is left out."""
+    assert len(call(herder, "GET", "/connector-plugins").json()) == 2
+    everything = call(herder, "GET", "/connector-plugins?connectorsOnly=x").json()
+    assert everything[-1] == {
+        "class": "org.apache.kafka.connect.storage.StringConverter",
+        "type": "converter",
+    }
+
+
+def test_health_tells_what_the_worker_is_doing(herder: FakeHerder) -> None:
+    """A probe that times out is 503 while starting and 500 later, with the stage."""
+    assert call(herder, "GET", "/health").json()["status"] == "healthy"
+    herder.held = {requests.Probe}
+    herder.stage = Stage(description="reading", started_ms=1_500, completed_ms=2_000)
+    sentence = (
+        "The last operation the worker completed was reading, which began at "
+        "1970-01-01T00:00:01.500Z and completed at 1970-01-01T00:00:02Z."
+    )
+    unhealthy = call(herder, "GET", "/health")
+    assert (unhealthy.status, unhealthy.json()) == (
+        500,
+        {
+            "status": "unhealthy",
+            "message": "Worker was unable to handle this request and may be unable to handle other "
+            f"requests. {sentence}",
+        },
+    )
+    herder.ready = False
+    starting = call(herder, "GET", "/health", health_timeout_ms=10)
+    assert starting.status == 503
+    assert starting.json()["message"] == f"Worker is still starting up. {sentence}"
+    assert herder.timeouts_ms == [10_000, 10_000, 10]
+
+
+def test_a_failed_probe_is_an_error_envelope(herder: FakeHerder) -> None:
+    """A worker that shuts down says so with the usual envelope."""
+    herder.failures[requests.Probe] = InternalError("Worker is shutting down")
+    answer = call(herder, "GET", "/health")
+    assert answer.json() == {"error_code": 500, "message": "Worker is shutting down"}
+
+
+def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
+    """While one request waits for the herder, another is answered."""
+
+    async def run() -> Answer:
+        release = asyncio.Event()
+
+        class Waiting(FakeHerder):
+            async def submit(self, request: requests.Request, *, timeout_ms: int) -> Any:
+                await release.wait()
+                return await super().submit(request, timeout_ms=timeout_ms)
+
+        app = application(Waiting())
+        waiting = asyncio.create_task(acall_app(app, "GET", "/connectors/c"))
+        answer = await acall_app(app, "GET", "/connectors")
+        assert not waiting.done()
+        release.set()
+        await waiting
+        return answer
+
+    assert asyncio.run(run()).status == 200

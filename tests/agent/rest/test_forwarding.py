@@ -1,0 +1,304 @@
+"""Where requests are sent when they belong to another worker (spec rest-api.md §3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_app
+from tests.support.rest_services import application
+
+from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotLeaderError
+from pyconnect_agent.core.herder import requests
+from pyconnect_agent.rest.errors import RelayedError
+from pyconnect_agent.rest.forwarding import (
+    ForwardableRequest,
+    WorkerClient,
+    WorkerResponse,
+    forward_url,
+)
+from pyconnect_agent.rest.targets import decode_segment, segments_of
+
+LEADER = "http://leader:8083/"
+CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}
+INFO = {"name": "c", "config": {**CONFIG, "name": "c"}, "tasks": [], "type": "source"}
+NOT_LEADER = NotLeaderError("Only the leader can", target_url=LEADER)
+
+
+class FakeWorkerClient(WorkerClient):
+    """Answers with `outcome`, and keeps what was sent."""
+
+    def __init__(self, outcome: WorkerResponse | Exception) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.sent: list[tuple[str, str, bytes | None, Mapping[str, str] | None]] = []
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> WorkerResponse:
+        self.sent.append((method, url, body, headers))
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+def call(
+    failure: Exception,
+    client: FakeWorkerClient,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    herder = FakeHerder()
+    herder.signed_requests = False
+    herder.failures = dict.fromkeys(
+        (
+            requests.PutConnectorConfig,
+            requests.PatchConnectorConfig,
+            requests.DeleteConnector,
+            requests.StopConnector,
+            requests.RestartConnector,
+            requests.RestartConnectorAndTasks,
+            requests.RestartTask,
+            requests.SubmitTaskConfigs,
+            requests.FenceZombies,
+        ),
+        failure,
+    )
+    return call_app(
+        application(herder, client=client),
+        method,
+        target,
+        None if body is None else json.dumps(body),
+        {"Content-Type": "application/json", **(headers or {})},
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "response", "sent_to", "sent_body", "status"),
+    [
+        (
+            "POST",
+            "/connectors?other=1",
+            {"name": "c", "config": CONFIG, "initial_state": "paused"},
+            WorkerResponse(201, INFO),
+            "connectors?forward=true",
+            {"name": "c", "config": {**CONFIG, "name": "c"}, "initial_state": "PAUSED"},
+            201,
+        ),
+        (
+            "PUT",
+            "/connectors/c/config",
+            CONFIG,
+            WorkerResponse(200, INFO),
+            "connectors/c/config?forward=true",
+            {**CONFIG, "name": "c"},
+            200,
+        ),
+        (
+            "PUT",
+            "/connectors/c/config",
+            CONFIG,
+            WorkerResponse(201, INFO),
+            "connectors/c/config?forward=true",
+            {**CONFIG, "name": "c"},
+            201,
+        ),
+        (
+            "PATCH",
+            "/connectors/c/config",
+            {"a": None},
+            WorkerResponse(200, INFO),
+            "connectors/c/config?forward=true",
+            {"a": None},
+            200,
+        ),
+        (
+            "DELETE",
+            "/connectors/a%3Fb",
+            None,
+            WorkerResponse(204, None),
+            "connectors/a%3Fb?forward=true",
+            None,
+            204,
+        ),
+        (
+            "PUT",
+            "/connectors/c/stop",
+            None,
+            WorkerResponse(204, None),
+            "connectors/c/stop?forward=true",
+            None,
+            204,
+        ),
+        (
+            "POST",
+            "/connectors/c/restart",
+            None,
+            WorkerResponse(204, None),
+            "connectors/c/restart?forward=true",
+            None,
+            204,
+        ),
+        (
+            "POST",
+            "/connectors/c/restart?onlyFailed=true",
+            None,
+            WorkerResponse(202, {"name": "c"}),
+            "connectors/c/restart?forward=true&includeTasks=false&onlyFailed=true",
+            None,
+            202,
+        ),
+        (
+            "POST",
+            "/connectors/c/tasks/3/restart",
+            None,
+            WorkerResponse(204, None),
+            "connectors/c/tasks/3/restart?forward=true",
+            None,
+            204,
+        ),
+        (
+            "POST",
+            "/connectors/c/tasks",
+            [{"a": 1}],
+            WorkerResponse(204, None),
+            "connectors/c/tasks?forward=true",
+            [{"a": "1"}],
+            204,
+        ),
+        (
+            "PUT",
+            "/connectors/c/fence",
+            None,
+            WorkerResponse(204, None),
+            "connectors/c/fence?forward=true",
+            None,
+            204,
+        ),
+    ],
+)
+def test_what_belongs_to_another_worker_is_sent_there(
+    method: str,
+    target: str,
+    body: object,
+    response: WorkerResponse,
+    sent_to: str,
+    sent_body: object,
+    status: int,
+) -> None:
+    """Method, path, rebuilt query and body go to the leader; its answer comes back."""
+    client = FakeWorkerClient(response)
+    answer = call(NOT_LEADER, client, method, target, body)
+    assert answer.status == status
+    [(sent_method, url, sent, _)] = client.sent
+    assert (sent_method, url) == (method, LEADER + sent_to)
+    assert (None if sent is None else json.loads(sent)) == sent_body
+    assert (json.loads(answer.body) if answer.body else None) == response.body
+
+
+def test_a_created_connector_is_located_at_the_worker_that_was_asked() -> None:
+    """The location is that of the worker the client knows, not the leader's."""
+    client = FakeWorkerClient(WorkerResponse(201, INFO))
+    answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", CONFIG)
+    assert answer.headers["location"] == "http://worker:8083/connectors/c"
+
+
+@pytest.mark.parametrize(("forward", "next_forward"), [("", "true"), ("?forward=TRUE", "false")])
+def test_a_hop_allows_one_more_hop_at_most(forward: str, next_forward: str) -> None:
+    """A client's request may be sent on once by the worker it is sent to."""
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    call(NOT_LEADER, client, "DELETE", f"/connectors/c{forward}")
+    assert client.sent[0][1] == f"{LEADER}connectors/c?forward={next_forward}"
+
+
+@pytest.mark.parametrize("value", ["false", "no", ""])
+def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
+    """`forward=false`, and what is not true, ends the journey."""
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    answer = call(NOT_LEADER, client, "DELETE", f"/connectors/c?forward={value}")
+    assert (answer.status, answer.message) == (
+        409,
+        "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
+    )
+    assert client.sent == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [NotLeaderError("", target_url=None), NotAssignedError("", target_url="")],
+)
+def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
+    """While nobody knows who leads, nothing is sent."""
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    answer = call(failure, client, "POST", "/connectors/c/restart")
+    assert (answer.status, answer.message) == (
+        409,
+        "Cannot complete request momentarily due to no known leader URL, likely because a "
+        "rebalance was underway.",
+    )
+
+
+def test_only_the_authorization_of_a_client_is_sent_on() -> None:
+    """Credentials travel; signatures and everything else stay."""
+    client = FakeWorkerClient(WorkerResponse(204, None))
+    headers = {"Authorization": "Basic x", "X-Other": "1", "X-Connect-Authorization": "s"}
+    call(NOT_LEADER, client, "DELETE", "/connectors/c", headers=headers)
+    assert client.sent[0][3] == {"Authorization": "Basic x"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "envelope"),
+    [
+        (
+            RelayedError(409, "busy", error_code=409),
+            409,
+            {"error_code": 409, "message": "busy"},
+        ),
+        (RelayedError(503, None, error_code=7), 503, {"error_code": 7, "message": None}),
+        (InternalError("IO Error"), 500, {"error_code": 500, "message": "IO Error"}),
+    ],
+)
+def test_an_error_of_the_target_is_relayed(
+    failure: Exception, status: int, envelope: dict[str, Any]
+) -> None:
+    """Status, code and message of the other worker reach the client as they are."""
+    answer = call(NOT_LEADER, FakeWorkerClient(failure), "DELETE", "/connectors/c")
+    assert (answer.status, answer.json()) == (status, envelope)
+
+
+def test_an_invalid_config_is_refused_here_and_not_sent() -> None:
+    """A follower validates before it asks who leads."""
+    client = FakeWorkerClient(WorkerResponse(200, INFO))
+    answer = call(NOT_LEADER, client, "PUT", "/connectors/c/config", {"a": "b"})
+    assert answer.status == 400
+    assert client.sent == []
+
+
+@given(name=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_any_printable_name_survives_a_hop(name: str) -> None:
+    """The target decodes the very name, unless Jetty's rules refuse it there."""
+    request = ForwardableRequest(method="PUT", path=("connectors", name, "stop"))
+    path = forward_url("http://leader:1", request).partition("?")[0]
+    raw_path = path.removeprefix("http://leader:1")
+    if any(character in name for character in "/%\\") or name in (".", ".."):
+        return
+    assert decode_segment(segments_of(raw_path)[1]) == name
+
+
+@pytest.mark.parametrize("target", ["http://leader:1", "http://leader:1/"])
+def test_the_target_may_end_with_a_slash(target: str) -> None:
+    """No URL ever holds two slashes in a row."""
+    request = ForwardableRequest(method="POST", path=("connectors",))
+    assert forward_url(target, request) == "http://leader:1/connectors?forward=true"

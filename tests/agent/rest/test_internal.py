@@ -1,0 +1,82 @@
+"""Requests between workers over a fake herder."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import call_app
+from tests.support.rest_services import application
+
+from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.session_key import signature_headers
+
+KEY = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=0)
+
+
+@pytest.fixture
+def herder() -> FakeHerder:
+    herder = FakeHerder()
+    herder.session_key = KEY
+    herder.configs["c"] = {"connector.class": "FileStreamSource"}
+    return herder
+
+
+def test_a_signed_task_set_reaches_the_herder(herder: FakeHerder) -> None:
+    """The body that was signed is the task set; the answer is empty."""
+    body = b'[ {"a":1}, {"b":null} ]'
+    headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")
+    answer = call_app(application(herder), "POST", "/connectors/c/tasks", body, headers)
+    assert (answer.status, answer.body) == (204, b"")
+    assert herder.submitted == [
+        requests.SubmitTaskConfigs(connector="c", configs=({"a": "1"}, {"b": None}))
+    ]
+
+
+def test_the_signature_covers_every_byte_of_the_body(herder: FakeHerder) -> None:
+    """White space that JSON ignores still breaks the signature."""
+    headers = signature_headers(b"[]", session_key=KEY, algorithm="HmacSHA256")
+    answer = call_app(application(herder), "POST", "/connectors/c/tasks", b"[ ]", headers)
+    assert answer.status == 403
+    assert herder.submitted == []
+
+
+def test_fencing_is_signed_with_no_bytes(herder: FakeHerder) -> None:
+    """The MAC of a fencing request is that of the empty body."""
+    headers = signature_headers(b"", session_key=KEY, algorithm="HmacSHA256")
+    answer = call_app(application(herder), "PUT", "/connectors/c/fence", None, headers)
+    assert answer.status == 204
+    assert herder.submitted == [requests.FenceZombies(connector="c")]
+
+
+def test_the_signature_is_tested_before_existence(herder: FakeHerder) -> None:
+    """An unsigned request learns nothing of which connectors exist."""
+    for connector in ("c", "absent"):
+        assert call_app(application(herder), "PUT", f"/connectors/{connector}/fence").status == 400
+
+
+def test_without_a_session_key_the_worker_is_not_ready(herder: FakeHerder) -> None:
+    """A worker that has read no key yet asks for patience."""
+    herder.session_key = None
+    headers = signature_headers(b"[]", session_key=KEY, algorithm="HmacSHA256")
+    answer = call_app(application(herder), "POST", "/connectors/c/tasks", b"[]", headers)
+    assert (answer.status, answer.message) == (
+        503,
+        "This worker is still starting up and has not been able to read a session key from the "
+        "config topic yet",
+    )
+
+
+@pytest.mark.parametrize("body", [b"null", b"[null]", b'[{"a":"b"},null]'])
+def test_null_task_sets_are_refused(herder: FakeHerder, body: bytes) -> None:
+    """A signed null is still no task set, and changes nothing."""
+    headers = signature_headers(body, session_key=KEY, algorithm="HmacSHA256")
+    answer = call_app(application(herder), "POST", "/connectors/c/tasks", body, headers)
+    assert answer.status == 500
+    assert herder.submitted == []
+
+
+def test_groups_without_sessions_need_no_signature(herder: FakeHerder) -> None:
+    """Under the older protocols the herder lets everything pass."""
+    herder.signed_requests = False
+    assert call_app(application(herder), "POST", "/connectors/c/tasks", "[]").status == 204

@@ -1,0 +1,22 @@
+"""What Apache's worker answers, asked of the application over a fake herder."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import call_app
+from tests.support.rest_scenarios import SCENARIOS, Scenario
+from tests.support.rest_services import application
+
+from pyconnect_agent.core.config_snapshot import SessionKey
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_answers_are_those_of_apaches_worker(scenario: Scenario) -> None:
+    """A request that needs nothing of the cluster gets Apache's status, text and headers."""
+    herder = FakeHerder()
+    herder.session_key = SessionKey(key=bytes(32), algorithm="HmacSHA256", created_ms=0)
+    answer = call_app(
+        application(herder), scenario.method, scenario.target, scenario.body, scenario.headers
+    )
+    assert scenario.differences(answer) == []

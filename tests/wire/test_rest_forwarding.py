@@ -1,0 +1,171 @@
+"""Two workers over real sockets: one asks the other (spec rest-api.md §3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_url
+from tests.support.rest_services import rest_config, serving
+
+from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.core.errors import InternalError, NotLeaderError
+from pyconnect_agent.core.herder import requests
+from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
+from pyconnect_agent.rest.tls import client_context
+
+pytestmark = pytest.mark.wire
+
+JSON = {"Content-Type": "application/json"}
+CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}
+
+
+def follower_of(url: str | None) -> FakeHerder:
+    """A herder that knows only who leads."""
+    herder = FakeHerder()
+    failure = NotLeaderError("Only the leader can", target_url=url)
+    herder.failures = {requests.PutConnectorConfig: failure, requests.DeleteConnector: failure}
+    return herder
+
+
+def put(url: str, name: str) -> Answer:
+    return call_url(url, "PUT", f"/connectors/{name}/config", json.dumps(CONFIG), JSON)
+
+
+@contextmanager
+def canned_server(response: bytes) -> Iterator[str]:
+    """Answer every request with these bytes, and close."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(response)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_follower_has_the_leader_do_it() -> None:
+    """Created, changed, deleted and refused by the leader, told by the follower."""
+    leader_herder = FakeHerder()
+    with (
+        serving(rest_config(), leader_herder) as leader,
+        serving(rest_config(), follower_of(leader.advertised_url)) as follower,
+    ):
+        name = "a%20b%3Bc%3Fd%23%C3%A9"
+        created = put(follower.advertised_url, name)
+        assert created.status == 201
+        assert created.headers["location"] == f"{follower.advertised_url}connectors/{name}"
+        assert put(follower.advertised_url, name).status == 200
+        assert list(leader_herder.configs) == ["a b;c?d#é"]
+        target = f"/connectors/{name}"
+        assert call_url(follower.advertised_url, "DELETE", target).status == 204
+        again = call_url(follower.advertised_url, "DELETE", target)
+        assert (again.status, again.message) == (404, "Connector a b;c?d#é not found")
+
+
+def test_a_request_is_lost_after_two_hops() -> None:
+    """Three workers that each believe in another one do not forward in circles."""
+    with serving(rest_config(), follower_of("http://127.0.0.1:1/")) as last:
+        with serving(rest_config(), follower_of(last.advertised_url)) as middle:
+            with serving(rest_config(), follower_of(middle.advertised_url)) as first:
+                answer = put(first.advertised_url, "c")
+    assert (answer.status, answer.message) == (
+        409,
+        "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
+    )
+
+
+def test_workers_trust_one_another_over_tls(tmp_path: Path) -> None:
+    """A forwarded request uses the listeners' own key and trust stores."""
+    authority = trustme.CA()
+    store = tmp_path / "worker.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(store)
+    trusted = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    config: DistributedConfig = rest_config(
+        listeners="https://127.0.0.1:0",
+        **{
+            "listeners.https.ssl.keystore.location": str(store),
+            "listeners.https.ssl.truststore.location": str(trusted),
+            "listeners.https.ssl.client.auth": "required",
+        },
+    )
+    context = client_context(config.rest_ssl())
+    with (
+        serving(config, FakeHerder()) as leader,
+        serving(config, follower_of(leader.advertised_url)) as follower,
+    ):
+        answer = call_url(
+            follower.advertised_url,
+            "PUT",
+            "/connectors/c/config",
+            json.dumps(CONFIG),
+            JSON,
+            ssl_context=context,
+        )
+    assert answer.status == 201
+
+
+def test_an_unreachable_leader_is_an_io_error() -> None:
+    """Nobody listens there: the client is told that forwarding failed."""
+    with serving(rest_config(), follower_of("http://127.0.0.1:1/")) as follower:
+        answer = put(follower.advertised_url, "c")
+    assert answer.status == 500
+    assert str(answer.message).startswith("IO Error trying to forward REST request: ")
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "Unexpected status"),
+        (b"HTTP/1.1 500 E\r\nContent-Length: 2\r\n\r\n{}", "IO Error trying to forward"),
+        (b"HTTP/1.1 400 E\r\nContent-Length: 6\r\n\r\n<html>", "IO Error trying to forward"),
+        (b"HTTP/1.1 200 O\r\nContent-Length: 1\r\n\r\n{", "IO Error trying to forward"),
+        (b"nonsense\r\n\r\n", "IO Error trying to forward"),
+        (b"", "IO Error trying to forward"),
+    ],
+)
+def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None:
+    """Redirects, pages and noise are not mistaken for a worker's answer."""
+
+    async def send(url: str) -> WorkerResponse:
+        client = WorkerClient()
+        try:
+            return await client.send("PUT", f"{url}connectors/c/stop")
+        finally:
+            await client.close()
+
+    with canned_server(response) as url, pytest.raises(InternalError, match=message):
+        asyncio.run(send(url))
+
+
+def test_a_wrong_store_is_told_when_it_is_needed() -> None:
+    """A TLS mistake of the sender shows as such, not as a network failure."""
+
+    async def send() -> None:
+        def broken() -> None:
+            raise ValueError("no store")
+
+        client = WorkerClient(broken)  # type: ignore[arg-type]
+        try:
+            await client.send("PUT", "https://127.0.0.1:1/")
+        finally:
+            await client.close()
+
+    with pytest.raises(InternalError, match="^Failed to start RestClient: no store$"):
+        asyncio.run(send())

@@ -1,0 +1,408 @@
+"""The REST server over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from tests.support.eventually import eventually_async
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_url
+from tests.support.rest_scenarios import SCENARIOS, Scenario
+from tests.support.rest_services import rest_config, serving
+
+from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.errors import WorkerConfigError, WorkerStartError
+from pyconnect_agent.core.herder.requests import GetConnectorInfo, Probe
+from pyconnect_agent.rest.server import RestServer
+from pyconnect_agent.rest.tls import client_context, server_context
+from pyconnect_api.errors import ConfigException
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture(scope="module")
+def worker_url() -> Iterator[str]:
+    """A worker whose answers do not depend on order."""
+    herder = FakeHerder()
+    herder.session_key = SessionKey(key=bytes(32), algorithm="HmacSHA256", created_ms=0)
+    with serving(rest_config(), herder) as server:
+        yield server.advertised_url
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_answers_over_a_socket_are_those_of_apaches_worker(
+    scenario: Scenario, worker_url: str
+) -> None:
+    """Nothing of an answer changes on its way through the HTTP server."""
+    answer = call_url(worker_url, scenario.method, scenario.target, scenario.body, scenario.headers)
+    assert scenario.differences(answer) == []
+
+
+def test_head_has_the_headers_of_get_and_no_body(worker_url: str) -> None:
+    """HEAD tells the length of the body that GET would have."""
+    get = call_url(worker_url, "GET", "/connector-plugins")
+    head = call_url(worker_url, "HEAD", "/connector-plugins")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.body))
+    assert head.headers["content-type"] == "application/json"
+
+
+def test_no_content_has_neither_length_nor_type(worker_url: str) -> None:
+    """A 204 is as bare as Apache's."""
+    body = json.dumps({"level": "INFO"})
+    answer = call_url(
+        worker_url,
+        "PUT",
+        "/admin/loggers/root?scope=cluster",
+        body,
+        {"Content-Type": "application/json"},
+    )
+    assert (answer.status, answer.body) == (204, b"")
+    assert not {"content-length", "content-type"} & set(answer.headers)
+
+
+def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str) -> None:
+    """Connections stay open, and a body may come in chunks."""
+    chunked = (
+        b"PUT /connectors/x/config HTTP/1.1\r\nHost: w\r\nTransfer-Encoding: chunked\r\n"
+        b"Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    )
+    last = b"GET / HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n"
+    host, port = worker_url.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(chunked + last)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    assert b"Connector config {name=x} contains no connector type" in received
+    assert received.endswith(b'"kafka_cluster_id":"cluster"}')
+
+
+def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
+    """Serving installs no signal handler: SIGTERM still means what the process made of it."""
+    script = tmp_path / "serve.py"
+    script.write_text(
+        "import asyncio, signal, sys\n"
+        "from tests.support.fake_herder import FakeHerder\n"
+        "from tests.support.rest_services import rest_config\n"
+        "from pyconnect_agent.rest.server import RestServer\n"
+        "async def main():\n"
+        "    stopped = asyncio.Event()\n"
+        "    loop = asyncio.get_running_loop()\n"
+        "    loop.add_signal_handler(signal.SIGTERM, stopped.set)\n"
+        "    before = signal.getsignal(signal.SIGINT)\n"
+        "    server = RestServer(rest_config())\n"
+        "    server.bind()\n"
+        "    await server.start(FakeHerder())\n"
+        "    assert signal.getsignal(signal.SIGINT) is before\n"
+        "    print(server.advertised_url, flush=True)\n"
+        "    await stopped.wait()\n"
+        "    await server.stop(1000)\n"
+        "    print('stopped', flush=True)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=_environment()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert call_url(url, "GET", "/").status == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.readline().strip() == "stopped"
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def test_every_listener_answers_and_port_zero_becomes_a_real_port() -> None:
+    """All listeners serve the same API; ports are known as soon as they are bound."""
+    config = rest_config(listeners="http://127.0.0.1:0,http://localhost:0")
+    with serving(config, FakeHerder()) as server:
+        ports = [listener.port for listener in server.listeners]
+        assert all(ports)
+        assert len(set(ports)) == 2
+        for port in ports:
+            assert call_url(f"http://127.0.0.1:{port}", "GET", "/").status == 200
+        assert server.advertised_url == f"http://127.0.0.1:{ports[0]}/"
+
+
+def test_a_listener_without_host_answers_on_every_interface() -> None:
+    """`http://:0` serves on all addresses of the machine."""
+    with serving(rest_config(listeners="http://:0"), FakeHerder()) as server:
+        port = server.listeners[0].port
+        assert call_url(f"http://127.0.0.1:{port}", "GET", "/").status == 200
+        assert server.advertised_url.endswith(f":{port}/")
+
+
+def test_advertised_settings_win_over_the_listener() -> None:
+    """Other workers are told what `rest.advertised.*` says."""
+    config = rest_config(
+        **{"rest.advertised.host.name": "connect.example", "rest.advertised.port": "9999"}
+    )
+    server = RestServer(config)
+    server.bind()
+    assert server.advertised_url == "http://connect.example:9999/"
+    asyncio.run(server.stop())
+
+
+def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
+    """The worker says which address it cannot have."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = RestServer(rest_config(listeners=f"http://127.0.0.1:{port}"))
+        with pytest.raises(WorkerStartError, match=f"http://127.0.0.1:{port}: .*in use"):
+            server.bind()
+
+
+def test_an_advertised_protocol_without_listener_is_refused() -> None:
+    """A worker that could not be reached as advertised does not start."""
+    server = RestServer(rest_config(**{"rest.advertised.listener": "https"}))
+    with pytest.raises(ConfigException, match="No listener has the advertised protocol https"):
+        server.bind()
+
+
+@pytest.mark.parametrize("admin_listeners", ["", "http://127.0.0.1:0"])
+def test_admin_listeners_take_the_loggers_away_from_the_main_ones(admin_listeners: str) -> None:
+    """With `admin.listeners` set, the loggers are served there or nowhere, and nothing else is."""
+    config = rest_config(
+        **{
+            "admin.listeners": admin_listeners,
+            "access.control.allow.origin": "*",
+            "response.http.headers.config": "add X-Rule: yes",
+        }
+    )
+    with serving(config, FakeHerder()) as server:
+        main = call_url(server.advertised_url, "GET", "/admin/loggers")
+        assert (main.status, main.headers["x-rule"]) == (404, "yes")
+        for listener in server.admin_listeners:
+            url = f"http://{listener.netloc}"
+            admin = call_url(url, "GET", "/admin/loggers", headers={"Origin": "http://a.example"})
+            assert admin.status == 200
+            assert not {"x-rule", "access-control-allow-origin"} & set(admin.headers)
+            assert call_url(url, "GET", "/connectors").status == 404
+
+
+def test_root_answers_while_the_herder_is_not_ready() -> None:
+    """`GET /` needs nothing that starts later; `/health` says what is going on."""
+    herder = FakeHerder()
+    herder.ready = False
+    herder.held = {Probe}
+    with serving(rest_config(), herder) as server:
+        assert call_url(server.advertised_url, "GET", "/").status == 200
+        assert call_url(server.advertised_url, "GET", "/health").json() == {
+            "status": "starting",
+            "message": "Worker is still starting up.",
+        }
+
+
+def test_stop_lets_a_request_end_within_its_time() -> None:
+    """What was asked before the stop is answered; new connections are refused."""
+
+    async def run() -> tuple[Answer, bool]:
+        herder = _SlowHerder()
+        server = RestServer(rest_config())
+        server.bind()
+        await server.start(herder)
+        asking = asyncio.create_task(
+            asyncio.to_thread(call_url, server.advertised_url, "GET", "/connectors/slow")
+        )
+        await asyncio.wait_for(herder.asked.wait(), 10)
+        stopping = asyncio.create_task(server.stop(10_000))
+        port = server.listeners[0].port
+        await eventually_async(lambda: _refuses(port))
+        herder.release.set()
+        answer = await asking
+        await stopping
+        return answer, stopping.done()
+
+    answer, stopped = asyncio.run(run())
+    assert (answer.status, stopped) == (404, True)
+
+
+def test_stop_cuts_a_request_off_after_its_time() -> None:
+    """A stop ends within its deadline, whatever a request waits for."""
+
+    async def run() -> Answer:
+        herder = _SlowHerder()
+        server = RestServer(rest_config())
+        server.bind()
+        await server.start(herder)
+        asking = asyncio.create_task(
+            asyncio.to_thread(call_url, server.advertised_url, "GET", "/connectors/slow")
+        )
+        await asyncio.wait_for(herder.asked.wait(), 10)
+        await asyncio.wait_for(server.stop(100), 10)
+        return await asking
+
+    answer = asyncio.run(run())
+    assert (answer.status, answer.message) == (500, "Worker is shutting down")
+
+
+def test_wait_raises_when_a_server_dies() -> None:
+    """The worker learns of a server that ended by itself."""
+
+    async def run() -> None:
+        server = RestServer(rest_config())
+        server.bind()
+        await server.start(FakeHerder())
+        waiting = asyncio.create_task(server.wait())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        server._running[0].task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await server.stop(100)
+
+    asyncio.run(run())
+
+
+def test_one_access_line_per_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The access log names client, request, status, length and milliseconds."""
+    with (
+        caplog.at_level(logging.INFO, "pyconnect_agent.rest.access_log"),
+        serving(rest_config(), FakeHerder()) as server,
+    ):
+        call_url(server.advertised_url, "GET", "/connectors?expand=x", headers={"User-Agent": "me"})
+    lines = [r.getMessage() for r in caplog.records if r.name == "pyconnect_agent.rest.access_log"]
+    assert len(lines) == 1
+    assert lines[0].startswith("127.0.0.1 - - [")
+    assert '] "GET /connectors?expand=x HTTP/1.1" 200 2 "-" "me" ' in lines[0]
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def _tls_properties(authority: trustme.CA, directory: Path, prefix: str) -> dict[str, str]:
+    store = directory / "worker.pem"
+    certificate = authority.issue_cert("localhost", "127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(store)
+    trusted = directory / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    return {
+        f"{prefix}ssl.keystore.type": "PEM",
+        f"{prefix}ssl.keystore.location": str(store),
+        f"{prefix}ssl.truststore.type": "PEM",
+        f"{prefix}ssl.truststore.location": str(trusted),
+    }
+
+
+@pytest.mark.parametrize("prefix", ["", "listeners.https."])
+def test_an_https_listener_serves_with_its_certificate(
+    prefix: str, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """TLS settings come with or without the listeners' prefix."""
+    config = rest_config(
+        listeners="http://127.0.0.1:0,https://127.0.0.1:0",
+        **_tls_properties(authority, tmp_path, prefix),
+    )
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with serving(config, FakeHerder()) as server:
+        plain, secure = server.listeners
+        assert call_url(f"http://{plain.netloc}", "GET", "/").status == 200
+        answer = call_url(f"https://{secure.netloc}", "GET", "/", ssl_context=context)
+        assert answer.status == 200
+        # http comes first when both are there.
+        assert server.advertised_url == f"http://{plain.netloc}/"
+
+
+def test_required_client_certificates_are_asked_for(authority: trustme.CA, tmp_path: Path) -> None:
+    """`ssl.client.auth=required` turns away who has no certificate."""
+    config = rest_config(
+        listeners="https://127.0.0.1:0",
+        **_tls_properties(authority, tmp_path, ""),
+        **{"ssl.client.auth": "required"},
+    )
+    stranger = ssl.create_default_context()
+    authority.configure_trust(stranger)
+    known = client_context(config.rest_ssl())
+    with serving(config, FakeHerder()) as server:
+        url = f"https://{server.listeners[0].netloc}"
+        assert call_url(url, "GET", "/", ssl_context=known).status == 200
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            call_url(url, "GET", "/", ssl_context=stranger)
+
+
+def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
+    """Key, chain and trusted certificates need no files."""
+    certificate = authority.issue_cert("localhost")
+    settings = {
+        "ssl.keystore.key": certificate.private_key_pem.bytes().decode(),
+        "ssl.keystore.certificate.chain": certificate.cert_chain_pems[0].bytes().decode(),
+        "ssl.truststore.certificates": authority.cert_pem.bytes().decode(),
+        "ssl.client.auth": "requested",
+        "ssl.enabled.protocols": ["TLSv1.3"],
+    }
+    context = server_context(settings)
+    assert context.verify_mode is ssl.CERT_OPTIONAL
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_3
+    assert client_context(settings).check_hostname is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "An https listener needs a certificate"),
+        ({"ssl.keystore.location": "/absent.pem"}, "ssl.keystore.location cannot be read"),
+        (
+            {"ssl.keystore.key": "k", "ssl.keystore.certificate.chain": "c"},
+            "The key and certificates of the REST server cannot be read",
+        ),
+    ],
+)
+def test_wrong_tls_settings_are_told(settings: dict[str, object], message: str) -> None:
+    """A TLS mistake is found at start, with the key to look at."""
+    with pytest.raises(WorkerConfigError, match=message):
+        server_context(settings)
+
+
+def test_a_java_key_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """A store that is not PEM is refused with how to convert it."""
+    store = tmp_path / "store.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(WorkerConfigError, match="is not PEM: convert .*keytool"):
+        server_context({"ssl.keystore.location": str(store)})
+
+
+class _SlowHerder(FakeHerder):
+    """Answers reads of a connector when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def submit(self, request, *, timeout_ms):  # type: ignore[no-untyped-def]
+        if isinstance(request, GetConnectorInfo):
+            self.asked.set()
+            await self.release.wait()
+        return await super().submit(request, timeout_ms=timeout_ms)
+
+
+def _refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return True
+    return False
+
+
+def _environment() -> dict[str, str]:
+    root = Path(__file__).parents[2]
+    paths = [str(root / "agent"), str(root / "cli"), str(root)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
