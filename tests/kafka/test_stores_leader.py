@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.topics import StoreTopic, config_log, transactional_leader_writer
 from tests.support.kafka import SharedBroker
@@ -19,20 +21,29 @@ pytestmark = pytest.mark.kafka
 TIMEOUT_MS = 20_000
 
 
-@pytest.fixture
-def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigStore]]:
-    """Opens config stores of one cluster of exactly-once workers."""
-    base: dict[str, Any] = {"bootstrap.servers": kafka_broker.bootstrap_servers}
-    topic = StoreTopic(
+def store_topic(
+    broker: SharedBroker,
+    settings: Mapping[str, str] | None = None,
+    producer: Mapping[str, object] | None = None,
+) -> StoreTopic:
+    base: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
+    return StoreTopic(
         name=unique_name("configs"),
         partitions=1,
         replication_factor=1,
         client_id_base="test-",
-        producer=base,
+        producer={**base, **(producer or {})},
         consumer=base,
         admin=base,
+        settings=settings or {},
         read_committed=True,
     )
+
+
+@pytest.fixture
+def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigStore]]:
+    """Opens config stores of one cluster of exactly-once workers."""
+    topic = store_topic(kafka_broker)
     group = unique_name("group")
     stores: list[KafkaConfigStore] = []
 
@@ -95,17 +106,58 @@ def test_a_new_leader_fences_the_old_one(open_store: Callable[[], KafkaConfigSto
     assert new.snapshot().connector_config("c") == {"by": "leader again"}
 
 
-def test_relinquishing_leaves_no_open_transaction(
+@pytest.fixture
+def single_writer(
+    kafka_broker: SharedBroker,
+) -> Iterator[tuple[TransactionalLeaderWriter, KafkaConfigStore]]:
+    """A claimed writer of single records to a topic of small ones, and a reader of it."""
+    topic = store_topic(
+        kafka_broker, settings={"max.message.bytes": "1000"}, producer={"batch.num.messages": 1}
+    )
+    writer = transactional_leader_writer(topic, unique_name("leader"))
+    store = KafkaConfigStore(config_log(topic))
+    store.start(lambda changes: None)
+    writer.claim()
+    yield writer, store
+    store.stop()
+    writer.relinquish()
+
+
+def test_a_failed_write_is_aborted(
+    single_writer: tuple[TransactionalLeaderWriter, KafkaConfigStore],
+) -> None:
+    """Reads to the end must not wait for the broker to give the transaction up."""
+    writer, store = single_writer
+    accepted = config_records.connector_config("c", {})
+    refused = config_records.connector_config("c", {"too": "large" * 1_000})
+    with pytest.raises(PrivilegedWriteError):
+        writer.write([accepted, refused], TIMEOUT_MS)
+    store.refresh(TIMEOUT_MS)
+    assert store.snapshot().connectors() == ()
+
+
+def test_a_write_that_timed_out_can_be_claimed_and_done_again(
+    single_writer: tuple[TransactionalLeaderWriter, KafkaConfigStore],
+) -> None:
+    """Nothing of the first attempt is seen."""
+    writer, store = single_writer
+    records = [config_records.connector_config(f"c{n}", {}) for n in range(100)]
+    with pytest.raises(PrivilegedWriteError):
+        writer.write(records, 0)
+    store.refresh(TIMEOUT_MS)
+    writer.claim()
+    writer.write(records[:1], TIMEOUT_MS)
+    store.refresh(TIMEOUT_MS)
+    assert store.snapshot().connectors() == ("c0",)
+
+
+def test_relinquished_privileges_must_be_claimed_again(
     open_store: Callable[[], KafkaConfigStore],
 ) -> None:
-    """Other workers' reads to the end must not wait for a leader that was."""
-    store, other = open_store(), open_store()
+    """A leader that was not for a while cannot know whether it was fenced."""
+    store = open_store()
     store.claim_write_privileges()
     store.put_connector_config("c", {}, None)
     store.relinquish_write_privileges()
-    try:
-        other.refresh(TIMEOUT_MS)
-    except RetriableKafkaError as exc:
-        pytest.fail(f"readers are held back: {exc}")
     with pytest.raises(PrivilegedWriteError, match="without claiming"):
         store.remove_connector_config("c")

@@ -17,10 +17,11 @@ import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from sys import intern
-from typing import ClassVar, Generic, TypeGuard, TypeVar
+from typing import ClassVar, TypeGuard
 
 from pyconnect_agent.core import config_records, json_text
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
+from pyconnect_agent.core.copy_on_change import NameSet, Table
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.log_record import Notice, Severity, json_type, key_text
 
@@ -89,57 +90,6 @@ class Applied:
 _NOTHING = Applied()
 _INT32_MAX = 2**31 - 1
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class _Table(Generic[K, V]):
-    """A dict that is copied for a snapshot only when it changed since the last one."""
-
-    __slots__ = ("_copy", "live")
-
-    def __init__(self) -> None:
-        self.live: dict[K, V] = {}
-        self._copy: dict[K, V] | None = {}
-
-    def put(self, key: K, value: V) -> None:
-        self.live[key] = value
-        self._copy = None
-
-    def remove(self, key: K) -> None:
-        if self.live.pop(key, None) is not None:
-            self._copy = None
-
-    def frozen(self) -> Mapping[K, V]:
-        if self._copy is None:
-            self._copy = self.live.copy()
-        return self._copy
-
-
-class _Names:
-    """A set of connector names, copied like a `_Table`."""
-
-    __slots__ = ("_copy", "_live")
-
-    def __init__(self) -> None:
-        self._live: set[str] = set()
-        self._copy: frozenset[str] | None = frozenset()
-
-    def add(self, name: str) -> None:
-        if name not in self._live:
-            self._live.add(name)
-            self._copy = None
-
-    def remove(self, name: str) -> None:
-        if name in self._live:
-            self._live.remove(name)
-            self._copy = None
-
-    def frozen(self) -> frozenset[str]:
-        if self._copy is None:
-            self._copy = frozenset(self._live)
-        return self._copy
-
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -169,15 +119,15 @@ class ConfigLog:
     def __init__(self) -> None:
         self._offset = -1
         self._session_key: SessionKey | None = None
-        self._connector_configs = _Table[str, ConnectorConfig]()
-        self._target_states = _Table[str, TargetState]()
-        self._task_counts = _Table[str, int]()
-        self._task_configs = _Table[ConnectorTaskId, ConnectorConfig]()
-        self._task_count_records = _Table[str, int]()
-        self._generations = _Table[str, int]()
-        self._applied_configs = _Table[str, ConnectorConfig]()
-        self._inconsistent = _Names()
-        self._pending_fencing = _Names()
+        self._connector_configs = Table[str, ConnectorConfig]()
+        self._target_states = Table[str, TargetState]()
+        self._task_counts = Table[str, int]()
+        self._task_configs = Table[ConnectorTaskId, ConnectorConfig]()
+        self._task_count_records = Table[str, int]()
+        self._generations = Table[str, int]()
+        self._applied_configs = Table[str, ConnectorConfig]()
+        self._inconsistent = NameSet()
+        self._pending_fencing = NameSet()
         # Task configs read but not committed. The inner dict stays, emptied, after a commit:
         # that it exists is what makes an empty commit a new generation.
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
@@ -294,7 +244,7 @@ class ConfigLog:
         deferred = self._deferred.get(connector)
         numbers = frozenset(deferred or ())
         task_ids: tuple[ConnectorTaskId, ...] = ()
-        if len(numbers) >= count and all(number in numbers for number in range(count)):
+        if all(number in numbers for number in range(count)):
             if deferred is not None:
                 task_ids = self._apply_deferred(connector, deferred)
                 generation = self._generations.live.get(connector, -1) + 1

@@ -191,13 +191,16 @@ class TransactionalLeaderWriter:
             raise PrivilegedWriteError(
                 "Cannot produce to config topic without claiming write privileges first"
             )
+        deadline = Deadline(timeout_ms)
         try:
             self._producer.begin_transaction()
             for record in records:
                 self._producer.produce(self._topic, value=record.value, key=record.key)
-            # Also waits for the records and fails with the first of them that was not delivered.
-            self._producer.commit_transaction(timeout_ms / 1000)
-        except errors.CLIENT_ERRORS as exc:
+            # Committing flushes too, but a commit that timed out cannot be aborted.
+            if self._producer.flush(deadline.remaining_s()):
+                raise TimeoutError("timed out waiting for acknowledgement")
+            self._producer.commit_transaction(deadline.remaining_s())
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
             failure = errors.translate(exc, "Failed to perform fencable send to config topic")
             _log.warning("Failed to write as leader", extra={"reason": str(failure)})
             self.relinquish()

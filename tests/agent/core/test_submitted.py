@@ -67,6 +67,14 @@ def test_null_partitions_and_offsets_are_valid(submitted: SubmittedRecords) -> N
     assert committed(submitted.committable_offsets()) == [(None, None)]
 
 
+def test_a_partition_that_was_committed_starts_anew(submitted: SubmittedRecords) -> None:
+    """Its empty queue is gone; later records of the same dict are counted in a new one."""
+    partition = {"p": "a"}
+    for number in range(3):
+        submitted.submit(partition, {"o": number}).ack()
+        assert committed(submitted.committable_offsets()) == [({"p": "a"}, {"o": number})]
+
+
 def test_equal_partitions_share_a_queue_whatever_their_order(submitted: SubmittedRecords) -> None:
     """As Java's map equality."""
     blocked = submitted.submit({"a": 1, "b": "x"}, {"o": 1})
@@ -180,13 +188,14 @@ def test_committed_offsets_are_those_of_the_longest_acknowledged_prefix(
                 model.append({"name": argument, "offset": offset, "state": "sent", "taken": False})
             case "commit":
                 check()
-            case _ if isinstance(argument, int) and argument < len(model):
-                entry = model[argument]
+            case _ if isinstance(argument, int) and model:
+                chosen = argument % len(model)
+                entry = model[chosen]
                 if kind == "ack" and entry["state"] == "sent":
-                    handles[argument].ack()
+                    handles[chosen].ack()
                     entry["state"] = "acked"
                 elif kind == "drop" and entry["state"] == "sent":
-                    handles[argument].drop()
+                    handles[chosen].drop()
                     entry["state"] = "dropped"
     check()
     pending = sum(1 for entry in model if entry["state"] != "dropped" and not entry["taken"])
