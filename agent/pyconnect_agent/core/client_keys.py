@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pyconnect_api.configdef import NO_DEFAULT, ConfigDef, ConfigKey, ConfigType, Importance
+from pyconnect_api.configdef import (
+    NO_DEFAULT,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    convert_to_string,
+)
 
 
 class ClientKind(Enum):
@@ -203,3 +210,14 @@ def _definition(kind: ClientKind) -> ConfigDef:
 
 CLIENT_CONFIG_DEFS = {kind: _definition(kind) for kind in ClientKind}
 """The keys of each client, in alphabetical order; without documentation."""
+
+
+def is_default(name: str, text: str) -> bool:
+    """Return whether ``text`` is what one of the clients takes for an unset key."""
+    keys = (definition.keys.get(name) for definition in CLIENT_CONFIG_DEFS.values())
+    return any(
+        key is not None
+        and key.has_default
+        and (convert_to_string(key.default, key.type) or "") == text
+        for key in keys
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
 from pyconnect_agent.core.librdkafka_security import SECURITY_PREFIXES, translate_security
 from pyconnect_api.configdef import ConfigType, parse_type
 
@@ -119,6 +119,7 @@ _RANGES = {
     "socket.receive.buffer.bytes": (0, 100_000_000),
     "socket.send.buffer.bytes": (0, 100_000_000),
     "socket.timeout.ms": (10, 300_000),
+    "fetch.max.bytes": (1_000, 2**31 - 513),
     "fetch.wait.max.ms": (0, 300_000),
     "batch.size": (1, 2**31 - 1),
 }
@@ -191,7 +192,7 @@ class _Translation:
             self._put(name, value)
         elif name in _RENAMED:
             self._put(_RENAMED[name], value)
-        elif not self._special(name, value) and value != _default_text(key.default):
+        elif not self._special(name, value) and not is_default(name, value):
             self.warnings.append(f"The client setting '{name}' has no effect in this worker")
 
     def _put(self, name: str, value: str) -> None:
@@ -300,19 +301,11 @@ class _Translation:
         properties.setdefault("enable.partition.eof", "false")
         fetch_max = properties.get("fetch.max.bytes")
         if fetch_max is not None and int(fetch_max) < 1_000_000:
-            properties["message.max.bytes"] = str(max(int(fetch_max), 1_000))
+            properties["message.max.bytes"] = fetch_max
         wait = int(properties.get("fetch.wait.max.ms", "500"))
         timeout = properties.get("socket.timeout.ms")
         if timeout is not None and int(timeout) < wait + 1_000:
             properties["socket.timeout.ms"] = str(wait + 1_000)
-
-
-def _default_text(default: object) -> str:
-    if isinstance(default, bool):
-        return str(default).lower()
-    if isinstance(default, list):
-        return ",".join(default)
-    return "" if default is None else str(default)
 
 
 def _integer(config: Mapping[str, str], name: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyconnect_agent.core.client_keys import is_default
 from pyconnect_agent.core.jaas import JaasEntry, parse_jaas
 from pyconnect_api.errors import ConfigException
 
@@ -16,14 +17,6 @@ SECURITY_PREFIXES = ("security.", "ssl.", "sasl.")
 
 _PEM_ENDINGS = (".pem", ".crt", ".cer", ".key")
 _PKCS12_ENDINGS = (".p12", ".pfx", ".pkcs12")
-_DEFAULTS = {
-    "ssl.protocol": "TLSv1.3",
-    "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
-    "ssl.keymanager.algorithm": "SunX509",
-    "ssl.trustmanager.algorithm": "PKIX",
-    "ssl.keystore.type": "JKS",
-    "ssl.truststore.type": "JKS",
-}
 _SAME = frozenset(
     {"sasl.mechanism", "sasl.kerberos.service.name", "sasl.kerberos.min.time.before.relogin"}
 )
@@ -60,10 +53,7 @@ def translate_security(config: Mapping[str, str]) -> tuple[dict[str, str], list[
     warnings = [
         f"The client setting '{name}' has no effect in this worker"
         for name, value in config.items()
-        if name not in _SAME | _TRANSLATED_TOGETHER
-        and value not in (_DEFAULTS.get(name), "")
-        and not name.startswith("sasl.login.")
-        and not name.startswith("sasl.kerberos.")
+        if name not in _SAME | _TRANSLATED_TOGETHER and value != "" and not is_default(name, value)
     ]
     protocol = config.get("security.protocol", "PLAINTEXT").upper()
     if "security.protocol" in config:
