@@ -7,6 +7,7 @@ herder; requests that need connectors are compared answer by answer.
 from __future__ import annotations
 
 import pytest
+
 from tests.support.kafka import SharedJavaWorker
 from tests.support.rest_client import call_url
 from tests.support.rest_scenarios import SCENARIOS, Scenario

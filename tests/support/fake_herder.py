@@ -203,6 +203,11 @@ class FakeHerder:
                 self._require(connector, "Connector {} not found")
                 del self.configs[connector]
                 return None
+            case _:
+                return self._change(request)
+
+    def _change(self, request: requests.Request) -> Any:
+        match request:
             case requests.SetTargetState(connector=connector, target_state=state):
                 self._require(connector, "Unknown connector {}")
                 self.target_states[connector] = state

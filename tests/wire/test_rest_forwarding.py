@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 import trustme
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_url
-from tests.support.rest_services import rest_config, serving
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError, NotLeaderError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_url
+from tests.support.rest_services import rest_config, serving
 
 pytestmark = pytest.mark.wire
 
@@ -80,10 +80,12 @@ def test_a_follower_has_the_leader_do_it() -> None:
 
 def test_a_request_is_lost_after_two_hops() -> None:
     """Three workers that each believe in another one do not forward in circles."""
-    with serving(rest_config(), follower_of("http://127.0.0.1:1/")) as last:
-        with serving(rest_config(), follower_of(last.advertised_url)) as middle:
-            with serving(rest_config(), follower_of(middle.advertised_url)) as first:
-                answer = put(first.advertised_url, "c")
+    with (
+        serving(rest_config(), follower_of("http://127.0.0.1:1/")) as last,
+        serving(rest_config(), follower_of(last.advertised_url)) as middle,
+        serving(rest_config(), follower_of(middle.advertised_url)) as first,
+    ):
+        answer = put(first.advertised_url, "c")
     assert (answer.status, answer.message) == (
         409,
         "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
@@ -167,5 +169,5 @@ def test_a_wrong_store_is_told_when_it_is_needed() -> None:
         finally:
             await client.close()
 
-    with pytest.raises(InternalError, match="^Failed to start RestClient: no store$"):
+    with pytest.raises(InternalError, match=r"^Failed to start RestClient: no store$"):
         asyncio.run(send())

@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.fake_herder import SOURCE_CLASS, FakeHerder
-from tests.support.rest_client import Answer, acall_app, call_app
-from tests.support.rest_services import application
 
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Stage
+from tests.support.fake_herder import SOURCE_CLASS, FakeHerder
+from tests.support.rest_client import Answer, acall_app, call_app
+from tests.support.rest_services import application
 
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t", "file": "/tmp/x"}
 JSON = {"Content-Type": "application/json"}
@@ -137,8 +137,10 @@ def test_patch_without_a_body_is_a_null_dereference_after_the_existence_check(
     answer = call(herder, "PATCH", "/connectors/c/config")
     assert (answer.status, answer.message) == (
         500,
-        'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" is '
-        "null",
+        (
+            'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" is '
+            "null"
+        ),
     )
     assert herder.configs["c"] == CONFIG
 

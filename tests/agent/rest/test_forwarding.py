@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_app
-from tests.support.rest_services import application
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotLeaderError
 from pyconnect_agent.core.herder import requests
@@ -23,6 +20,9 @@ from pyconnect_agent.rest.forwarding import (
     forward_url,
 )
 from pyconnect_agent.rest.targets import decode_segment, segments_of
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_app
+from tests.support.rest_services import application
 
 LEADER = "http://leader:8083/"
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}
@@ -245,8 +245,10 @@ def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
     answer = call(failure, client, "POST", "/connectors/c/restart")
     assert (answer.status, answer.message) == (
         409,
-        "Cannot complete request momentarily due to no known leader URL, likely because a "
-        "rebalance was underway.",
+        (
+            "Cannot complete request momentarily due to no known leader URL, likely because a "
+            "rebalance was underway."
+        ),
     )
 
 

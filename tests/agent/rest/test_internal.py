@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app
-from tests.support.rest_services import application
 
 from pyconnect_agent.core.config_snapshot import SessionKey
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.session_key import signature_headers
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import call_app
+from tests.support.rest_services import application
 
 KEY = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=0)
 
@@ -62,8 +62,10 @@ def test_without_a_session_key_the_worker_is_not_ready(herder: FakeHerder) -> No
     answer = call_app(application(herder), "POST", "/connectors/c/tasks", b"[]", headers)
     assert (answer.status, answer.message) == (
         503,
-        "This worker is still starting up and has not been able to read a session key from the "
-        "config topic yet",
+        (
+            "This worker is still starting up and has not been able to read a session key from the "
+            "config topic yet"
+        ),
     )
 
 

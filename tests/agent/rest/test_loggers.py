@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import Answer, call_app
 from tests.support.rest_services import application

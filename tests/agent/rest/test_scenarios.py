@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
+from pyconnect_agent.core.config_snapshot import SessionKey
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_app
 from tests.support.rest_scenarios import SCENARIOS, Scenario
 from tests.support.rest_services import application
-
-from pyconnect_agent.core.config_snapshot import SessionKey
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

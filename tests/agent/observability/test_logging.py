@@ -1,0 +1,147 @@
+"""Lines of the log, and levels at run time."""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import json
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_agent.observability.logging import (
+    TRACE,
+    LogFormat,
+    bind_scope,
+    configure_logging,
+    logging_scope,
+)
+
+LOG = logging.getLogger("test.module")
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in ("test", "test.module", "test.other"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
+    """Fields follow the constant text; what needs quotes gets them."""
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    with logging_scope(connector="c", task="0"):
+        LOG.warning("offsets committed", extra={"partitions": 3, "reason": 'a "b" c'})
+    assert re.fullmatch(
+        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] WARN offsets committed connector=c task=0 "
+        r'partitions=3 reason="a \\"b\\" c" \(test\.module\)\n',
+        stream.getvalue(),
+    )
+
+
+def test_a_json_line_is_one_object() -> None:
+    """Everything is a member, the traceback too."""
+    stream = io.StringIO()
+    configure_logging(log_format=LogFormat.JSON, stream=stream)
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        LOG.exception("it failed", extra={"what": "x"})
+    [line] = stream.getvalue().splitlines()
+    event = json.loads(line)
+    assert (event["level"], event["logger"], event["event"]) == (
+        "ERROR",
+        "test.module",
+        "it failed",
+    )
+    assert event["what"] == "x"
+    assert event["exception"].endswith("ValueError: two\nlines")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}[+-]\d{4}", event["timestamp"])
+
+
+def test_an_event_cannot_forge_another_line() -> None:
+    """Line ends in texts and fields are escaped."""
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    LOG.error("a\n[2026] ERROR forged", extra={"field": "b\nforged"})
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_scopes_nest_and_end() -> None:
+    """Inner fields are added to outer ones and are gone afterwards."""
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    with logging_scope(worker="w"):
+        with logging_scope(connector="c"):
+            LOG.info("inner")
+        LOG.info("outer")
+    LOG.info("none")
+    lines = stream.getvalue().splitlines()
+    assert ["worker=w connector=c" in lines[0], "worker=w (" in lines[1]] == [True, True]
+    assert "worker" not in lines[2]
+
+
+def test_a_bound_scope_stays() -> None:
+    """A child binds who it is once."""
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+
+    def child() -> None:
+        bind_scope(connector="c")
+        bind_scope(task="1")
+        LOG.info("event")
+
+    contextvars.copy_context().run(child)
+    assert "connector=c task=1" in stream.getvalue()
+
+
+def test_levels_change_at_run_time_for_all_that_start_with_a_name() -> None:
+    """A change by name reaches `logging`, new loggers below it included."""
+    stream = io.StringIO()
+    levels = configure_logging(levels={"root": "WARN", "test.module": "ERROR"}, stream=stream)
+    other = logging.getLogger("test.other")
+    assert not other.isEnabledFor(logging.INFO)
+    assert levels.set_level("test", "TRACE") == ("test", "test.module")
+    assert other.isEnabledFor(TRACE)
+    assert LOG.isEnabledFor(TRACE)
+    assert levels.set_level("test.", "OFF") == ("test.", "test.module")
+    assert not LOG.isEnabledFor(logging.CRITICAL)
+    assert other.isEnabledFor(TRACE)
+    assert levels.loggers()["test.module"].level == "OFF"
+    assert levels.loggers()["test.module"].last_modified_ms is not None
+    assert levels.loggers()["root"].last_modified_ms is None
+
+
+def test_log4js_level_names_are_shown() -> None:
+    """TRACE, WARN and FATAL are called as operators of Connect know them."""
+    stream = io.StringIO()
+    configure_logging(levels={"root": "ALL"}, stream=stream)
+    LOG.log(TRACE, "t")
+    LOG.warning("w")
+    LOG.critical("f")
+    assert re.findall(r"\] (\w+) ", stream.getvalue()) == ["TRACE", "WARN", "FATAL"]
+
+
+def test_importing_costs_little() -> None:
+    """Every child imports this: no event loop, no rich, no third party."""
+    script = (
+        "import sys; import pyconnect_agent.observability.logging;"
+        "print(sorted({'asyncio', 'rich', 'structlog', 'starlette'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.strip() == "[]"

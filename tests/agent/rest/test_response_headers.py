@@ -1,0 +1,100 @@
+"""CORS and configured headers, as a real Java worker sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from starlette.datastructures import MutableHeaders
+
+from pyconnect_agent.core.config.response_headers import parse_header_rules
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import call_app
+from tests.support.rest_services import application
+
+ORIGINS = "http://a.example, http://*.b.example"
+PREFLIGHT = {"Origin": "http://a.example", "Access-Control-Request-Method": "PUT"}
+
+
+def headers(
+    target: str,
+    request: Mapping[str, str],
+    *,
+    method: str = "GET",
+    origins: str = ORIGINS,
+    methods: str = "",
+) -> Mapping[str, str]:
+    app = application(FakeHerder(), cross_origin=CrossOriginPolicy.parse(origins, methods))
+    return call_app(app, method, target, headers=request).headers
+
+
+def test_blank_origins_mean_no_cors_at_all() -> None:
+    """Without the setting, origins are not looked at."""
+    answered = headers("/connectors", {"Origin": "http://a.example"}, origins="  ")
+    assert not {"vary", "access-control-allow-origin"} & set(answered)
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("http://a.example", True),
+        ("HTTP://A.example", True),
+        ("http://x.b.example", True),
+        ("http://b.example", False),
+        ("http://a.example.evil", False),
+        ("http://a_example", False),
+        ("http://c.example http://a.example", True),
+        ("", False),
+    ],
+)
+def test_allowed_origins_are_echoed(origin: str, allowed: bool) -> None:
+    """The answer repeats the origin, whatever its status, and varies with it."""
+    for target in ("/connectors", "/nope"):
+        answered = headers(target, {"Origin": origin})
+        assert answered.get("access-control-allow-origin") == (origin if allowed else None)
+        assert answered["vary"] == "Origin"
+
+
+def test_any_origin_is_echoed_under_a_star() -> None:
+    """`*` allows every origin, and the answer is the same for all."""
+    answered = headers("/connectors", {"Origin": "http://any.example"}, origins="*")
+    assert answered["access-control-allow-origin"] == "http://any.example"
+    assert "vary" not in answered
+
+
+@pytest.mark.parametrize(("methods", "listed"), [("", "GET,POST,HEAD"), ("PUT, GET", "PUT,GET")])
+def test_preflights_are_answered_and_routed(methods: str, listed: str) -> None:
+    """A preflight gets the CORS headers and still the answer of its path."""
+    answered = headers("/connectors", PREFLIGHT, method="OPTIONS", methods=methods)
+    assert answered["access-control-allow-methods"] == listed
+    assert answered["access-control-allow-headers"] == "Content-Type"
+    assert answered["access-control-max-age"] == "60"
+    assert answered["allow"] == "HEAD,POST,GET,OPTIONS"
+    stranger = {**PREFLIGHT, "Origin": "http://c.example"}
+    assert "access-control-allow-methods" not in headers("/x", stranger, method="OPTIONS")
+
+
+def test_rules_put_headers_on_every_answer() -> None:
+    """Errors have them too; only pages of refused URIs do not."""
+    rules = parse_header_rules('set X-One: 1, "add X-Two: a, b"')
+    app = application(FakeHerder(), header_rules=rules)
+    for target in ("/", "/nope"):
+        answered = call_app(app, "GET", target).headers
+        assert (answered["x-one"], answered["x-two"]) == ("1", "a, b")
+    assert "x-one" not in call_app(app, "GET", "/a%2Fb").headers
+
+
+def test_set_replaces_add_appends_and_dates_count_from_now() -> None:
+    """The four actions, in order."""
+    response = MutableHeaders()
+    rules = parse_header_rules(
+        "set A: 1, set A: 2, add B: 1, add B: 2, setDate Expires: 60000, addDate Expires: -1000"
+    )
+    apply_rules(rules, response, 0)
+    assert response.getlist("A") == ["2"]
+    assert response.getlist("B") == ["1", "2"]
+    assert response.getlist("Expires") == [
+        "Thu, 01 Jan 1970 00:01:00 GMT",
+        "Wed, 31 Dec 1969 23:59:59 GMT",
+    ]

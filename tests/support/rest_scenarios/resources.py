@@ -1,0 +1,206 @@
+"""What the resources answer when there is no connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.support.rest_scenarios.scenario import (
+    JSON,
+    MAP,
+    MAP_TYPE,
+    NO_SIGNATURE,
+    NULL_CONFIG,
+    NULL_LEVEL,
+    PLAIN,
+    Scenario,
+    error,
+)
+
+
+def _absent_connector() -> Iterable[Scenario]:
+    for method, target, message in (
+        ("GET", "/connectors/absent", "Connector absent not found"),
+        ("GET", "/connectors/absent/", "Connector absent not found"),
+        ("GET", "/connectors/absent;v=1", "Connector absent not found"),
+        ("GET", "/connectors/absent;v=1/config", "Connector absent not found"),
+        ("GET", "/connectors/absent/config", "Connector absent not found"),
+        ("GET", "/connectors/absent/tasks", "Connector absent not found"),
+        ("DELETE", "/connectors/absent", "Connector absent not found"),
+        ("GET", "/connectors/absent/status", "No status found for connector absent"),
+        ("GET", "/connectors/absent/tasks/0/status", "No status found for task absent-0"),
+        ("PUT", "/connectors/absent/pause", "Unknown connector absent"),
+        ("PUT", "/connectors/absent/resume", "Unknown connector absent"),
+        ("PUT", "/connectors/absent/stop", "Unknown connector absent"),
+        ("POST", "/connectors/absent/restart", "Unknown connector: absent"),
+        ("POST", "/connectors/absent/restart?onlyFailed=true", "Unknown connector: absent"),
+        ("POST", "/connectors/absent/tasks/0/restart", "Unknown connector: absent"),
+        ("POST", "/connectors/absent/tasks/-1/restart", "Unknown connector: absent"),
+        ("GET", "/connectors/a+b", "Connector a+b not found"),
+        ("GET", "/connectors/a%20b", "Connector a b not found"),
+        ("GET", "/connectors/a%3Bb%3Fc%23d", "Connector a;b?c#d not found"),
+        ("GET", "/connectors/%7Bc%7D", "Connector {c} not found"),
+        ("GET", "/connectors/a%C3%A9", "Connector aé not found"),
+        ("GET", "/connectors/a%F0%9F%98%80", "Connector a\U0001f600 not found"),
+        ("GET", "/connectors/a:b@c", "Connector a:b@c not found"),
+        ("GET", "/connectors/a?x=%zz", "Connector a not found"),
+    ):
+        yield error(method, target, 404, message)
+    yield Scenario(
+        method="GET",
+        target="/connectors/absent/topics",
+        status=200,
+        text='{"absent":{"topics":[]}}',
+        content_type="application/json",
+    )
+    yield Scenario(
+        method="PUT",
+        target="/connectors/absent/topics/reset",
+        status=202,
+        text="",
+        content_type="",
+    )
+
+
+def _loggers() -> Iterable[Scenario]:
+    target = "/admin/loggers/root"
+    for body in (None, "", "null"):
+        yield error("PUT", target, 500, NULL_LEVEL, body=body, headers=JSON)
+    missing = "Desired 'level' parameter was not specified in request."
+    for scope in ("", "?scope=cluster"):
+        for body in ("{}", '{"level":null}', '{"Level":"INFO"}'):
+            yield error("PUT", target + scope, 400, missing, body=body, headers=JSON)
+        for level, shown in (
+            ('"nope"', "nope"),
+            ("1", "1"),
+            ('" "', " "),
+            ('"warning"', "warning"),
+        ):
+            yield error(
+                "PUT",
+                target + scope,
+                404,
+                f"invalid log level '{shown}'.",
+                body=f'{{"level":{level}}}',
+                headers=JSON,
+            )
+        yield error(
+            "PUT",
+            target + scope,
+            500,
+            "Illegal null or empty Level name.",
+            body='{"level":""}',
+            headers=JSON,
+        )
+    yield error("GET", "/admin/loggers/nope", 404, "Logger nope not found.")
+    yield Scenario(
+        method="PUT",
+        target=target,
+        body="[]",
+        headers=JSON,
+        status=500,
+        message_start=f"Cannot deserialize value of type `{MAP_TYPE}` from Array value",
+    )
+
+
+def _plugins() -> Iterable[Scenario]:
+    target = "/connector-plugins/FileStreamSource/config/validate"
+    for body in (None, "", "null"):
+        yield error("PUT", target, 500, NULL_CONFIG, body=body, headers=JSON)
+    for name in ("", "x", "FileStreamSink"):
+        yield error(
+            "PUT",
+            target,
+            400,
+            f"Included connector type {name} does not match request type FileStreamSource",
+            body=f'{{"connector.class":"{name}"}}',
+            headers=JSON,
+        )
+    bad_request = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
+    for body, printed in (("{}", "{}"), ('{"connector.class":null}', "{connector.class=null}")):
+        yield error(
+            "PUT",
+            target,
+            500,
+            f"{bad_request}Connector config {printed} contains no connector type",
+            body=body,
+            headers=JSON,
+        )
+    # A Java worker puts another exception's name between from the second time on.
+    yield Scenario(
+        method="PUT",
+        target=target,
+        body='{"connector.class":"xFileStreamSource"}',
+        headers=JSON,
+        status=500,
+        message_start=bad_request,
+        content_type="application/json",
+    )
+    yield error("GET", "/connector-plugins/nope/config", 404, "Unknown plugin nope.")
+
+
+def _internal_requests() -> Iterable[Scenario]:
+    target = "/connectors/absent/tasks"
+    for body in ("[]", "null", "[null]", '[{"a":1}]', "[] x", "[]]"):
+        yield error("POST", target, 400, NO_SIGNATURE, body=body)
+    yield error("POST", target, 400, NO_SIGNATURE, body="[]", headers=PLAIN)
+    yield error("PUT", "/connectors/absent/fence", 400, NO_SIGNATURE)
+    for body, start in (
+        ("", "No content to map due to end-of-input"),
+        ("[1]", f"Cannot deserialize value of type `{MAP_TYPE}` from Integer value"),
+        ("{}", "Cannot deserialize value of type `java.util.ArrayList<java.util.Map<"),
+        ('"x"', "Cannot deserialize value of type `java.util.ArrayList<java.util.Map<"),
+        ('["x"]', f"Cannot construct instance of `{MAP}` (although at least one Creator"),
+        ('[""]', f'Cannot coerce empty String ("") to element of `{MAP}`'),
+        ('[{"a":[]}]', "Cannot deserialize value of type `java.lang.String` from Array value"),
+        ("[", "Unexpected end-of-input: expected close marker for Array (start marker at ["),
+        ('[{"a":"b"},', "Unexpected end-of-input within/between Array entries"),
+        ('[{"a":"b"} {', "Unexpected character ('{' (code 123)): was expecting comma to separate"),
+    ):
+        yield Scenario(
+            method="POST",
+            target=target,
+            body=body,
+            status=500,
+            message_start=start,
+            content_type="application/json",
+        )
+    for signature, algorithm, status, message in (
+        ("abc", None, 400, NO_SIGNATURE),
+        ("!!!!", "HmacSHA256", 400, "Illegal base64 character 21"),
+        ("aa_-", "HmacSHA256", 400, "Illegal base64 character 5f"),
+        ("aaé-", "HmacSHA256", 400, "Illegal base64 character -17"),
+        ("aa=a", "HmacSHA256", 400, "Input byte array has wrong 4-byte ending unit"),
+        ("aaaa=", "HmacSHA256", 400, "Input byte array has wrong 4-byte ending unit"),
+        ("aaa=x", "HmacSHA256", 400, "Input byte array has incorrect ending byte at 4"),
+        ("aaaaa", "HmacSHA256", 400, "Last unit does not have enough valid bits"),
+        ("a===", "HmacSHA256", 400, "Last unit does not have enough valid bits"),
+        ("a", "HmacSHA256", 400, "Input byte[] should at least have 2 bytes for base64 bytes"),
+        ("aaaa", "nope", 400, "Algorithm nope not available"),
+        ("!", "", 400, "Algorithm  not available"),
+        (
+            "aaaa",
+            "hmacsha256",
+            400,
+            (
+                "This worker does not support the 'hmacsha256' key signing algorithm used by other "
+                "workers. This worker is currently configured to use: [HmacSHA256]. Check that all "
+                "workers' configuration files permit the same set of signature algorithms, and correct "
+                "any misconfigured worker and restart it."
+            ),
+        ),
+        ("aaaa", "HmacSHA256", 403, "Internal request contained invalid signature."),
+        ("aa==", "HmacSHA256", 403, "Internal request contained invalid signature."),
+        ("", "HmacSHA256", 403, "Internal request contained invalid signature."),
+    ):
+        headers = {"X-Connect-Authorization": signature}
+        if algorithm is not None:
+            headers["X-Connect-Request-Signature-Algorithm"] = algorithm
+        yield error("POST", target, status, message, body="[]", headers=headers)
+
+
+RESOURCES: tuple[Scenario, ...] = (
+    *_absent_connector(),
+    *_loggers(),
+    *_plugins(),
+    *_internal_requests(),
+)

@@ -1,0 +1,104 @@
+"""A request and what is known of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.support.rest_client import Answer
+
+JSON = {"Content-Type": "application/json"}
+PLAIN = {"Content-Type": "text/plain"}
+
+REST = "org.apache.kafka.connect.runtime.rest.entities.CreateConnectorRequest"
+TOKENS = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+NOT_FOUND = "HTTP 404 Not Found"
+NOT_ALLOWED = "HTTP 405 Method Not Allowed"
+NOT_ACCEPTABLE = "HTTP 406 Not Acceptable"
+UNSUPPORTED = "HTTP 415 Unsupported Media Type"
+MAP = "java.util.LinkedHashMap"
+MAP_TYPE = f"{MAP}<java.lang.String,java.lang.String>"
+NULL_REQUEST = f'Cannot invoke "{REST}.name()" because "createRequest" is null'
+NULL_CONFIG = 'Cannot invoke "java.util.Map.get(Object)" because "connectorConfig" is null'
+NULL_LEVEL = 'Cannot invoke "java.util.Map.get(Object)" because "levelMap" is null'
+NO_SIGNATURE = "Internal request missing required signature"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A request and what is asserted about its answer; None asserts nothing.
+
+    `message`: of the envelope, whole. `message_start`: only its beginning. `content_type`: `""`
+    asserts that there is none.
+    """
+
+    method: str
+    target: str
+    body: str | bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int
+    message: str | None = None
+    message_start: str | None = None
+    text: str | None = None
+    content_type: str | None = None
+    allow: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For test ids and failure messages."""
+        parts = [self.method, self.target]
+        if self.body is not None:
+            parts.append(repr(self.body)[:60])
+        parts.extend(
+            f"{key}={value}"
+            for key, value in self.headers.items()
+            if (key, value) not in JSON.items()
+        )
+        return " ".join(parts)
+
+    def differences(self, answer: Answer) -> list[str]:
+        """Return what is not as expected."""
+        found: list[str] = []
+
+        def expect(what: str, expected: object, actual: object) -> None:
+            if expected is not None and expected != actual:
+                found.append(f"{what}: expected {expected!r}, got {actual!r}")
+
+        expect("status", self.status, answer.status)
+        expect("content type", self.content_type, answer.headers.get("content-type", ""))
+        expect("allow", self.allow, answer.headers.get("allow"))
+        if self.text is not None:
+            expect("body", self.text, answer.text)
+        if self.message is not None or self.message_start is not None:
+            try:
+                envelope = answer.json()
+            except ValueError:
+                return [*found, f"no envelope: {answer.body[:200]!r}"]
+            expect("members", {"error_code", "message"}, set(envelope))
+            expect("error_code", self.status, envelope["error_code"])
+            expect("message", self.message, envelope["message"])
+            start = self.message_start
+            if start is not None and not str(envelope["message"]).startswith(start):
+                found.append(f"message: expected start {start!r}, got {envelope['message']!r}")
+        return found
+
+
+def error(
+    method: str,
+    target: str,
+    status: int,
+    message: str,
+    *,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    content_type: str = "application/json",
+) -> Scenario:
+    return Scenario(
+        method=method,
+        target=target,
+        body=body,
+        headers=headers or {},
+        status=status,
+        message=message,
+        content_type=content_type,
+    )
