@@ -1,0 +1,133 @@
+"""The config providers that ship with the worker, alone and at work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.builtin.config_providers.directory import DirectoryConfigProvider
+from pyconnect_agent.builtin.config_providers.env_var import EnvVarConfigProvider
+from pyconnect_agent.builtin.config_providers.file import FileConfigProvider
+from pyconnect_agent.plugins.discovery import installed_catalog
+from pyconnect_agent.plugins.variable_resolver import VariableResolver
+from pyconnect_api import ConfigException
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    """A directory with a properties file, beside one that is not to be read."""
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed" / "db.properties").write_text("user=alice\npass = s3 cret\n")
+    (tmp_path / "outside.properties").write_text("user=mallory\n")
+    (tmp_path / "allowed" / "link.properties").symlink_to(tmp_path / "outside.properties")
+    return tmp_path / "allowed"
+
+
+def test_the_file_provider_reads_properties(secrets: Path) -> None:
+    """All of them, or those asked for."""
+    provider = FileConfigProvider()
+    provider.configure({})
+    path = str(secrets / "db.properties")
+    assert provider.get(path).data == {"user": "alice", "pass": "s3 cret"}
+    assert provider.get(path, ["user", "missing"]).data == {"user": "alice"}
+    assert provider.get("").data == {}
+
+
+def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
+    """The text names the file."""
+    with pytest.raises(ConfigException, match="Could not read properties from file /no/such"):
+        FileConfigProvider().get("/no/such", ["k"])
+
+
+@pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
+def test_paths_outside_the_allowed_ones_give_nothing(secrets: Path, path: str) -> None:
+    """Neither `..` nor a symbolic link gets around the list."""
+    provider = FileConfigProvider()
+    provider.configure({"allowed.paths": str(secrets)})
+    assert provider.get(str(secrets / path)).data == {}
+    assert provider.get(str(secrets / "db.properties")).data
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"), [("relative", "is not absolute"), ("/no/such/path", "does not exist")]
+)
+def test_allowed_paths_must_be_absolute_and_exist(setting: str, message: str) -> None:
+    """A typo must not open or close everything."""
+    with pytest.raises(ConfigException, match=message):
+        DirectoryConfigProvider().configure({"allowed.paths": f"/tmp, {setting}"})
+
+
+def test_the_directory_provider_reads_whole_files(secrets: Path) -> None:
+    """Untrimmed; directories and links out of the allowed paths are left out."""
+    (secrets / "token").write_text(" abc\n")
+    (secrets / "nested").mkdir()
+    provider = DirectoryConfigProvider()
+    provider.configure({"allowed.paths": str(secrets)})
+    assert provider.get(str(secrets), ["token", "nested", "link.properties"]).data == {
+        "token": " abc\n"
+    }
+    assert set(provider.get(str(secrets)).data) == {"token", "db.properties"}
+    assert provider.get(str(secrets.parent)).data == {}
+
+
+def test_a_file_that_is_no_text_is_an_error(secrets: Path) -> None:
+    """The text names file and key."""
+    (secrets / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigException, match="binary for property binary"):
+        DirectoryConfigProvider().get(str(secrets), ["binary"])
+
+
+def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text is Kafka's."""
+    monkeypatch.setenv("PYCONNECT_TEST_A", "1")
+    monkeypatch.setenv("PYCONNECT_TEST_B", "2")
+    provider = EnvVarConfigProvider()
+    provider.configure({"allowlist.pattern": "PYCONNECT_TEST_A"})
+    assert provider.get("", ["PYCONNECT_TEST_A", "PYCONNECT_TEST_B"]).data == {
+        "PYCONNECT_TEST_A": "1"
+    }
+    assert provider.get("").data == {"PYCONNECT_TEST_A": "1"}
+    with pytest.raises(ConfigException) as refused:
+        provider.get("p", ["PYCONNECT_TEST_A"])
+    assert str(refused.value) == (
+        "Path is not supported for EnvVarConfigProvider, invalid value 'p'"
+    )
+    with pytest.raises(ConfigException, match=r"allowlist\.pattern"):
+        provider.configure({"allowlist.pattern": "("})
+
+
+def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
+    """By Java class name or alias; the worker's own properties too, but not plugin.path."""
+    properties = {
+        "config.providers": "file, env",
+        "config.providers.file.class": (
+            "org.apache.kafka.common.config.provider.FileConfigProvider"
+        ),
+        "config.providers.file.param.allowed.paths": str(secrets),
+        "config.providers.env.class": "EnvVar",
+        "ssl.key.password": f"${{file:{secrets}/db.properties:pass}}",
+        "plugin.path": "${env:HOME}",
+    }
+    with VariableResolver(properties, installed_catalog()) as resolver:
+        resolved = resolver.resolve({"u": f"${{file:{secrets}/db.properties:user}}", "n": None})
+        worker = resolver.resolve_worker_properties(properties)
+    assert resolved.values == {"u": "alice", "n": None}
+    assert worker["ssl.key.password"] == "s3 cret"
+    assert worker["plugin.path"] == "${env:HOME}"
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({}, r'Missing required configuration "config\.providers\.f\.class"'),
+        ({"config.providers.f.class": "no.Such"}, r"Class no\.Such could not be found"),
+        ({"config.providers.f.class": "JsonConverter"}, "could not be found"),
+    ],
+)
+def test_a_provider_that_cannot_be_made_stops_the_worker(
+    properties: dict[str, str], message: str
+) -> None:
+    """The text names the key."""
+    with pytest.raises(ConfigException, match=message):
+        VariableResolver({"config.providers": "f"} | properties, installed_catalog())
