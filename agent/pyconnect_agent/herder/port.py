@@ -1,4 +1,7 @@
-"""What the REST layer may use of the herder. Called on the event loop only; nothing here blocks it."""
+"""What the REST layer may use of the herder.
+
+Called on the event loop only; nothing here blocks it.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +80,11 @@ class Herder(Protocol):
     def loggers(self) -> Mapping[str, LoggerLevel]: ...
 
     async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
-        """This worker only; the names of the loggers that changed, sorted."""
+        """Affect this worker only; returns the names of the loggers that changed, sorted."""
         ...
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None: ...
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Check the signature of an internal request (rest-api.md §9.1) when the protocol asks for it."""
+        """Check an internal request's signature when the protocol asks for it (§9.1)."""
         ...

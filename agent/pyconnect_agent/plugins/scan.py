@@ -28,6 +28,8 @@ from pyconnect_api.connector import Connector, SinkConnector
 from pyconnect_api.errors import ConnectException
 
 SCAN_TIMEOUT_S = 60.0
+ALL_PLUGINS = "--all"
+"""Instead of a directory: scan everything; the entries of plugin.path follow the discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +186,12 @@ def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
 
 def main(arguments: Sequence[str]) -> int:
     """Scan the directory ``arguments[0]`` and print the result as JSON; 2 when refused."""
+    what, discovery, *plugin_path = arguments
     try:
-        result = scan_directory(Path(arguments[0]), arguments[1])
+        if what == ALL_PLUGINS:
+            result = scan(plugin_path, discovery)
+        else:
+            result = scan_directory(Path(what), discovery)
     except ConnectException as error:
         sys.stdout.write(f"\n{error}\n")
         return 2

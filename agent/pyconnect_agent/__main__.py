@@ -1,0 +1,77 @@
+"""`pyconnect-agent worker.properties`: run a worker in the foreground.
+
+Composition root. Kafka: `connect-distributed.sh` and `connect-standalone.sh`. Heavy imports wait
+until the arguments are known to be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from pyconnect_agent.version import version
+
+EXIT_USAGE = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    from pyconnect_agent.command import run
+
+    code = run(options)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if arguments is None:
+        # The worker has stopped in order; no thread of a client library may hold its process up.
+        os._exit(code)
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Exits with Apache's code for wrong usage, 1, instead of argparse's 2."""
+
+    def exit(self, status: int = 0, message: str | None = None) -> None:  # type: ignore[override]
+        super().exit(EXIT_USAGE if status else 0, message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="pyconnect-agent",
+        description="Run a Kafka Connect worker in the foreground.",
+        epilog="Exit codes: 0 stopped by a signal; 1 wrong usage, or a part of the worker died; "
+        "2 wrong worker configuration or topics; 3 the worker could not start, or a connector "
+        "file could not be applied. SIGTERM drains, a second one kills what still runs.",
+    )
+    parser.add_argument("worker_file", metavar="worker.properties", help="the worker's properties")
+    parser.add_argument(
+        "connector_files",
+        metavar="connector.properties",
+        nargs="*",
+        help="connectors of a standalone worker: Java properties or JSON",
+    )
+    parser.add_argument(
+        "--standalone",
+        action="store_true",
+        help="keep connectors in memory and offsets in a file, without a group",
+    )
+    parser.add_argument(
+        "--log-level",
+        metavar="[LOGGER=]LEVEL",
+        action="append",
+        default=[],
+        help="level of the root logger, or of a named one; repeatable (INFO)",
+    )
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="lines for people or JSON"
+    )
+    parser.add_argument("--version", action="version", version=f"pyconnect-agent {version()}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""From the command's options to a running worker.
+
+Composition root. Everything that can be wrong with files is found here, before anything starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from pyconnect_agent.config_file import load_properties
+from pyconnect_agent.core.config.worker_config import (
+    DistributedConfig,
+    ExactlyOnceSourceSupport,
+    StandaloneConfig,
+    WorkerConfig,
+    worker_config_warnings,
+)
+from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
+from pyconnect_agent.core.loggers import ROOT, parse_level
+from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
+from pyconnect_agent.standalone import create_connectors, read_connector_file
+from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
+from pyconnect_agent.worker_plugins import class_resolver, find_plugins
+from pyconnect_agent.worker_stores import distributed_stores, standalone_stores
+from pyconnect_api.errors import ConfigException, ConnectException
+
+LOG = logging.getLogger(__name__)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the worker that `options` describe; returns the exit code."""
+    log_format = LogFormat(options.log_format)
+    levels = configure_logging(log_format=log_format)
+    try:
+        for text in options.log_level:
+            name, _, level = text.rpartition("=")
+            levels.set_level(name or ROOT, parse_level(level))
+        parts = _parts(options, levels, log_format)
+    except (ConfigException, ConnectException, WorkerConfigError) as error:
+        reason = f"{options.worker_file}: {error}"
+        LOG.error("worker cannot run with this configuration", extra={"reason": reason})
+        return EXIT_CONFIG
+    except WorkerStartError as error:
+        LOG.error("worker could not start", extra={"reason": error.message})
+        return EXIT_START
+    except AgentError as error:
+        LOG.error("option cannot be used", extra={"reason": error.message})
+        return EXIT_CONFIG
+    return run_worker(parts)
+
+
+def _parts(
+    options: argparse.Namespace, levels: RuntimeLevels, log_format: LogFormat
+) -> WorkerParts:
+    if options.connector_files and not options.standalone:
+        raise WorkerConfigError(
+            "connector files are for a standalone worker: add --standalone, or create the"
+            " connectors through REST"
+        )
+    raw = load_properties(options.worker_file)
+    catalog = find_plugins(raw)
+    properties = _resolved(raw, catalog)
+    if options.standalone:
+        standalone = StandaloneConfig.parse(properties, class_resolver(catalog))
+        _warn(standalone)
+        files = [read_connector_file(path) for path in options.connector_files]
+        return WorkerParts(
+            config=standalone,
+            catalog=catalog,
+            stores=standalone_stores(standalone),
+            levels=levels,
+            log_format=log_format.value,
+            after_start=partial(create_connectors, files=files),
+        )
+    distributed = DistributedConfig.parse(properties, class_resolver(catalog))
+    _refuse_what_is_missing(distributed)
+    _warn(distributed)
+    return WorkerParts(
+        config=distributed,
+        catalog=catalog,
+        stores=distributed_stores(distributed),
+        levels=levels,
+        log_format=log_format.value,
+    )
+
+
+def _resolved(properties: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
+    """Replace `${provider:path:key}`; providers are loaded only when there are any."""
+    if not properties.get("config.providers", "").strip():
+        return dict(properties)
+    from pyconnect_agent.plugins.variable_resolver import VariableResolver
+
+    with VariableResolver(properties, catalog) as resolver:
+        return resolver.resolve_worker_properties(properties)
+
+
+def _refuse_what_is_missing(config: DistributedConfig) -> None:
+    """A promise that cannot be kept must not be accepted."""
+    if config.exactly_once_source_support is ExactlyOnceSourceSupport.ENABLED:
+        raise WorkerConfigError(
+            "exactly.once.source.support=enabled is not available in this version; use disabled or"
+            " preparing"
+        )
+
+
+def _warn(config: WorkerConfig) -> None:
+    for text in worker_config_warnings(config):
+        LOG.warning("worker property", extra={"reason": text})

@@ -1,0 +1,71 @@
+"""What the children report, posted to the herder; topics they use go to the status store.
+
+Layer: herder. Called on the event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.stores.ports import StatusStore
+
+LOG = logging.getLogger(__name__)
+
+
+class ChildEvents:
+    """Implements `supervise.ports.ChildListener`. `track_topics`: `topic.tracking.enable`."""
+
+    def __init__(
+        self,
+        post: Callable[[on.Event], None],
+        statuses: StatusStore,
+        clock: WorkerClock,
+        *,
+        track_topics: bool,
+    ) -> None:
+        self._post = post
+        self._statuses = statuses
+        self._clock = clock
+        self._track_topics = track_topics
+
+    def connector_state(
+        self, connector: str, state: State, *, trace: str | None, version: str | None
+    ) -> None:
+        fields = {"connector": connector, "state": state.value}
+        if state is State.FAILED:
+            LOG.error("connector has failed", extra={**fields, "reason": _last_line(trace)})
+        else:
+            LOG.info("connector changed state", extra=fields)
+        self._post(
+            on.ConnectorReported(connector=connector, state=state, trace=trace, version=version)
+        )
+
+    def task_state(
+        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+    ) -> None:
+        fields = {"task": str(task_id), "state": state.value}
+        if state is State.FAILED:
+            LOG.error("task has failed", extra={**fields, "reason": _last_line(trace)})
+        else:
+            LOG.info("task changed state", extra=fields)
+        self._post(on.TaskReported(task_id=task_id, state=state, trace=trace, version=version))
+
+    def task_reconfiguration_requested(self, connector: str) -> None:
+        self._post(on.ReconfigurationRequested(connector=connector))
+
+    def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
+        if self._track_topics and not self._statuses.has_topic(task_id.connector, topic):
+            now_ms = self._clock.now_ms()
+            self._statuses.put_topic(task_id.connector, task_id.task, topic, now_ms)
+
+    def config_ttl_expired(self, connector: str) -> None:
+        LOG.info("a config provider's values expire", extra={"connector": connector})
+        self._post(on.ConfigExpired(connector=connector))
+
+
+def _last_line(trace: str | None) -> str:
+    return (trace or "").strip().rpartition("\n")[2]

@@ -1,0 +1,35 @@
+"""A group of one: every join succeeds at once and gives this worker everything.
+
+Layer: herder. Used by a worker without peers and in standalone mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyconnect_agent.core.herder.effects import RequestRejoin
+from pyconnect_agent.core.herder.events import Event, Joined
+from pyconnect_agent.core.herder.local_group import local_assignment
+
+
+class LocalGroup:
+    """Implements `performer.Group`. Lives on the event loop."""
+
+    def __init__(self, worker_url: str, post: Callable[[Event], None]) -> None:
+        self._worker_url = worker_url
+        self._post = post
+        self._generation = 0
+
+    def begin_after(self, generation: int) -> None:
+        """Continue the generations of the worker's earlier lives."""
+        self._generation = generation
+
+    def request_rejoin(self, effect: RequestRejoin) -> None:
+        self._generation += 1
+        member_id = self._worker_url
+        assignment = local_assignment(member_id, self._worker_url, effect.snapshot, effect.owned)
+        joined = Joined(member_id=member_id, generation=self._generation, assignment=assignment)
+        self._post(joined)
+
+    def leave(self, reason: str) -> None:
+        """Nobody else is there to notice."""

@@ -1,0 +1,88 @@
+"""The one consumer of the herder's inbox: decide, perform, next.
+
+Layer: herder. Kafka: DistributedHerder's thread, without its waits. Everything happens on the event
+loop; other threads post with `post_threadsafe`. Deciding never waits; an effect that does is
+performed elsewhere and its answer is posted. Any failure here ends the worker: a herder that has
+lost an event cannot be trusted with the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from pyconnect_agent.core.herder.decide import decide
+from pyconnect_agent.core.herder.effects import Abort, Effect
+from pyconnect_agent.core.herder.events import Event
+from pyconnect_agent.core.herder.state import HerderState
+from pyconnect_agent.herder.clock import WorkerClock
+
+LOG = logging.getLogger(__name__)
+
+EVENTS_BETWEEN_YIELDS = 100
+"""So that a burst of events leaves the REST layer its turn."""
+
+Perform = Callable[[Effect], None]
+
+
+class HerderAbortedError(Exception):
+    """The herder decided that the worker cannot go on."""
+
+
+class HerderLoop:
+    """Owns the herder's state. `perform` starts an effect and returns at once."""
+
+    def __init__(self, state: HerderState, clock: WorkerClock) -> None:
+        self._state = state
+        self._clock = clock
+        self._inbox: deque[Event] = deque()
+        self._posted = asyncio.Event()
+        self._event_loop = asyncio.get_running_loop()
+
+    @property
+    def state(self) -> HerderState:
+        return self._state
+
+    def post(self, event: Event) -> None:
+        """Put an event at the end of the inbox; on the event loop's thread only."""
+        self._inbox.append(event)
+        self._posted.set()
+
+    def post_threadsafe(self, event: Event) -> None:
+        """Do as `post` from another thread; events of one thread keep their order."""
+        try:
+            self._event_loop.call_soon_threadsafe(self.post, event)
+        except RuntimeError:
+            # The event loop is closed: the worker has ended meanwhile.
+            LOG.debug("event came after the end", extra={"event_kind": type(event).__name__})
+
+    async def run(self, perform: Perform) -> None:
+        """Consume until cancelled. HerderAbortedError when the herder gives up."""
+        count = 0
+        while True:
+            await self._posted.wait()
+            while self._inbox:
+                self.step(perform)
+                count += 1
+                if count % EVENTS_BETWEEN_YIELDS == 0:
+                    await asyncio.sleep(0)
+            self._posted.clear()
+
+    def step(self, perform: Perform) -> None:
+        """Decide on the oldest event and perform what is decided."""
+        event = self._inbox.popleft()
+        self._state, effects = decide(self._state, event, self._clock.now_ms())
+        if LOG.isEnabledFor(logging.DEBUG):
+            kinds = ",".join(type(effect).__name__ for effect in effects)
+            extra = {
+                "decided_on": type(event).__name__,
+                "effects": kinds,
+                "phase": self._state.phase.name,
+            }
+            LOG.debug("decided", extra=extra)
+        for effect in effects:
+            if isinstance(effect, Abort):
+                raise HerderAbortedError(effect.reason)
+            perform(effect)

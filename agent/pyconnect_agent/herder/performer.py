@@ -1,0 +1,271 @@
+"""Perform the herder's effects: one place per kind, none waits on the event loop.
+
+Layer: herder. Threads: `leader-writes` writes to the config topic, in order; `config-reads` reads
+it to its end, so that catching up never queues behind a slow write; `herder-io` does what may wait
+besides (target states, logger levels, flushing statuses, topics). Each awaited effect is answered
+exactly once, by `EffectDone` or `EffectFailed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.errors import AgentError, BadRequestError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.stores.ports import ConfigStore, StatusStore
+from pyconnect_agent.supervise.ports import Children
+
+LOG = logging.getLogger(__name__)
+
+FLUSH_TIMEOUT_MS = 10_000
+IO_THREADS = 4
+
+
+class Group(Protocol):
+    """How the worker joins; answers by posting `Joined`."""
+
+    def request_rejoin(self, effect: do.RequestRejoin) -> None: ...
+    def leave(self, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collaborators:
+    """What effects are performed on. `apply_logger_level`: namespace and level, on this worker."""
+
+    config_store: ConfigStore
+    status_store: StatusStore
+    statuses: StatusView
+    children: Children
+    group: Group
+    apply_logger_level: Callable[[str, str], object]
+
+
+class EffectPerformer:
+    """`perform` on the event loop; `close` when no effect comes any more."""
+
+    def __init__(
+        self,
+        collaborators: Collaborators,
+        *,
+        post: Callable[[on.Event], None],
+        reply: Callable[[do.Reply], None],
+        clock: WorkerClock,
+        snapshot: Callable[[], ConfigSnapshot],
+    ) -> None:
+        self._to = collaborators
+        self._post = post
+        self._reply = reply
+        self._clock = clock
+        self._snapshot = snapshot
+        self._leader_writes = ThreadPoolExecutor(1, thread_name_prefix="leader-writes")
+        self._config_reads = ThreadPoolExecutor(1, thread_name_prefix="config-reads")
+        self._io = ThreadPoolExecutor(IO_THREADS, thread_name_prefix="herder-io")
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    def perform(self, effect: do.Effect) -> None:
+        match effect:
+            case do.Reply():
+                self._reply(effect)
+            case do.WakeAt(at_ms=at_ms, timer=timer):
+                self._wake(at_ms, timer)
+            case do.RequestRejoin():
+                self._to.group.request_rejoin(effect)
+            case do.LeaveGroup(reason=reason):
+                self._to.group.leave(reason)
+            case (
+                do.StartConnector()
+                | do.StartTask()
+                | do.StopWork()
+                | do.TransitionConnector()
+                | do.TransitionTask()
+                | do.GenerateTaskConfigs()
+                | do.ValidateConfig()
+            ):
+                self._perform_on_children(effect)
+            case _:
+                self._perform_on_stores(effect)
+
+    def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+        """Await a blocking call of a client of the herder in the pool."""
+        return _in_thread(self._io, call)
+
+    async def close(self) -> None:
+        """Cancel what is under way; threads end by themselves when their call returns."""
+        for timer in self._timers:
+            timer.cancel()
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        for executor in (self._leader_writes, self._config_reads, self._io):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def _wake(self, at_ms: int, timer: on.Timer) -> None:
+        delay_s = max(0, at_ms - self._clock.now_ms()) / 1000
+
+        def due() -> None:
+            self._timers.discard(handle)
+            self._post(on.TimerDue(timer=timer))
+
+        handle = asyncio.get_running_loop().call_later(delay_s, due)
+        self._timers.add(handle)
+
+    def _perform_on_children(self, effect: do.Effect) -> None:
+        children = self._to.children
+        match effect:
+            case do.StartConnector():
+                self._start_connector(effect)
+            case do.StartTask():
+                self._start_task(effect)
+            case do.StopWork(effect_id=effect_id):
+                self._answer(effect_id, self._stop(effect.connectors, effect.tasks))
+            case do.TransitionConnector(connector=connector, target_state=target):
+                children.set_connector_target_state(connector, target)
+            case do.TransitionTask(task_id=task_id, target_state=target):
+                children.set_task_target_state(task_id, target)
+            case do.GenerateTaskConfigs(effect_id=effect_id):
+                generation = children.generate_task_configs(
+                    effect.connector, effect.config, effect.applied_config
+                )
+                self._answer(effect_id, generation, about=effect.connector)
+            case do.ValidateConfig(effect_id=effect_id):
+                self._answer(effect_id, self._validate(effect))
+            case _:
+                raise TypeError(f"no effect on children: {type(effect).__name__}")
+
+    def _perform_on_stores(self, effect: do.Effect) -> None:
+        statuses = self._to.status_store
+        match effect:
+            case do.ReadConfigToEnd(effect_id=effect_id, timeout_ms=timeout_ms):
+                read = partial(self._to.config_store.refresh, timeout_ms)
+                self._on_config_topic(self._config_reads, effect_id, read)
+            case do.ClaimWrites(effect_id=effect_id):
+                claim = self._to.config_store.claim_write_privileges
+                self._answer(effect_id, _in_thread(self._leader_writes, claim))
+            case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
+                statuses.put_connector(connector, status, safe=safe)
+            case do.PutTaskStatus(task_id=task_id, status=status, safe=safe):
+                statuses.put_task(task_id, status, safe=safe)
+            case do.ReadStatus(effect_id=effect_id, connector=connector):
+                info = self._to.statuses.state_info(connector, self._snapshot())
+                self._post(on.EffectDone(effect_id=effect_id, result=info))
+            case do.FlushStatuses(effect_id=effect_id):
+                flush = partial(statuses.flush, FLUSH_TIMEOUT_MS)
+                self._answer(effect_id, _in_thread(self._io, flush))
+            case do.CleanStatuses(snapshot=snapshot):
+                self._to.statuses.clean(snapshot)
+            case do.ForgetTopics(connectors=connectors):
+                for connector in connectors:
+                    self._to.statuses.forget_topics(connector)
+            case do.ApplyLoggerLevel(namespace=namespace, level=level):
+                self._to.apply_logger_level(namespace, level)
+            case _:
+                self._write_config(effect)
+
+    def _write_config(self, effect: do.Effect) -> None:
+        store = self._to.config_store
+        match effect:
+            case do.WriteConnectorConfig(connector=connector):
+                write = partial(
+                    store.put_connector_config, connector, effect.config, effect.target_state
+                )
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case do.RemoveConnectorConfig(connector=connector):
+                write = partial(store.remove_connector_config, connector)
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case do.WriteTaskConfigs(connector=connector, configs=configs):
+                write = partial(store.put_task_configs, connector, configs)
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case do.WriteTargetState(connector=connector, target_state=target):
+                write = partial(store.put_target_state, connector, target)
+                self._on_config_topic(self._io, effect.effect_id, write)
+            case do.WriteRestartRequest(connector=connector):
+                write = partial(
+                    store.put_restart_request,
+                    connector,
+                    only_failed=effect.only_failed,
+                    include_tasks=effect.include_tasks,
+                )
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case _:
+                raise TypeError(f"no known effect: {type(effect).__name__}")
+
+    def _on_config_topic(
+        self, executor: Executor, effect_id: int, call: Callable[[], None]
+    ) -> None:
+        """Answer with the snapshot that the tailing thread has published by then."""
+
+        def call_and_look() -> ConfigSnapshot:
+            call()
+            return self._to.config_store.snapshot()
+
+        self._answer(effect_id, _in_thread(executor, call_and_look))
+
+    def _start_connector(self, effect: do.StartConnector) -> None:
+        try:
+            self._to.children.start_connector(effect.connector, effect.config, effect.target_state)
+        except AgentError as error:
+            report = on.ConnectorReported(
+                connector=effect.connector, state=State.FAILED, trace=error.message
+            )
+            self._post(report)
+
+    def _start_task(self, effect: do.StartTask) -> None:
+        try:
+            self._to.children.start_task(
+                effect.task_id, effect.connector_config, effect.task_config, effect.target_state
+            )
+        except AgentError as error:
+            report = on.TaskReported(
+                task_id=effect.task_id, state=State.FAILED, trace=error.message
+            )
+            self._post(report)
+
+    async def _stop(self, connectors: tuple[str, ...], tasks: tuple[ConnectorTaskId, ...]) -> None:
+        await asyncio.gather(
+            self._to.children.stop_tasks(tasks), self._to.children.stop_connectors(connectors)
+        )
+
+    async def _validate(self, effect: do.ValidateConfig) -> None:
+        infos = await self._to.children.validate(effect.config, effect.timeout_ms)
+        if text := infos.error_text():
+            raise BadRequestError(text)
+
+    def _answer(
+        self, effect_id: int, work: Coroutine[Any, Any, Any], *, about: str | None = None
+    ) -> None:
+        async def answer() -> None:
+            try:
+                result = await work
+            except asyncio.CancelledError:
+                raise
+            # Whatever went wrong is the herder's to judge.
+            except Exception as error:
+                LOG.log(
+                    logging.DEBUG if isinstance(error, AgentError) else logging.ERROR,
+                    "effect failed",
+                    extra={"connector": about or "", "reason": str(error)},
+                    exc_info=None if isinstance(error, AgentError) else error,
+                )
+                self._post(on.EffectFailed(effect_id=effect_id, error=error))
+            else:
+                self._post(on.EffectDone(effect_id=effect_id, result=result))
+
+        task = asyncio.get_running_loop().create_task(answer())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+
+async def _in_thread(executor: Executor, call: Callable[[], Any]) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(executor, call)

@@ -1,0 +1,314 @@
+"""The herder as a part of the worker: state, loop, effects, and what its clients may ask.
+
+Layer: herder. Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Life: `start` (stores,
+first join), `run` (until it fails or is cancelled), `drain` (answer everybody, stop the children,
+flush the statuses), `close`. All on the event loop, nothing blocks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.configlog import ConfigChange
+from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.config_requests import connector_info
+from pyconnect_agent.core.herder.effects import Reply
+from pyconnect_agent.core.herder.operations import SHUTTING_DOWN
+from pyconnect_agent.core.herder.requests import Probe, Request
+from pyconnect_agent.core.herder.stages import timed_out_text, validation_timed_out_text
+from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.core.reporting import (
+    ConnectorStateInfo,
+    LoggerLevel,
+    PluginInfo,
+    ServerInfo,
+    Stage,
+    Status,
+)
+from pyconnect_agent.core.session_key import verify_request
+from pyconnect_agent.herder.child_events import ChildEvents
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.local_group import LocalGroup
+from pyconnect_agent.herder.loop import HerderLoop
+from pyconnect_agent.herder.performer import (
+    FLUSH_TIMEOUT_MS,
+    Collaborators,
+    EffectPerformer,
+)
+from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.observability.logging import RuntimeLevels
+from pyconnect_agent.stores.ports import ConfigStore, OffsetStore, StatusStore
+from pyconnect_agent.supervise.ports import ChildListener, Children
+
+LOG = logging.getLogger(__name__)
+
+REPLY_GRACE_S = 5.0
+"""How much later than the herder's own deadline a client gives up on a herder that is wedged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    config: ConfigStore
+    status: StatusStore
+    offset: OffsetStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HerderOptions:
+    """The worker's part of the herder.
+
+    `worker_url` ends with a slash. `permitted_algorithms`: None when internal requests need no
+    signature. `track_topics`: `topic.tracking.enable`.
+    """
+
+    settings: HerderSettings
+    worker_url: str
+    server: ServerInfo
+    track_topics: bool
+    permitted_algorithms: tuple[str, ...] | None
+
+
+class HerderService:
+    """Implements `port.Herder`."""
+
+    def __init__(
+        self,
+        options: HerderOptions,
+        *,
+        stores: Stores,
+        children: Children,
+        catalog: Catalog,
+        levels: RuntimeLevels,
+        clock: WorkerClock,
+    ) -> None:
+        self._options = options
+        self._stores = stores
+        self._children = children
+        self._catalog = catalog
+        self._levels = levels
+        self._clock = clock
+        self._loop = HerderLoop(HerderState(settings=options.settings), clock)
+        self._statuses = StatusView(stores.status, options.settings.connector_type)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._request_ids = itertools.count(1)
+        self._closed = False
+        self._open = asyncio.Event()
+        self.child_listener: ChildListener = ChildEvents(
+            self._loop.post, stores.status, clock, track_topics=options.track_topics
+        )
+        self._group = LocalGroup(options.worker_url, self._loop.post)
+        self._performer = EffectPerformer(
+            Collaborators(
+                config_store=stores.config,
+                status_store=stores.status,
+                statuses=self._statuses,
+                children=children,
+                group=self._group,
+                apply_logger_level=levels.set_level,
+            ),
+            post=self._loop.post,
+            reply=self._replied,
+            clock=clock,
+            snapshot=lambda: self._loop.state.snapshot,
+        )
+
+    # The worker's side
+
+    async def start(self) -> None:
+        """Open the stores and read them to their ends.
+
+        Raises WorkerConfigError, WorkerStartError or KafkaError.
+        """
+        self._loop.post(on.Initializing())
+        await asyncio.gather(
+            *(
+                self._performer.in_thread(start)
+                for start in (
+                    self._stores.status.start,
+                    self._stores.offset.start,
+                    partial(self._stores.config.start, self._config_changed),
+                )
+            )
+        )
+        self._group.begin_after(self._latest_generation())
+        self._loop.post(on.Started(snapshot=self._stores.config.snapshot()))
+
+    def announce_ready(self) -> None:
+        """Let health probes through; a standalone worker creates its connectors first."""
+        self._open.set()
+
+    async def run(self) -> None:
+        """Decide until cancelled; HerderAbortedError when the worker cannot go on."""
+        await self._loop.run(self._performer.perform)
+
+    async def drain(self, *, hurry: asyncio.Event) -> None:
+        """Answer every request, stop all work within its limits (at once with `hurry`)."""
+        self._loop.post(on.Stopping())
+        stopping = asyncio.ensure_future(self._children.stop())
+        hurried = asyncio.ensure_future(hurry.wait())
+        await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            await self._children.stop(hurry=True)
+        hurried.cancel()
+        await stopping
+        try:
+            flush = partial(self._stores.status.flush, 0 if hurry.is_set() else FLUSH_TIMEOUT_MS)
+            await self._performer.in_thread(flush)
+        except AgentError as error:
+            LOG.warning("last statuses were not written", extra={"reason": error.message})
+
+    async def close(self) -> None:
+        """Stop the stores; nothing may be asked any more."""
+        self._closed = True
+        stops = (self._stores.status.stop, self._stores.config.stop, self._stores.offset.stop)
+        results = await asyncio.gather(
+            *(self._performer.in_thread(stop) for stop in stops), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                LOG.warning("store did not stop in order", extra={"reason": str(result)})
+        await self._performer.close()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(InternalError(SHUTTING_DOWN))
+
+    # The clients' side: see port.Herder
+
+    async def submit(self, request: Request, *, timeout_ms: int) -> Any:
+        if self._closed:
+            raise InternalError(SHUTTING_DOWN)
+        if isinstance(request, Probe):
+            await self._wait_until_open(timeout_ms)
+        request_id = next(self._request_ids)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = future
+        self._loop.post(
+            on.RequestArrived(
+                request_id=request_id,
+                request=request,
+                deadline_ms=self._clock.now_ms() + timeout_ms,
+            )
+        )
+        try:
+            async with asyncio.timeout(timeout_ms / 1000 + REPLY_GRACE_S):
+                return await future
+        except TimeoutError:
+            raise RequestTimedOutError("Request timed out") from None
+        finally:
+            del self._waiting[request_id]
+
+    async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
+        try:
+            return await self._children.validate(config, timeout_ms)
+        except RequestTimedOutError as error:
+            raise RequestTimedOutError(validation_timed_out_text(self.stage)) from error
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        return await self._children.plugin_config(plugin, version)
+
+    @property
+    def ready(self) -> bool:
+        return self._loop.state.ready and self._open.is_set()
+
+    @property
+    def stage(self) -> Stage | None:
+        return self._loop.state.stage
+
+    @property
+    def standalone(self) -> bool:
+        return self._options.settings.standalone
+
+    @property
+    def snapshot(self) -> ConfigSnapshot:
+        """The herder's view of the config topic."""
+        return self._loop.state.snapshot
+
+    def server_info(self) -> ServerInfo:
+        return self._options.server
+
+    def connectors(self) -> tuple[str, ...]:
+        return self.snapshot.connectors()
+
+    def connector_status(self, connector: str) -> ConnectorStateInfo | None:
+        return self._statuses.state_info(connector, self.snapshot)
+
+    def task_status(self, connector: str, task: int) -> Status | None:
+        return self._stores.status.tasks(connector).get(task)
+
+    async def connector_info(self, connector: str) -> dict[str, Any] | None:
+        info = connector_info(self._loop.state, connector)
+        return None if info is None else info.to_json()
+
+    def active_topics(self, connector: str) -> tuple[str, ...]:
+        return self._stores.status.topics(connector)
+
+    async def reset_active_topics(self, connector: str) -> None:
+        await self._performer.in_thread(partial(self._statuses.forget_topics, connector))
+
+    def plugins(self, *, connectors_only: bool) -> tuple[PluginInfo, ...]:
+        return tuple(
+            PluginInfo(class_name=plugin.class_name, type=plugin.kind.value, version=plugin.version)
+            for plugin in self._catalog.listed(connectors_only=connectors_only)
+        )
+
+    def loggers(self) -> Mapping[str, LoggerLevel]:
+        return self._levels.loggers()
+
+    async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
+        return self._levels.set_level(namespace, level)
+
+    async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
+        """Written to the config topic; every worker that reads it applies it, this one too."""
+        write = partial(self._stores.config.put_logger_level, namespace, level)
+        await self._performer.in_thread(write)
+
+    def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
+        if self._options.permitted_algorithms is not None:
+            verify_request(
+                body,
+                headers,
+                session_key=self.snapshot.session_key,
+                permitted_algorithms=self._options.permitted_algorithms,
+            )
+
+    async def _wait_until_open(self, timeout_ms: int) -> None:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._open.wait()
+        except TimeoutError:
+            raise RequestTimedOutError(timed_out_text(self.stage)) from None
+
+    def _config_changed(self, changes: tuple[ConfigChange, ...]) -> None:
+        """Called on the tailing thread: the snapshot belongs to these very changes."""
+        snapshot = self._stores.config.snapshot()
+        self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
+
+    def _replied(self, reply: Reply) -> None:
+        future = self._waiting.get(reply.request_id)
+        if future is None or future.done():
+            return
+        if reply.error is not None:
+            future.set_exception(reply.error)
+        else:
+            future.set_result(reply.result)
+
+    def _latest_generation(self) -> int:
+        """Of any status known: a new worker's statuses must not look older than these."""
+        store = self._stores.status
+        generations = [0]
+        for name in store.connectors():
+            status = store.connector(name)
+            if status is not None:
+                generations.append(status.generation)
+            generations.extend(task.generation for task in store.tasks(name).values())
+        return max(generations)

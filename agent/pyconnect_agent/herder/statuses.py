@@ -1,0 +1,53 @@
+"""Statuses and active topics as the herder's clients and effects need them.
+
+Layer: herder. Reads never wait; what waits says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.reporting import ConnectorStateInfo
+from pyconnect_agent.core.restart_plan import statuses_to_delete
+from pyconnect_agent.stores.ports import StatusStore
+
+ConnectorType = Callable[[ConnectorConfig | None], str]
+
+
+class StatusView:
+    """Reads and cleans the status store."""
+
+    def __init__(self, store: StatusStore, connector_type: ConnectorType) -> None:
+        self._store = store
+        self._connector_type = connector_type
+
+    def state_info(self, connector: str, snapshot: ConfigSnapshot) -> ConnectorStateInfo | None:
+        """Return the connector's and its tasks' statuses, None when it has none."""
+        status = self._store.connector(connector)
+        if status is None:
+            return None
+        return ConnectorStateInfo(
+            name=connector,
+            connector=status,
+            tasks=tuple(sorted(self._store.tasks(connector).items())),
+            type=self._connector_type(snapshot.connector_config(connector)),
+        )
+
+    def clean(self, snapshot: ConfigSnapshot) -> None:
+        """Tombstone what is not configured; tasks before their connector (internal-topics §4.5)."""
+        connectors = self._store.connectors()
+        gone_connectors, gone_tasks = statuses_to_delete(
+            connectors=connectors,
+            tasks={name: frozenset(self._store.tasks(name)) for name in connectors},
+            configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
+        )
+        for task_id in gone_tasks:
+            self._store.delete_task(task_id)
+        for connector in gone_connectors:
+            self._store.delete_connector(connector)
+
+    def forget_topics(self, connector: str) -> None:
+        """Tombstone all active topics of a connector."""
+        for topic in self._store.topics(connector):
+            self._store.delete_topic(connector, topic)

@@ -1,0 +1,270 @@
+"""A worker from its start to its end: the parts, their order, signals, exit codes.
+
+Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, ConnectStandalone. Start
+order: sockets bound, fork server (before any thread), the Kafka cluster's id, REST, herder, and for
+a standalone worker its connectors. Stop order is the reverse, except that the herder answers all
+requests first, so that REST has none to wait for. SIGTERM and SIGINT drain; a second one hurries.
+The unexpected death of the herder or of a REST server stops the worker in the same order.
+
+Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
+start for an outside reason, or a connector of the command line could not be applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyconnect_agent.core.client_configs import worker_admin
+from pyconnect_agent.core.config.worker_config import (
+    ConnectProtocol,
+    DistributedConfig,
+    WorkerConfig,
+)
+from pyconnect_agent.core.errors import (
+    AgentError,
+    KafkaError,
+    WorkerConfigError,
+    WorkerStartError,
+)
+from pyconnect_agent.core.herder.state import HerderSettings
+from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.core.reporting import ServerInfo
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
+from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.observability.logging import RuntimeLevels
+from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
+from pyconnect_agent.supervise.channel import WorkerSettings
+from pyconnect_agent.supervise.children import ChildProcesses
+from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.settings import ChildSettings
+from pyconnect_agent.version import commit, version
+from pyconnect_agent.worker_plugins import connector_type
+from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
+from pyconnect_api.errors import ConfigException
+
+LOG = logging.getLogger(__name__)
+
+EXIT_DIED = 1
+EXIT_CONFIG = 2
+EXIT_START = 3
+
+LOOKUP_ATTEMPT_MS = 3_000
+"""Of asking for the cluster's id, so that a signal is heeded in between."""
+
+AfterStart = Callable[[HerderService], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    """What makes one worker. `after_start` creates a standalone worker's connectors."""
+
+    config: WorkerConfig
+    catalog: Catalog
+    stores: Stores
+    levels: RuntimeLevels
+    log_format: str
+    after_start: AfterStart | None = None
+
+
+def run_worker(parts: WorkerParts) -> int:
+    """Run until asked to stop or until something dies; returns the exit code."""
+    return asyncio.run(Worker(parts).run())
+
+
+class Worker:
+    """Made once per process; `run` once."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        self._parts = parts
+        self._stop_requested = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    async def run(self) -> int:
+        self._handle_signals()
+        try:
+            await self._run()
+        except (WorkerConfigError, ConfigException) as error:
+            LOG.error("worker cannot run with this configuration", extra={"reason": str(error)})
+            return EXIT_CONFIG
+        except WorkerStartError as error:
+            LOG.error("worker could not start", extra={"reason": error.message})
+            return EXIT_START
+        except _StopRequestedError:
+            LOG.info("worker was stopped before it had started")
+        # The last resort: whatever a part died of, the log has it and the exit code says so.
+        except Exception:
+            LOG.exception("worker has stopped because one of its parts died")
+            return EXIT_DIED
+        LOG.info("worker has stopped")
+        return 0
+
+    async def _run(self) -> None:
+        """Start everything, wait for a signal, stop everything; raise what ended a part."""
+        rest = RestServer(self._parts.config)
+        rest.bind()
+        children = ChildProcesses(
+            self._child_settings(), self._parts.stores.offset, launcher=Launcher()
+        )
+        # Before any thread is started: a fork copies the locks that other threads hold.
+        await children.start()
+        try:
+            cluster_id = await self._kafka_cluster_id()
+        except BaseException:
+            await children.stop(hurry=True)
+            raise
+        herder = HerderService(
+            self._herder_options(rest.advertised_url, cluster_id),
+            stores=self._parts.stores,
+            children=children,
+            catalog=self._parts.catalog,
+            levels=self._parts.levels,
+            clock=WorkerClock(),
+        )
+        children.connect(herder.child_listener)
+        herding = asyncio.create_task(herder.run(), name="herder")
+        try:
+            await rest.start(herder)
+            await self._while_alive(self._start(herder), herding, rest)
+            LOG.info("worker has started", extra={"url": rest.advertised_url})
+            await self._while_alive(self._stop_requested.wait(), herding, rest)
+        finally:
+            await self._stop(herder, herding, rest)
+
+    async def _start(self, herder: HerderService) -> None:
+        await herder.start()
+        if self._parts.after_start is not None:
+            await self._parts.after_start(herder)
+        herder.announce_ready()
+
+    async def _while_alive(
+        self, work: Coroutine[Any, Any, Any], herding: asyncio.Task[None], rest: RestServer
+    ) -> None:
+        """Await `work`; raise what ended the herder or REST, or _StopRequestedError, before it."""
+        tasks = {
+            "work": asyncio.create_task(work),
+            "rest": asyncio.create_task(rest.wait(), name="rest"),
+            "stop": asyncio.create_task(self._stop_requested.wait()),
+        }
+        try:
+            await asyncio.wait({*tasks.values(), herding}, return_when=asyncio.FIRST_COMPLETED)
+            if herding.done():
+                herding.result()
+            if tasks["work"].done():
+                tasks["work"].result()
+            elif tasks["rest"].done():
+                tasks["rest"].result()
+                raise WorkerDiedError("The REST server ended without being told to")
+            else:
+                raise _StopRequestedError
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _stop(
+        self, herder: HerderService, herding: asyncio.Task[None], rest: RestServer
+    ) -> None:
+        LOG.info("worker is stopping")
+        await herder.drain(hurry=self._hurry)
+        await rest.stop(0 if self._hurry.is_set() else GRACEFUL_STOP_MS)
+        herding.cancel()
+        await asyncio.gather(herding, return_exceptions=True)
+        await herder.close()
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._stop_requested.is_set():
+            LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
+            self._hurry.set()
+        else:
+            LOG.info("signalled: stopping", extra={"signal": number.name})
+            self._stop_requested.set()
+
+    async def _kafka_cluster_id(self) -> str:
+        """Ask the brokers, which also tells early whether there are any."""
+        config = self._parts.config
+        client = worker_admin(config, "connect-cluster-lookup").build()
+        servers = ",".join(config.bootstrap_servers)
+        LOG.info("looking up the Kafka cluster", extra={"bootstrap_servers": servers})
+        timeout_ms = client.default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS
+        deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        admin = await asyncio.to_thread(Admin, client.properties)
+        while True:
+            if self._stop_requested.is_set():
+                raise _StopRequestedError
+            remaining_ms = round((deadline_s - asyncio.get_running_loop().time()) * 1000)
+            attempt_ms = max(1, min(LOOKUP_ATTEMPT_MS, remaining_ms))
+            try:
+                return await asyncio.to_thread(admin.cluster_id, attempt_ms) or ""
+            except KafkaError as error:
+                if error.retriable and remaining_ms > attempt_ms:
+                    continue
+                raise WorkerStartError(
+                    "Failed to connect to and describe the Kafka cluster at"
+                    f" bootstrap.servers={servers} within {timeout_ms} ms ({error.message})."
+                    " Check that the brokers run, their addresses, and the worker's security"
+                    " properties."
+                ) from error
+
+    def _child_settings(self) -> ChildSettings:
+        parts = self._parts
+        levels = {name: level.level for name, level in parts.levels.loggers().items()}
+        return ChildSettings(
+            worker=WorkerSettings(
+                properties=dict(parts.config.originals),
+                plugins=parts.catalog.plugins,
+                levels=levels,
+                log_format=parts.log_format,
+            ),
+            task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,
+        )
+
+    def _herder_options(self, url: str, cluster_id: str) -> HerderOptions:
+        config, catalog = self._parts.config, self._parts.catalog
+        distributed = config if isinstance(config, DistributedConfig) else None
+        settings = HerderSettings(
+            worker_id=urlsplit(url).netloc,
+            connector_type=lambda found: connector_type(catalog, found),
+            standalone=distributed is None,
+        )
+        algorithms: tuple[str, ...] | None = None
+        if distributed is not None:
+            settings = _distributed_settings(settings, distributed)
+            if distributed.connect_protocol is ConnectProtocol.SESSIONED:
+                algorithms = distributed.inter_worker_verification_algorithms
+        return HerderOptions(
+            settings=settings,
+            worker_url=url,
+            server=ServerInfo(version=version(), commit=commit(), kafka_cluster_id=cluster_id),
+            track_topics=config.topic_tracking_enable,
+            permitted_algorithms=algorithms,
+        )
+
+
+class WorkerDiedError(AgentError):
+    """A part of the worker ended although nobody asked it to."""
+
+
+class _StopRequestedError(Exception):
+    """A signal came before the worker had started."""
+
+
+def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
+    return HerderSettings(
+        worker_id=settings.worker_id,
+        connector_type=settings.connector_type,
+        worker_sync_timeout_ms=config.worker_sync_timeout_ms,
+        worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
+        scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
+    )

@@ -1,0 +1,123 @@
+"""The stores of a worker, from its configuration.
+
+Composition root. Kafka: the parts of ConnectDistributed and ConnectStandalone that make the
+backing stores.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyconnect_agent.core.client_configs import (
+    InternalTopic,
+    internal_consumer,
+    internal_producer,
+    leader_producer,
+    shared_admin,
+)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, StandaloneConfig
+from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig
+from pyconnect_agent.herder.service import Stores
+from pyconnect_agent.kafka.log import CompactedLog
+from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
+from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
+from pyconnect_agent.stores.offset import KafkaOffsetStore
+from pyconnect_agent.stores.offset_file import FileOffsetStore
+from pyconnect_agent.stores.status import KafkaStatusStore, MemoryStatusStore
+from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
+
+LOG = logging.getLogger(__name__)
+
+DEFAULT_API_TIMEOUT_MS = 60_000
+
+
+def standalone_stores(config: StandaloneConfig) -> Stores:
+    """Everything in memory but the offsets."""
+    return Stores(
+        config=MemoryConfigStore(),
+        status=MemoryStatusStore(),
+        offset=FileOffsetStore(Path(config.offset_storage_file_filename)),
+    )
+
+
+def distributed_stores(config: DistributedConfig) -> Stores:
+    """Three internal topics; nothing connects before the stores are started."""
+    configs = config_log(_store_topic(config, InternalTopic.CONFIGS))
+    return Stores(
+        config=KafkaConfigStore(configs, _leader_writer(config)),
+        status=KafkaStatusStore(_status_log(config)),
+        offset=KafkaOffsetStore(offset_log(_store_topic(config, InternalTopic.OFFSETS))),
+    )
+
+
+def default_api_timeout_ms(config: DistributedConfig) -> int:
+    """`default.api.timeout.ms` of the worker's admin client."""
+    return shared_admin(config).build().default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS
+
+
+def _status_log(config: DistributedConfig) -> CompactedLog:
+    return status_log(_store_topic(config, InternalTopic.STATUSES))
+
+
+def _leader_writer(config: DistributedConfig) -> LeaderWriter | None:
+    if not config.exactly_once_source_support.uses_transactional_leader:
+        return None
+    producer = leader_producer(config).build()
+    _warn(producer.warnings)
+    return TransactionalLeaderWriter(config.config_storage_topic, producer.properties)
+
+
+def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
+    producer = internal_producer(config, topic).build()
+    consumer = internal_consumer(config, topic).build()
+    admin = shared_admin(config).build()
+    name, partitions, replication_factor, kind = _placement(config, topic)
+    if topic is InternalTopic.CONFIGS:
+        # The three topics' clients differ in what is forced, not in what is warned about.
+        _warn(_all_warnings((producer, consumer, admin)))
+    return StoreTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        client_id_base=config.client_id_base,
+        producer=producer.properties,
+        consumer=consumer.properties,
+        admin=admin.properties,
+        settings=config.storage_topic_settings(kind),
+        read_committed=config.exactly_once_source_enabled,
+        create_timeout_ms=default_api_timeout_ms(config),
+        retry_backoff_ms=config.retry_backoff_ms,
+    )
+
+
+def _placement(config: DistributedConfig, topic: InternalTopic) -> tuple[str, int, int, str]:
+    """Return name, partitions, replication factor and the word in the worker's keys."""
+    match topic:
+        case InternalTopic.CONFIGS:
+            replication = config.config_storage_replication_factor
+            return config.config_storage_topic, 1, replication, "config"
+        case InternalTopic.OFFSETS:
+            return (
+                config.offset_storage_topic,
+                config.offset_storage_partitions,
+                config.offset_storage_replication_factor,
+                "offset",
+            )
+        case InternalTopic.STATUSES:
+            return (
+                config.status_storage_topic,
+                config.status_storage_partitions,
+                config.status_storage_replication_factor,
+                "status",
+            )
+
+
+def _all_warnings(clients: Iterable[LibrdkafkaConfig]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for client in clients for text in client.warnings))
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for text in warnings:
+        LOG.warning("client setting", extra={"reason": text})
