@@ -123,7 +123,7 @@ class TaskConsumer:
 
     def subscribe_pattern(self, pattern: str) -> None:
         """`pattern` must match a whole topic name, as Java's does."""
-        self.subscribe([f"^(?:{pattern})$"])
+        self.subscribe([f"^({pattern})$"])
 
     def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]:
         """Return what is there, else the first records to come within `timeout_s`.
