@@ -114,10 +114,18 @@ def _define_networking(definition: ConfigDef) -> None:
         ("reconnect.backoff.ms", 50, "First wait before connecting to a broker again."),
         ("reconnect.backoff.max.ms", 1_000, "Longest wait before connecting to a broker again."),
         ("socket.connection.setup.timeout.ms", 10_000, "First limit of setting up a connection."),
-        ("socket.connection.setup.timeout.max.ms", 30_000, "Longest such limit."),
+        (
+            "socket.connection.setup.timeout.max.ms",
+            30_000,
+            "Longest limit of setting up a connection.",
+        ),
         ("retry.backoff.ms", 100, "First wait before a request is repeated."),
         ("retry.backoff.max.ms", 1_000, "Longest wait before a request is repeated."),
-        ("metadata.recovery.rebootstrap.trigger.ms", 300_000, "Time without metadata until then."),
+        (
+            "metadata.recovery.rebootstrap.trigger.ms",
+            300_000,
+            "Time without metadata until bootstrap.servers is used again.",
+        ),
     )
     for name, default, text in longs:
         definition.define(
@@ -195,7 +203,7 @@ def _define_internal_topics(definition: ConfigDef) -> None:
                 default=partitions,
                 validator=PARTITIONS_VALIDATOR,
                 importance=LOW,
-                documentation="Partitions of that topic when it is created; -1 as the broker says.",
+                documentation=f"Partitions of the {kind} topic when created; -1 as the broker says.",
             )
         definition.define(
             f"{kind}.storage.replication.factor",
@@ -203,7 +211,7 @@ def _define_internal_topics(definition: ConfigDef) -> None:
             default=3,
             validator=REPLICATION_FACTOR_VALIDATOR,
             importance=LOW,
-            documentation="Replicas of that topic when it is created; -1 as the broker says.",
+            documentation=f"Replicas of the {kind} topic when created; -1 as the broker says.",
         )
 
 
@@ -222,14 +230,14 @@ def _define_signatures(definition: ConfigDef) -> None:
         default="HmacSHA256",
         validator=LambdaValidator(_check_algorithm, "one of " + ", ".join(MAC_ALGORITHMS)),
         importance=LOW,
-        documentation="Algorithm the key is made for.",
+        documentation="Algorithm for which the key between workers is made.",
     )
     definition.define(
         "inter.worker.key.size",
         ConfigType.INT,
         default=None,
         importance=LOW,
-        documentation="Length of the key in bits; unset takes the algorithm's usual length.",
+        documentation="Length of the key between workers in bits; unset takes the algorithm's usual length.",
     )
     definition.define(
         "inter.worker.signature.algorithm",
@@ -237,7 +245,7 @@ def _define_signatures(definition: ConfigDef) -> None:
         default="HmacSHA256",
         validator=LambdaValidator(_check_algorithm, "one of " + ", ".join(MAC_ALGORITHMS)),
         importance=LOW,
-        documentation="Algorithm requests are signed with.",
+        documentation="Algorithm with which requests between workers are signed.",
     )
     definition.define(
         "inter.worker.verification.algorithms",

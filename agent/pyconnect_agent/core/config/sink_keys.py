@@ -63,7 +63,7 @@ def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
         ConfigType.SHORT,
         default=3,
         importance=MEDIUM,
-        documentation="Replicas of that topic when it is created.",
+        documentation="Replicas of the dead letter topic when it is created.",
         group=ERRORS,
         order_in_group=7,
         width=Width.MEDIUM,

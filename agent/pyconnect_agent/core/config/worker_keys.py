@@ -255,7 +255,7 @@ def _define_rest(definition: ConfigDef) -> None:
         ConfigType.STRING,
         default="",
         importance=LOW,
-        documentation="Methods such browsers may use; blank is GET, POST and HEAD.",
+        documentation="Methods a browser of such an origin may use; blank is GET, POST and HEAD.",
     )
     definition.define(
         "response.http.headers.config",
