@@ -203,7 +203,7 @@ def _define_internal_topics(definition: ConfigDef) -> None:
                 default=partitions,
                 validator=PARTITIONS_VALIDATOR,
                 importance=LOW,
-                documentation=f"Partitions of the {kind} topic when created; -1 as the broker says.",
+                documentation=f"Partitions of the {kind} topic when created; -1: broker default.",
             )
         definition.define(
             f"{kind}.storage.replication.factor",
@@ -211,7 +211,7 @@ def _define_internal_topics(definition: ConfigDef) -> None:
             default=3,
             validator=REPLICATION_FACTOR_VALIDATOR,
             importance=LOW,
-            documentation=f"Replicas of the {kind} topic when created; -1 as the broker says.",
+            documentation=f"Replicas of the {kind} topic when created; -1: broker default.",
         )
 
 
@@ -237,7 +237,7 @@ def _define_signatures(definition: ConfigDef) -> None:
         ConfigType.INT,
         default=None,
         importance=LOW,
-        documentation="Length of the key between workers in bits; unset takes the algorithm's usual length.",
+        documentation="Bits of the key between workers; unset takes the algorithm's usual length.",
     )
     definition.define(
         "inter.worker.signature.algorithm",

@@ -77,7 +77,7 @@ def source_config_def(defaults: PluginDefaults) -> ConfigDef:
         default=None,
         validator=or_none(Range.at_least(0)),
         importance=LOW,
-        documentation="Interval of transaction.boundary=interval; offset.flush.interval.ms if unset.",
+        documentation="For transaction.boundary=interval; offset.flush.interval.ms if unset.",
         group=EXACTLY_ONCE,
         order_in_group=4,
         width=Width.SHORT,
