@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
@@ -70,3 +71,18 @@ def entry_point_plugins(
             )
             plugins.setdefault((desc.class_name, kind), desc)
     return tuple(plugins.values())
+
+
+def known_class(catalog: Catalog, name: str) -> str:
+    """Return the full name of a class without importing it; LookupError when there is none.
+
+    For checking a worker's properties. Of a full Python path that is not listed only the
+    top-level package is looked for, since anything more would run its code.
+    """
+    found = catalog.find(name)
+    if found:
+        return found[0].class_name
+    package, dot, _ = name.replace(":", ".").partition(".")
+    if dot and package.isidentifier() and find_spec(package) is not None:
+        return name
+    raise LookupError(name)

@@ -13,7 +13,11 @@ from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins, distribution_version
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.discovery import directory_entry_points, installed_catalog
+from pyconnect_agent.plugins.discovery import (
+    directory_entry_points,
+    installed_catalog,
+    known_class,
+)
 from pyconnect_agent.plugins.loading import BASE_CLASSES, load
 from pyconnect_agent.plugins.scan import scan, scan_directory
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
@@ -212,6 +216,26 @@ def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     assert found.version == "1.0"
     assert source.connector_kind("FileStreamSink") is PluginKind.SINK
     assert issubclass(source.connector("FileStreamSink").python_class, SinkConnector)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("Json", "org.apache.kafka.connect.json.JsonConverter"),
+        ("tests.support.anything:Converter", "tests.support.anything:Converter"),
+        ("json:JSONDecoder", "json:JSONDecoder"),
+        ("no.such.Converter", None),
+        ("Nothing", None),
+        ("", None),
+    ],
+)
+def test_classes_are_checked_without_importing_them(name: str, known: str | None) -> None:
+    """As far as that goes: of a path only the top-level package is looked for."""
+    if known is not None:
+        assert known_class(installed_catalog(), name) == known
+        return
+    with pytest.raises(LookupError):
+        known_class(installed_catalog(), name)
 
 
 def test_a_python_path_to_something_else_is_no_connector() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from pyconnect_agent.core.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type, to_text
 from pyconnect_api.connector import (
@@ -81,7 +82,7 @@ def _check_consumer_group(
 
 def check_source(
     config: RawConfig,
-    results: Mapping[str, ConfigValue],
+    results: dict[str, ConfigValue],
     connector: SourceConnector,
     worker: WorkerConfig,
 ) -> None:
@@ -101,6 +102,40 @@ def check_source(
         message = _hook_error(lambda: _boundary_error(connector, config))
         if message:
             boundary.add_error_message(message)
+    if worker.exactly_once_source_enabled:
+        _check_one_cluster(config, results, worker)
+
+
+def _check_one_cluster(
+    config: RawConfig, results: dict[str, ConfigValue], worker: DistributedConfig
+) -> None:
+    """Refuse clients of one connector that reach different clusters.
+
+    Kafka Connect accepts them and then fences on the wrong cluster, which seems to succeed.
+    """
+    servers = {
+        kind: _servers(config, worker, kind.name.lower())
+        for kind in (ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN)
+    }
+    if len(set(servers.values())) == 1:
+        return
+    key = "producer.override.bootstrap.servers"
+    found = ", ".join(
+        f"{kind.name.lower()} {','.join(sorted(names))}" for kind, names in servers.items()
+    )
+    results.setdefault(key, ConfigValue(key, config.get(key))).add_error_message(
+        "With exactly-once support, the clients of a source connector must reach the same Kafka "
+        f"cluster, but their bootstrap.servers differ: {found}. Set bootstrap.servers alike below "
+        "producer.override., consumer.override. and admin.override."
+    )
+
+
+def _servers(config: RawConfig, worker: DistributedConfig, kind: str) -> frozenset[str]:
+    text = config.get(f"{kind}.override.bootstrap.servers") or worker.originals.get(
+        f"{kind}.bootstrap.servers"
+    )
+    parsed = parse_type("bootstrap.servers", text, ConfigType.LIST)
+    return frozenset(parsed if isinstance(parsed, list) else worker.bootstrap_servers)
 
 
 def _hook_error(hook: Callable[[], str | None]) -> str | None:

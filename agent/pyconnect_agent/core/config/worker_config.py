@@ -18,7 +18,14 @@ from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
-from pyconnect_api.configdef import ClassResolver, ConfigDef, ConfigType, Importance, invalid_value
+from pyconnect_api.configdef import (
+    ClassResolver,
+    ConfigDef,
+    ConfigType,
+    Importance,
+    invalid_value,
+    parse_type,
+)
 
 
 class ExactlyOnceSourceSupport(Enum):
@@ -88,11 +95,15 @@ class WorkerConfig:
 
     @classmethod
     def parse(cls, props: Mapping[str, str], resolve_class: ClassResolver | None = None) -> Self:
-        """Return the typed form of properties; ``resolve_class`` checks that classes exist.
+        """Return the typed form of properties; ``resolve_class`` checks that converters exist.
 
         Raises ConfigException with Kafka's text for the first value that is wrong or missing.
         """
-        values = cls.definition().parse(props, resolve_class)
+        values = cls.definition().parse(props)
+        # Only these: other keys of type CLASS name Java classes of the clients.
+        if resolve_class is not None:
+            for key in ("key.converter", "value.converter", "header.converter"):
+                parse_type(key, values[key], ConfigType.CLASS, resolve_class)
         typed: dict[str, Any] = {"originals": dict(props)}
         for item in fields(cls):
             if item.name != "originals":

@@ -225,6 +225,21 @@ def test_connector_defined_boundaries_need_the_connectors_consent(
     )
 
 
+def test_clients_of_an_exactly_once_source_must_reach_one_cluster() -> None:
+    """Fencing on another cluster than the one written to would protect nothing."""
+    enabled = distributed(exactly_once_source_support="enabled", bootstrap_servers="a:1,b:1")
+    override = {"producer_override_bootstrap_servers": "c:1"}
+    apart = validate(enabled, connector_class="a.Source", **override)
+    assert "must reach the same Kafka" in errors(apart)["producer.override.bootstrap.servers"][0]
+    override |= {f"{kind}_override_bootstrap_servers": "c:1" for kind in ("consumer", "admin")}
+    assert validate(enabled, connector_class="a.Source", **override).error_count == 0
+    same = validate(
+        enabled, connector_class="a.Source", producer_override_bootstrap_servers="b:1, a:1"
+    )
+    assert same.error_count == 0
+    assert validate(distributed(), connector_class="a.Source", **override).error_count == 0
+
+
 def test_a_standalone_worker_does_not_check_exactly_once_or_groups() -> None:
     """These checks belong to distributed mode."""
     worker = StandaloneConfig.parse(

@@ -27,6 +27,7 @@ from tests.support.worker_properties import PROPERTIES, distributed
 CONNECT_KEYS = json.loads(
     (Path(__file__).parent / "connect_4_3_1_worker_keys.json").read_text(encoding="utf-8")
 )
+SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 ON_PURPOSE = {"bootstrap.servers"}
 """It has the default that Connect had before 4.2."""
 
@@ -142,6 +143,14 @@ def test_classes_are_checked_when_a_resolver_is_given() -> None:
 
     with pytest.raises(ConfigException, match=r"configuration key\.converter: Class .* could not"):
         DistributedConfig.parse(PROPERTIES, resolve)
+
+
+def test_only_converters_are_looked_up() -> None:
+    """Other keys of type CLASS name classes of the Java clients."""
+    config = DistributedConfig.parse(
+        PROPERTIES, {PROPERTIES["key.converter"]: 1, SIMPLE: 2}.__getitem__
+    )
+    assert config.header_converter == SIMPLE
 
 
 def test_a_standalone_worker_needs_an_offsets_file() -> None:
