@@ -1,0 +1,57 @@
+"""The framework's settings of a connector, typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.connector_config import (
+    ConnectorSettings,
+    SinkSettings,
+    SourceSettings,
+    TransactionBoundary,
+)
+from pyconnect_api import ConfigException
+
+MINIMAL = {"name": "c", "connector.class": "FileStreamSource", "own.setting": "x"}
+
+
+def test_defaults_are_connects() -> None:
+    """A connector that says nothing fails at the first error and has one task."""
+    settings = ConnectorSettings.parse(MINIMAL)
+    assert (settings.tasks_max, settings.tolerate_all_errors) == (1, False)
+    assert (settings.errors_retry_timeout_ms, settings.errors_retry_delay_max_ms) == (0, 60_000)
+    assert settings.key_converter is None
+    assert settings.restart_on_reload
+
+
+def test_sinks_know_their_topics_and_where_errors_go() -> None:
+    """Blank texts mean unset; a reporter exists when reports go anywhere."""
+    settings = SinkSettings.parse(MINIMAL | {"topics": "a, b", "topics.regex": ""})
+    assert (settings.topics, settings.topics_regex) == (("a", "b"), None)
+    assert settings.dlq_topic is None
+    assert not settings.has_errant_record_reporter
+    assert SinkSettings.parse(MINIMAL | {"errors.log.enable": "true"}).has_errant_record_reporter
+    queue = SinkSettings.parse(MINIMAL | {"errors.deadletterqueue.topic.name": "dlq"})
+    assert (queue.dlq_topic, queue.dlq_replication_factor) == ("dlq", 3)
+    assert queue.has_errant_record_reporter
+
+
+def test_sources_know_their_boundaries_and_topics() -> None:
+    """Choices may be in any case; an unset interval is the worker's."""
+    settings = SourceSettings.parse(
+        MINIMAL
+        | {
+            "transaction.boundary": "INTERVAL",
+            "topic.creation.default.partitions": "1",
+            "topic.creation.default.replication.factor": "1",
+        }
+    )
+    assert settings.transaction_boundary is TransactionBoundary.INTERVAL
+    assert settings.transaction_interval_ms is None
+    assert [group.name for group in settings.topic_creation] == ["default"]
+
+
+def test_wrong_settings_stop_the_connector() -> None:
+    """As validation would have said."""
+    with pytest.raises(ConfigException, match=r"configuration tasks\.max: Value must be at least"):
+        SourceSettings.parse(MINIMAL | {"tasks.max": "0"})
