@@ -1,7 +1,7 @@
 """A `PluginSource` over a table of classes, and a few classes to put into it.
 
 `TablePluginSource` answers as `CatalogPluginSource` does; both pass the same contract test in
-`tests/agent/core/config/test_plugin_source.py`.
+`tests/agent/plugins/test_plugins.py`.
 """
 
 from __future__ import annotations

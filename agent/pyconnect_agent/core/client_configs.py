@@ -22,11 +22,7 @@ from pyconnect_agent.core.config.client_overrides import (
     check_overrides,
     overrides_of,
 )
-from pyconnect_agent.core.config.worker_config import (
-    DistributedConfig,
-    ExactlyOnceSourceSupport,
-    WorkerConfig,
-)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig, translate
 
 _FOR_LEADER = (
@@ -116,8 +112,9 @@ def leader_producer(worker: DistributedConfig) -> ClientConfig:
 def internal_consumer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
     """Return the consumer that tails one of the worker's topics; it never commits.
 
-    Config and offsets topic are read committed unless exactly-once support is disabled and the
-    user set ``isolation.level``: a reader must not see what a fenced writer left behind.
+    Config and offsets topic are read committed only when exactly-once support is enabled, not
+    while it is prepared: workers of one group compare the offsets they have read up to, and an
+    aborted record counts for those that read uncommitted.
     """
     config = _internal(
         worker,
@@ -125,14 +122,9 @@ def internal_consumer(worker: DistributedConfig, topic: InternalTopic) -> Client
         topic.value,
         {"auto.offset.reset": "earliest", "enable.auto.commit": "false"},
     )
-    if topic is InternalTopic.STATUSES:
+    if topic is InternalTopic.STATUSES or not worker.exactly_once_source_enabled:
         return config
     why = _FOR_CONFIGS if topic is InternalTopic.CONFIGS else _FOR_WORKER_OFFSETS
-    if worker.exactly_once_source_support is ExactlyOnceSourceSupport.DISABLED:
-        given = config.java_config.get("isolation.level")
-        return (
-            config if given is not None else config.forced("isolation.level", _READ_COMMITTED, why)
-        )
     return config.forced("isolation.level", _READ_COMMITTED, why)
 
 

@@ -5,7 +5,7 @@ wrong (a JKS trust store). Values are texts on both sides. Security is in `librd
 
 Settings added because librdkafka's defaults do not suit (reasons in docs/design.md): producers
 place keys as Java does (`partitioner=murmur2_random`), consumers ask for more data 10 ms after
-their queue was full instead of 1 s.
+their queue was full instead of 1 s, and read uncommitted unless told otherwise, as Java's do.
 """
 
 from __future__ import annotations
@@ -296,6 +296,7 @@ class _Translation:
 
     def _complete_consumer(self) -> None:
         properties = self.properties
+        properties.setdefault("isolation.level", "read_uncommitted")
         properties.setdefault("fetch.queue.backoff.ms", "10")
         properties.setdefault("enable.auto.offset.store", "false")
         properties.setdefault("enable.partition.eof", "false")
