@@ -24,7 +24,7 @@ from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
-from pyconnect_agent.worker_plugins import class_resolver, find_plugins
+from pyconnect_agent.worker_plugins import check_converters, find_plugins
 from pyconnect_agent.worker_stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 
@@ -65,7 +65,8 @@ def _parts(
     catalog = find_plugins(raw)
     properties = _resolved(raw, catalog)
     if options.standalone:
-        standalone = StandaloneConfig.parse(properties, class_resolver(catalog))
+        standalone = StandaloneConfig.parse(properties)
+        check_converters(catalog, standalone)
         _warn(standalone)
         files = [read_connector_file(path) for path in options.connector_files]
         return WorkerParts(
@@ -76,7 +77,8 @@ def _parts(
             log_format=log_format.value,
             after_start=partial(create_connectors, files=files),
         )
-    distributed = DistributedConfig.parse(properties, class_resolver(catalog))
+    distributed = DistributedConfig.parse(properties)
+    check_converters(catalog, distributed)
     _refuse_what_is_missing(distributed)
     _warn(distributed)
     return WorkerParts(

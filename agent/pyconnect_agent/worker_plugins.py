@@ -13,11 +13,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.plugins.discovery import installed_catalog, plugin_directories
 from pyconnect_agent.plugins.scan import ALL_PLUGINS, SCAN_TIMEOUT_S, ScanResult
-from pyconnect_api.configdef import ClassResolver, ConfigType, parse_type
+from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 
 LOG = logging.getLogger(__name__)
 
@@ -49,15 +50,15 @@ def connector_type(catalog: Catalog, config: Mapping[str, str | None] | None) ->
     return "sink" if PluginKind.SINK in kinds else "unknown"
 
 
-def class_resolver(catalog: Catalog) -> ClassResolver:
-    """Return what checks the worker's own class settings: a plugin's name, or a Python path."""
-
-    def resolve(name: str) -> str:
+def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
+    """Raise ConfigException for a default converter that is no plugin's name and no Python path."""
+    for key, name in (
+        ("key.converter", config.key_converter),
+        ("value.converter", config.value_converter),
+        ("header.converter", config.header_converter),
+    ):
         if not catalog.find(name) and not _importable(name):
-            raise LookupError(name)
-        return name
-
-    return resolve
+            raise invalid_value(key, name, f"Class {name} could not be found.")
 
 
 def _importable(name: str) -> bool:
