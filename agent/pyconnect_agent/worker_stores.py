@@ -81,12 +81,10 @@ def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
         name=name,
         partitions=partitions,
         replication_factor=replication_factor,
-        client_id_base=config.client_id_base,
         producer=producer.properties,
         consumer=consumer.properties,
         admin=admin.properties,
         settings=config.storage_topic_settings(kind),
-        read_committed=config.exactly_once_source_enabled,
         create_timeout_ms=default_api_timeout_ms(config),
         retry_backoff_ms=config.retry_backoff_ms,
     )

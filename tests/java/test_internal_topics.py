@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pyconnect_agent.core import config_records, json_text
+from pyconnect_agent.core.client_configs import InternalTopic
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.log_record import LogRecord
@@ -27,6 +28,7 @@ from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, st
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
+from tests.support.stores import store_topic
 
 pytestmark = pytest.mark.java
 
@@ -93,18 +95,15 @@ def scenario(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Scenario:
     """Connectors created, paused, stopped, restarted, moved and deleted through Java's REST."""
-    base = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     topics = {
-        kind: StoreTopic(
-            name=f"{java_worker.group_id}-{kind}",
-            partitions=-1,
-            replication_factor=1,
-            client_id_base="test-",
-            producer=base,
-            consumer=base,
-            admin=base,
+        ending: store_topic(
+            kind, kafka_broker.bootstrap_servers, f"{java_worker.group_id}-{ending}"
         )
-        for kind in ("configs", "status", "offsets")
+        for ending, kind in (
+            ("configs", InternalTopic.CONFIGS),
+            ("status", InternalTopic.STATUSES),
+            ("offsets", InternalTopic.OFFSETS),
+        )
     }
     directory = tmp_path_factory.mktemp("internal-topics")
     done = Scenario(

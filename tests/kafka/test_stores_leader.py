@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from pyconnect_agent.core import config_records
+from pyconnect_agent.core.client_configs import InternalTopic
 from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import KafkaConfigStore
-from pyconnect_agent.stores.topics import StoreTopic, config_log, transactional_leader_writer
+from pyconnect_agent.stores.topics import config_log
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.stores import leader_writer, store_topic
 
 pytestmark = pytest.mark.kafka
 
 TIMEOUT_MS = 20_000
 
 
-def store_topic(
-    broker: SharedBroker,
-    settings: Mapping[str, str] | None = None,
-    producer: Mapping[str, object] | None = None,
-) -> StoreTopic:
-    base: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
-    return StoreTopic(
-        name=unique_name("configs"),
-        partitions=1,
-        replication_factor=1,
-        client_id_base="test-",
-        producer={**base, **(producer or {})},
-        consumer=base,
-        admin=base,
-        settings=settings or {},
-        read_committed=True,
-    )
+ENABLED = {"exactly.once.source.support": "enabled"}
 
 
 @pytest.fixture
 def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigStore]]:
     """Opens config stores of one cluster of exactly-once workers."""
-    topic = store_topic(kafka_broker)
-    group = unique_name("group")
+    bootstrap = kafka_broker.bootstrap_servers
+    properties = {**ENABLED, "group.id": unique_name("group")}
+    topic = store_topic(InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties)
     stores: list[KafkaConfigStore] = []
 
     def open_one() -> KafkaConfigStore:
-        writer = transactional_leader_writer(topic, f"connect-cluster-{group}")
+        writer = leader_writer(bootstrap, topic.name, properties)
         store = KafkaConfigStore(config_log(topic), writer)
         store.start(lambda changes: None)
         stores.append(store)
@@ -111,10 +97,14 @@ def single_writer(
     kafka_broker: SharedBroker,
 ) -> Iterator[tuple[TransactionalLeaderWriter, KafkaConfigStore]]:
     """A claimed writer of single records to a topic of small ones, and a reader of it."""
+    bootstrap = kafka_broker.bootstrap_servers
+    # A producer of one record a batch, so that only the large record is refused.
+    properties = {**ENABLED, "group.id": unique_name("group"), "batch.size": "1"}
+    small = {"max.message.bytes": "1000"}
     topic = store_topic(
-        kafka_broker, settings={"max.message.bytes": "1000"}, producer={"batch.num.messages": 1}
+        InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties, settings=small
     )
-    writer = transactional_leader_writer(topic, unique_name("leader"))
+    writer = leader_writer(bootstrap, topic.name, properties)
     store = KafkaConfigStore(config_log(topic))
     store.start(lambda changes: None)
     writer.claim()

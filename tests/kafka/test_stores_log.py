@@ -9,7 +9,6 @@ import pytest
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
-from pyconnect_agent.kafka.internal_clients import consumer_config, producer_config
 from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients, ReadRecord
 from tests.support.eventually import eventually
 from tests.support.fake_log import FakeLog, FakeTopic
@@ -82,11 +81,7 @@ def real_log(broker: SharedBroker, topic: str) -> CompactedLog:
             partitions=PARTITIONS,
             replication_factor=1,
         ),
-        LogClients(
-            producer=producer_config(base, "test-writes"),
-            consumer=consumer_config(base, "test-reads"),
-            admin=base,
-        ),
+        LogClients(producer=base, consumer=base, admin=base),
         "test-log",
     )
 

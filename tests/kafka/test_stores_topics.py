@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from pyconnect_agent.core.client_configs import InternalTopic
 from pyconnect_agent.core.errors import (
     RetriableKafkaError,
     WorkerConfigError,
@@ -26,20 +26,24 @@ from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, st
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
+from tests.support.stores import store_topic
 
 pytestmark = pytest.mark.kafka
 
 TIMEOUT_MS = 20_000
 
 
-@pytest.fixture
-def base(kafka_broker: SharedBroker) -> dict[str, Any]:
-    return {"bootstrap.servers": kafka_broker.bootstrap_servers}
+CONFIGS, OFFSETS, STATUSES = InternalTopic.CONFIGS, InternalTopic.OFFSETS, InternalTopic.STATUSES
 
 
 @pytest.fixture
-def admin(base: dict[str, Any]) -> Admin:
-    return Admin(base)
+def bootstrap(kafka_broker: SharedBroker) -> str:
+    return kafka_broker.bootstrap_servers
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> Admin:
+    return Admin({"bootstrap.servers": bootstrap})
 
 
 @pytest.fixture
@@ -74,27 +78,13 @@ class Records:
         return [record.value for record in self.read]
 
 
-def store_topic(base: dict[str, Any], name: str, **changes: Any) -> StoreTopic:
-    values: dict[str, Any] = {
-        "name": name,
-        "partitions": 2,
-        "replication_factor": 1,
-        "client_id_base": "test-",
-        "producer": base,
-        "consumer": base,
-        "admin": base,
-        **changes,
-    }
-    return StoreTopic(**values)
-
-
 def test_an_absent_topic_is_created_compacted_with_its_settings(
-    base: dict[str, Any], admin: Admin, started: Callable[[CompactedLog], Records]
+    bootstrap: str, admin: Admin, started: Callable[[CompactedLog], Records]
 ) -> None:
     """The worker's settings are applied, the policy among them is overruled."""
     name = unique_name("statuses")
     settings = {"segment.bytes": "2000000", "cleanup.policy": "delete"}
-    log = status_log(store_topic(base, name, partitions=3, settings=settings))
+    log = status_log(store_topic(STATUSES, bootstrap, name, partitions=3, settings=settings))
     started(log)
     assert log.partition_count == 3
     assert admin.topic_setting(name, "cleanup.policy", TIMEOUT_MS) == "compact"
@@ -110,7 +100,7 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
     ],
 )
 def test_a_topic_that_is_not_only_compacted_is_refused(
-    base: dict[str, Any],
+    bootstrap: str,
     admin: Admin,
     open_log: Callable[[StoreTopic], CompactedLog],
     key: str,
@@ -122,7 +112,7 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
         TopicSpec(name=name, replication_factor=1, settings={"cleanup.policy": "compact,delete"}),
         TIMEOUT_MS,
     )
-    log = open_log(store_topic(base, name))
+    log = open_log(store_topic(CONFIGS, bootstrap, name))
     with pytest.raises(WorkerConfigError) as refusal:
         log.start(Records())
     log.stop()
@@ -136,16 +126,14 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
     )
 
 
-def test_a_config_topic_with_several_partitions_is_refused(
-    base: dict[str, Any], admin: Admin
-) -> None:
+def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin: Admin) -> None:
     """Their order would not be defined."""
     name = unique_name("configs")
     compacted = {"cleanup.policy": "compact"}
     admin.create_topic(
         TopicSpec(name=name, partitions=2, replication_factor=1, settings=compacted), TIMEOUT_MS
     )
-    log = config_log(store_topic(base, name))
+    log = config_log(store_topic(CONFIGS, bootstrap, name))
     with pytest.raises(WorkerConfigError) as refusal:
         log.start(Records())
     log.stop()
@@ -156,10 +144,11 @@ def test_a_config_topic_with_several_partitions_is_refused(
     )
 
 
-def test_topics_that_cannot_be_created_fail_the_start(base: dict[str, Any]) -> None:
+def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
     """More replicas than brokers is repeated until the time is over, then the start fails."""
     topic = store_topic(
-        base,
+        STATUSES,
+        bootstrap,
         unique_name("statuses"),
         replication_factor=3,
         create_timeout_ms=1_000,
@@ -173,8 +162,8 @@ def test_topics_that_cannot_be_created_fail_the_start(base: dict[str, Any]) -> N
 
 def test_an_unreachable_broker_fails_the_start() -> None:
     """Not a hang: after `default.api.timeout.ms`."""
-    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
-    log = config_log(store_topic(nowhere, "configs", create_timeout_ms=1_500))
+    topic = store_topic(CONFIGS, "127.0.0.1:1", "configs", create_timeout_ms=1_500)
+    log = config_log(topic)
     with pytest.raises(WorkerStartError):
         log.start(Records())
     log.stop()
@@ -182,26 +171,33 @@ def test_an_unreachable_broker_fails_the_start() -> None:
 
 def test_a_misspelt_client_property_is_a_configuration_error() -> None:
     """The client says which."""
-    base = {"bootstrap.servers": "127.0.0.1:1", "no.such.property": "x"}
+    topic = store_topic(CONFIGS, "127.0.0.1:1", "configs")
+    broken = replace(topic, admin={**topic.admin, "no.such.property": "x"})
     with pytest.raises(WorkerConfigError, match=r"no\.such\.property"):
-        config_log(store_topic(base, "configs")).start(Records())
+        config_log(broken).start(Records())
 
 
-def transactional_producer(base: dict[str, Any]) -> Producer:
-    producer = Producer({**base, "transactional.id": unique_name("transaction")})
+def exactly_once(support: str) -> dict[str, str]:
+    return {"exactly.once.source.support": support}
+
+
+def transactional_producer(bootstrap: str) -> Producer:
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": unique_name("transaction")}
+    )
     producer.init_transactions(TIMEOUT_MS / 1000)
     return producer
 
 
-@pytest.mark.parametrize("read_committed", [False, True])
+@pytest.mark.parametrize("support", ["disabled", "preparing", "enabled"])
 def test_reading_to_the_end_passes_transaction_markers(
-    base: dict[str, Any], started: Callable[[CompactedLog], Records], read_committed: bool
+    bootstrap: str, started: Callable[[CompactedLog], Records], support: str
 ) -> None:
     """The log ends behind a marker that no consumer is given."""
     name = unique_name("configs")
-    log = config_log(store_topic(base, name, read_committed=read_committed))
+    log = config_log(store_topic(CONFIGS, bootstrap, name, exactly_once(support)))
     reader = started(log)
-    producer = transactional_producer(base)
+    producer = transactional_producer(bootstrap)
     for value, commit in ((b"committed", True), (b"aborted", False)):
         producer.begin_transaction()
         producer.produce(name, key=b"k", value=value)
@@ -211,21 +207,21 @@ def test_reading_to_the_end_passes_transaction_markers(
         else:
             producer.abort_transaction(TIMEOUT_MS / 1000)
         log.read_to_end(TIMEOUT_MS)
-    expected = [b"committed"] if read_committed else [b"committed", b"aborted"]
+    expected = [b"committed"] if support == "enabled" else [b"committed", b"aborted"]
     assert reader.values() == expected
-    late = started(config_log(store_topic(base, name, read_committed=read_committed)))
+    late = started(config_log(store_topic(CONFIGS, bootstrap, name, exactly_once(support))))
     assert late.values() == expected
 
 
 def test_an_open_transaction_holds_read_committed_readers_back(
-    base: dict[str, Any], started: Callable[[CompactedLog], Records]
+    bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
     """Whoever reads to the end must not miss what may still commit."""
     name = unique_name("configs")
-    committed = config_log(store_topic(base, name, read_committed=True))
-    uncommitted = config_log(store_topic(base, name))
+    committed = config_log(store_topic(CONFIGS, bootstrap, name, exactly_once("enabled")))
+    uncommitted = config_log(store_topic(CONFIGS, bootstrap, name))
     careful, careless = started(committed), started(uncommitted)
-    producer = transactional_producer(base)
+    producer = transactional_producer(bootstrap)
     producer.begin_transaction()
     producer.produce(name, key=b"k", value=b"v")
     producer.flush(TIMEOUT_MS / 1000)
@@ -255,14 +251,14 @@ def murmur2(data: bytes) -> int:
 
 @pytest.mark.parametrize("open_log", [offset_log, status_log])
 def test_keys_are_placed_where_java_workers_look(
-    base: dict[str, Any],
+    bootstrap: str,
     started: Callable[[CompactedLog], Records],
     open_log: Callable[[StoreTopic], CompactedLog],
 ) -> None:
     """Two partitioners would leave two live copies of one key."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
     assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
-    log = open_log(store_topic(base, unique_name("placed"), partitions=7))
+    log = open_log(store_topic(CONFIGS, bootstrap, unique_name("placed"), partitions=7))
     reader = started(log)
     keys = [b"status-connector-c%d" % n for n in range(40)]
     log.write([LogRecord(key, b"v") for key in keys], TIMEOUT_MS)
@@ -273,32 +269,39 @@ def test_keys_are_placed_where_java_workers_look(
 
 
 def test_committed_offsets_of_the_group_id_are_not_used(
-    base: dict[str, Any], started: Callable[[CompactedLog], Records]
+    bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
     """The whole log is read although somebody committed under the same id."""
     name = unique_name("configs")
-    log = config_log(store_topic(base, name))
+    log = config_log(store_topic(CONFIGS, bootstrap, name))
     started(log)
     log.write([LogRecord(b"k", b"v")], TIMEOUT_MS)
-    group = {**base, "group.id": unique_name("group")}
-    consumer = Consumer({**group, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    group = {"group.id": unique_name("group")}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            **group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.subscribe([name])
     eventually(lambda: (found := consumer.poll(0.1)) is not None and found.error() is None, 20)
     consumer.commit(asynchronous=False)
     consumer.close()
-    assert started(config_log(store_topic(base, name, consumer=group))).values() == [b"v"]
+    assert started(config_log(store_topic(CONFIGS, bootstrap, name, group))).values() == [b"v"]
 
 
-def test_stores_share_their_topics_with_other_workers(base: dict[str, Any]) -> None:
+def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
     """What one worker writes, another one reads: configs, statuses, offsets."""
     names = {kind: unique_name(kind) for kind in ("configs", "statuses", "offsets")}
     changes: list[object] = []
 
     def open_stores() -> tuple[KafkaConfigStore, KafkaStatusStore, KafkaOffsetStore]:
         stores = (
-            KafkaConfigStore(config_log(store_topic(base, names["configs"]))),
-            KafkaStatusStore(status_log(store_topic(base, names["statuses"]))),
-            KafkaOffsetStore(offset_log(store_topic(base, names["offsets"]))),
+            KafkaConfigStore(config_log(store_topic(CONFIGS, bootstrap, names["configs"]))),
+            KafkaStatusStore(status_log(store_topic(STATUSES, bootstrap, names["statuses"]))),
+            KafkaOffsetStore(offset_log(store_topic(OFFSETS, bootstrap, names["offsets"]))),
         )
         stores[0].start(changes.extend)
         stores[1].start()
@@ -335,8 +338,8 @@ def test_stores_share_their_topics_with_other_workers(base: dict[str, Any]) -> N
 def test_a_log_survives_the_death_of_its_broker(servers: Servers, tmp_path: Path) -> None:
     """Writes fail at their deadline, reading to the end too; afterwards both work again."""
     broker = servers.broker()
-    base = {"bootstrap.servers": broker.bootstrap_servers}
-    log = config_log(store_topic(base, "configs"))
+    bootstrap = broker.bootstrap_servers
+    log = config_log(store_topic(CONFIGS, bootstrap, "configs"))
     reader = Records()
     log.start(reader)
     try:

@@ -44,6 +44,18 @@ _RETRY_BACKOFF_S = 0.1
 _RETRY_BACKOFF_MAX_S = 10.0
 
 
+# Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
+_PRODUCER_FORCED = {"partitioner": "murmur2_random"}
+_PRODUCER_DEFAULTS = {"linger.ms": 0}
+_CONSUMER_FORCED = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+}
+# librdkafka insists on a group id, which is never used, and would keep 64 MB unread.
+_CONSUMER_DEFAULTS = {"group.id": "unused", "queued.max.messages.kbytes": 8_192}
+
 _AskOffsets = Callable[[Admin, str, Sequence[int], int], Mapping[int, int]]
 
 
@@ -86,7 +98,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogClients:
-    """Complete librdkafka configurations, see `internal_clients`."""
+    """librdkafka configurations, complete but for what a log needs itself."""
 
     producer: clients.ClientConfig
     consumer: clients.ClientConfig
@@ -130,7 +142,9 @@ class CompactedLog:
             count = ensure_topic(self._admin, self._topic, self._stopping)
             self._partitions = tuple(range(count))
             self._producer = LogProducer(
-                self._topic.name, self._clients.producer, f"{self._thread_name}-writes"
+                self._topic.name,
+                {**_PRODUCER_DEFAULTS, **self._clients.producer, **_PRODUCER_FORCED},
+                f"{self._thread_name}-writes",
             )
             self._open_consumer()
             self._read_first_time()
@@ -191,7 +205,9 @@ class CompactedLog:
         return self._producer
 
     def _open_consumer(self) -> None:
-        self._consumer = clients.create_consumer(self._clients.consumer)
+        self._consumer = clients.create_consumer(
+            {**_CONSUMER_DEFAULTS, **self._clients.consumer, **_CONSUMER_FORCED}
+        )
         # A consumer that already knows the leaders starts at once, otherwise within a second.
         self._consumer.list_topics(self._topic.name, timeout=METADATA_TIMEOUT_MS / 1000)
         # From the beginning whatever was committed for the group id, which this never uses.
