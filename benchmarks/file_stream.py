@@ -22,8 +22,6 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.support.children import MemoryOffsetStore, RecordingListener
-from tests.support.names import unique_name
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import WorkerSettings
@@ -35,6 +33,8 @@ from pyconnect_cli.sandbox.connect_worker import WorkerConfig
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.names import unique_name
 
 LINE_BYTES = 99
 POLL_S = 0.01
@@ -269,9 +269,7 @@ def main() -> None:
 
 
 def _text(result: Result) -> str:
-    return (
-        f"{result.rate / 1000:.0f} k/s {result.cpu_us:.2f} us CPU/record {result.rss_mb:.0f} MB"
-    )
+    return f"{result.rate / 1000:.0f} k/s {result.cpu_us:.2f} us CPU/record {result.rss_mb:.0f} MB"
 
 
 def print_table(results: Mapping[str, list[tuple[Result, Result]]]) -> None:

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
-
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 
 pytestmark = pytest.mark.kafka
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.bad_plugins import BAD_SINK, BAD_SOURCE
-from tests.support.children_world import children_world, run
 
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -20,6 +18,8 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.support.bad_plugins import BAD_SINK, BAD_SOURCE
+from tests.support.children_world import children_world, run
 
 pytestmark = pytest.mark.wire
 

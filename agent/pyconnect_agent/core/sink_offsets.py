@@ -92,6 +92,4 @@ def validate(
             refused.append((partition, offset, "partition not assigned"))
         else:
             not_requested.append(partition)
-    return Validated(
-        offsets=offsets, refused=tuple(refused), not_requested=tuple(not_requested)
-    )
+    return Validated(offsets=offsets, refused=tuple(refused), not_requested=tuple(not_requested))

@@ -113,7 +113,12 @@ class GenerateTaskConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """End in order: final commits, the plugin's `stop`, a last status, exit."""
+    """End in order: final commits, the plugin's `stop`, a last status, exit.
+
+    `graceful_ms`: how long that may take; SIGTERM before then is not from the supervisor.
+    """
+
+    graceful_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

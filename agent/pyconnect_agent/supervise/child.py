@@ -81,10 +81,10 @@ class Child:
                 return
             self._writer.write(frame)
 
-    def request_stop(self) -> None:
-        """Ask the child to end in order."""
+    def request_stop(self, graceful_s: float) -> None:
+        """Ask the child to end in order within a time."""
         self.stopping = True
-        self.send(Stop())
+        self.send(Stop(graceful_ms=int(graceful_s * 1000)))
 
     def signal(self, number: signal.Signals) -> None:
         if self._launched is None:
@@ -175,7 +175,7 @@ async def stop_children(
         return
     for child in children:
         if not child.stopping:
-            child.request_stop()
+            child.request_stop(graceful_s)
     late = await _wait_gone(children, graceful_s)
     for child in late:
         child.cancelled = True

@@ -61,6 +61,8 @@ class Control:
         self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigs] = queue.SimpleQueue()
         self.target_state = target_state
         self.stop_requested = threading.Event()
+        self.stop_until_s = 0.0
+        """On the monotonic clock: until when an orderly stop may take."""
         self.cancelled = False
         """True once the worker gives up on this process: SIGTERM after the time for a stop."""
         self.changed = threading.Event()
@@ -149,7 +151,8 @@ class Control:
         match message:
             case SetTargetState():
                 self.target_state = message.target_state
-            case Stop():
+            case Stop(graceful_ms=graceful_ms):
+                self.stop_until_s = time.monotonic() + graceful_ms / 1000
                 self.stop_requested.set()
             case Lease():
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from types import FrameType
 
 from pyconnect_agent.core.ids import State
@@ -85,13 +86,12 @@ def _prepare_logging(worker: WorkerSettings, **scope: str) -> None:
 def _listen(control: Control) -> None:
     """Start the control thread, and give SIGTERM its meaning.
 
-    Before a stop was asked for it is ignored: service managers send it to every process of the
-    worker, and the supervisor then stops its children in its own order. After that it means that
-    the time is over.
+    Until the time for an orderly stop is over it is ignored: service managers send it to every
+    process of the worker, and the supervisor then stops its children in its own order.
     """
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
-        if control.stopping:
+        if control.stopping and time.monotonic() >= control.stop_until_s:
             control.cancelled = True
             os._exit(EXIT_TERMINATED)
 

@@ -1,0 +1,381 @@
+"""FileStreamSource and FileStreamSink (spec connectors.md §1-2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.builtin.connectors import file_stream_sink, file_stream_source
+from pyconnect_agent.builtin.connectors.file_stream import (
+    FileStreamSinkConnector,
+    FileStreamSourceConnector,
+)
+from pyconnect_agent.builtin.connectors.file_stream_sink import FileStreamSinkTask
+from pyconnect_agent.builtin.connectors.file_stream_source import FileStreamSourceTask
+from pyconnect_api import (
+    INT64_SCHEMA,
+    STRING_SCHEMA,
+    ConfigException,
+    ConnectException,
+    ExactlyOnceSupport,
+    RetriableException,
+    SinkRecord,
+    SourceRecord,
+    TopicPartition,
+)
+
+
+class Context:
+    """Both the context and the offset reader of a source task; `waits_s` are not waited."""
+
+    def __init__(self, offset: Mapping[str, object] | None = None) -> None:
+        self.stored = offset
+        self.offset_storage_reader = self
+        self.stop_requested: Any = self
+        self.waits_s: list[float] = []
+        self.on_wait: Any = lambda: None
+        self.timeouts_ms: list[int] = []
+
+    def offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
+        return self.stored
+
+    def wait(self, timeout: float) -> bool:
+        self.waits_s.append(timeout)
+        self.on_wait()
+        return False
+
+    def timeout(self, timeout_ms: int) -> None:
+        self.timeouts_ms.append(timeout_ms)
+
+
+def source_task(
+    path: Path, offset: Mapping[str, object] | None = None, **settings: str
+) -> tuple[FileStreamSourceTask, Context]:
+    task, context = FileStreamSourceTask(), Context(offset)
+    task.initialize(context)  # type: ignore[arg-type]
+    options = {name.replace("_", "."): value for name, value in settings.items()}
+    task.start({"file": str(path), "topic": "t", **options})
+    return task, context
+
+
+def values(records: Any) -> list[tuple[str, int]]:
+    return [(record.value, record.source_offset["position"]) for record in records or ()]
+
+
+def test_every_line_is_a_record(tmp_path: Path) -> None:
+    """Schema, topic, partition, offset after the line, and a timestamp."""
+    path = tmp_path / "f"
+    path.write_bytes("one\r\nzwölf\n\nrest".encode())
+    task, _ = source_task(path)
+    records = list(task.poll() or ())
+    assert values(records) == [("one", 5), ("zwölf", 12), ("", 13)]
+    first: SourceRecord = records[0]
+    assert (first.topic, first.kafka_partition, first.key, first.key_schema) == (
+        "t",
+        None,
+        None,
+        None,
+    )
+    assert first.value_schema is STRING_SCHEMA
+    assert first.source_partition == {"filename": str(path)}
+    assert first.timestamp is not None
+    task.stop()
+
+
+def test_positions_are_bytes_and_resume_there(tmp_path: Path) -> None:
+    """Each stored position continues with the next line, non-ASCII text included."""
+    path = tmp_path / "f"
+    path.write_bytes("ä\nöö\nü\n".encode())
+    task, _ = source_task(path)
+    everything = values(task.poll())
+    for number, (_, position) in enumerate(everything):
+        resumed, _ = source_task(path, {"position": position})
+        assert values(resumed.poll()) == everything[number + 1 :]
+
+
+def test_malformed_text_is_replaced(tmp_path: Path) -> None:
+    """The position still counts the bytes that are there."""
+    path = tmp_path / "f"
+    path.write_bytes(b"a\xffb\n")
+    task, _ = source_task(path)
+    assert values(task.poll()) == [("a\ufffdb", 4)]
+
+
+def test_a_poll_returns_at_most_a_batch(tmp_path: Path) -> None:
+    """The rest comes at the next poll, without new data in the file."""
+    path = tmp_path / "f"
+    path.write_bytes(b"1\n2\n3\n")
+    task, _ = source_task(path, batch_size="2")
+    assert values(task.poll()) == [("1", 2), ("2", 4)]
+    assert values(task.poll()) == [("3", 6)]
+
+
+def test_a_missing_file_is_waited_for(tmp_path: Path) -> None:
+    """The task opens it at a later poll."""
+    path = tmp_path / "f"
+    task, context = source_task(path)
+    assert task.poll() is None
+    assert sum(context.waits_s) == 1.0
+    path.write_bytes(b"1\n")
+    assert values(task.poll()) == [("1", 2)]
+
+
+def test_a_file_that_cannot_be_read_fails_the_task(tmp_path: Path) -> None:
+    """A directory, for example."""
+    task, _ = source_task(tmp_path)
+    with pytest.raises(ConnectException, match="Failed to read"):
+        task.poll()
+
+
+def test_what_is_appended_later_is_read(tmp_path: Path) -> None:
+    """A wait ends as soon as the file grows."""
+    path = tmp_path / "f"
+    path.write_bytes(b"1\npart")
+    task, context = source_task(path)
+    assert values(task.poll()) == [("1", 2)]
+
+    def append() -> None:
+        with path.open("ab") as out:
+            out.write(b"ial\n")
+
+    context.on_wait = append
+    assert task.poll() is None
+    assert len(context.waits_s) == 1
+    context.on_wait = lambda: None
+    assert values(task.poll())[0] == ("partial", 10)
+
+
+def test_an_idle_poll_waits_a_second_at_most(tmp_path: Path) -> None:
+    """In slices, so that a stop is noticed."""
+    path = tmp_path / "f"
+    path.write_bytes(b"1\n")
+    task, context = source_task(path)
+    task.poll()
+    assert task.poll() is None
+    assert sum(context.waits_s) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("position", ["7", 7.0, True])
+def test_a_stored_position_must_be_an_integer(tmp_path: Path, position: object) -> None:
+    """The text is Connect's."""
+    path = tmp_path / "f"
+    path.write_bytes(b"1\n")
+    task, _ = source_task(path, {"position": position})
+    with pytest.raises(ConnectException, match="Offset position is the incorrect type"):
+        task.poll()
+
+
+def test_a_stored_null_position_is_the_beginning(tmp_path: Path) -> None:
+    """As without an offset."""
+    path = tmp_path / "f"
+    path.write_bytes(b"1\n")
+    task, _ = source_task(path, {"position": None})
+    assert values(task.poll()) == [("1", 2)]
+
+
+def test_truncation_waits_by_default(tmp_path: Path) -> None:
+    """Nothing is read until the file has outgrown the position."""
+    path = tmp_path / "f"
+    path.write_bytes(b"123456\n")
+    task, _ = source_task(path)
+    task.poll()
+    path.write_bytes(b"ab\n")
+    assert task.poll() is None
+    assert task.poll() is None
+
+
+def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
+    """Positions begin anew."""
+    path = tmp_path / "f"
+    path.write_bytes(b"123456\n")
+    task, _ = source_task(path, on_truncate="restart")
+    task.poll()
+    path.write_bytes(b"ab\n")
+    assert task.poll() is None
+    assert values(task.poll()) == [("ab", 3)]
+
+
+def test_truncation_can_fail_the_task(tmp_path: Path) -> None:
+    """The text says what to do."""
+    path = tmp_path / "f"
+    path.write_bytes(b"123456\n")
+    task, _ = source_task(path, on_truncate="fail")
+    task.poll()
+    path.write_bytes(b"ab\n")
+    with pytest.raises(ConnectException, match=r"has 3 bytes, fewer than the position 7"):
+        task.poll()
+
+
+def test_standard_input_has_no_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its partition and position are null."""
+    read_end, write_end = os.pipe()
+    monkeypatch.setattr(file_stream_source.standard_input, "DESCRIPTOR", read_end)
+    task, context = FileStreamSourceTask(), Context()
+    task.initialize(context)  # type: ignore[arg-type]
+    task.start({"topic": "t"})
+    try:
+        assert task.poll() is None
+        os.write(write_end, b"one\n")
+        (record,) = task.poll() or ()
+        assert record.source_partition == {"filename": None}
+        assert record.source_offset == {"position": None}
+        task.stop()
+        os.write(write_end, b"still open\n")
+    finally:
+        os.close(write_end)
+        os.close(read_end)
+
+
+def test_the_configuration_is_checked() -> None:
+    """A topic is required, and a batch has at least one record."""
+    with pytest.raises(ConfigException, match='Missing required configuration "topic"'):
+        FileStreamSourceConnector().start({"file": "f"})
+    with pytest.raises(ConfigException, match=r"batch\.size"):
+        FileStreamSourceConnector().start({"file": "f", "topic": "t", "batch.size": "0"})
+
+
+def test_a_source_has_one_task_and_a_sink_as_many_as_allowed() -> None:
+    """All with the connector's config."""
+    config = {"file": "f", "topic": "t"}
+    source, sink = FileStreamSourceConnector(), FileStreamSinkConnector()
+    source.start(config)
+    sink.start(config)
+    assert source.task_configs(5) == [config]
+    assert sink.task_configs(3) == [config] * 3
+
+
+def test_only_files_support_exactly_once() -> None:
+    """Standard input cannot be read again."""
+    connector = FileStreamSourceConnector()
+    config = {"topic": "t", "file": "f"}
+    assert connector.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
+    assert connector.exactly_once_support({"topic": "t"}) is ExactlyOnceSupport.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("file", "partition", "offset", "text"),
+    [
+        ("", None, None, "Offsets cannot be modified if the 'file' configuration is unspecified"),
+        ("f", {}, {}, "Offset objects should either be null or contain the key 'position'"),
+        ("f", {}, {"position": "1"}, "expected to be a Long value"),
+        ("f", {}, {"position": True}, "expected to be a Long value"),
+        ("f", {}, {"position": -1}, "should be a non-negative value"),
+        ("f", None, {"position": 1}, "Partition objects cannot be null"),
+        ("f", {}, {"position": 1}, "Partition objects should contain the key 'filename'"),
+    ],
+)
+def test_wrong_offsets_are_refused(
+    file: str,
+    partition: Mapping[str, object] | None,
+    offset: Mapping[str, object] | None,
+    text: str,
+) -> None:
+    """In Connect's order and words."""
+    with pytest.raises(ConnectException, match=text):
+        FileStreamSourceConnector().alter_offsets(
+            {"topic": "t", "file": file}, [(partition, offset)]
+        )
+
+
+def test_good_offsets_and_any_tombstone_are_accepted() -> None:
+    """Also for files that are configured no more."""
+    accepted = FileStreamSourceConnector().alter_offsets(
+        {"topic": "t", "file": "f"},
+        [({"filename": "other"}, {"position": 3}), (None, None), ({"junk": 1}, None)],
+    )
+    assert accepted is True
+    assert FileStreamSinkConnector().alter_offsets({}, {TopicPartition("t", 0): 5}) is True
+
+
+def sink_task(path: Path) -> tuple[FileStreamSinkTask, Context]:
+    task, context = FileStreamSinkTask(), Context()
+    task.initialize(context)  # type: ignore[arg-type]
+    task.start({"file": str(path)})
+    return task, context
+
+
+def sink_record(value: object, schema: Any = None) -> SinkRecord:
+    return SinkRecord("t", 0, None, "ignored", schema, value, 0)
+
+
+def test_values_are_written_as_lines(tmp_path: Path) -> None:
+    """In their text form, appended to what is there; keys do not matter."""
+    path = tmp_path / "out"
+    path.write_text("old\n")
+    task, _ = sink_task(path)
+    task.put([sink_record("zwölf"), sink_record(None), sink_record(3, INT64_SCHEMA)])
+    task.put([])
+    task.put([sink_record({"a": [1, "b"]})])
+    task.stop()
+    assert path.read_text() == "old\nzwölf\nnull\n3\n{a=[1, b]}\n"
+
+
+def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+    """The text is Connect's."""
+    path = tmp_path / "no" / "f"
+    with pytest.raises(ConnectException, match=f"Couldn't find or create file '{path}' for File"):
+        sink_task(path)
+
+
+def test_a_full_disk_is_waited_out_without_torn_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written before stays, and the repeated batch goes on behind it."""
+    path = tmp_path / "out"
+    task, context = sink_task(path)
+    real_write, room = os.write, [3]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = real_write(descriptor, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(file_stream_sink.os, "write", write)
+    batch = [sink_record("one"), sink_record("two")]
+    with pytest.raises(RetriableException, match="No space left on device"):
+        task.put(batch)
+    assert context.timeouts_ms == [1_000]
+    room[0] = 100
+    task.put(batch)
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_another_write_error_fails_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not swallowed, so no offset is committed."""
+    task, _ = sink_task(tmp_path / "out")
+
+    def write(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(file_stream_sink.os, "write", write)
+    with pytest.raises(ConnectException, match="Input/output error"):
+        task.put([sink_record("one")])
+
+
+def test_tasks_that_share_a_file_do_not_mix_lines(tmp_path: Path) -> None:
+    """Each batch is one append."""
+    path = tmp_path / "out"
+    tasks = [sink_task(path)[0] for _ in range(4)]
+
+    def write(number: int) -> None:
+        for _ in range(50):
+            tasks[number].put([sink_record(str(number) * 200)] * 20)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4_000
+    assert set(lines) == {str(number) * 200 for number in range(4)}
