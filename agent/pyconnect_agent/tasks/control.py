@@ -39,6 +39,9 @@ EXIT_ORPHANED = 70
 EXIT_LEASE_EXPIRED = 71
 EXIT_TERMINATED = 143
 
+SIGNAL_MARGIN_S = 0.1
+"""How much sooner than the time for a stop ends here the supervisor's SIGTERM may come."""
+
 REPLY_GRACE_S = 5.0
 """An answer's way through the pipe, beyond the time its request may take."""
 
@@ -152,7 +155,7 @@ class Control:
             case SetTargetState():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):
-                self.stop_until_s = time.monotonic() + graceful_ms / 1000
+                self.stop_until_s = time.monotonic() + graceful_ms / 1000 - SIGNAL_MARGIN_S
                 self.stop_requested.set()
             case Lease():
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
