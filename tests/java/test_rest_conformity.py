@@ -1,15 +1,19 @@
 """The expectations of the REST tests are facts about Apache's worker, and hold for ours.
 
 The list asked here of a real Java worker is the one the application is tested with over a fake
-herder; requests that need connectors are compared answer by answer.
+herder; the life of a connector is told by a Java worker and by an agent, and compared.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.kafka import SharedJavaWorker
+from tests.support.names import unique_name
 from tests.support.rest_client import call_url
+from tests.support.rest_life import Life, Told, tell_life
 from tests.support.rest_scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.java
@@ -24,3 +28,32 @@ def test_expected_answers_are_those_of_apaches_worker(
         java_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
     )
     assert scenario.differences(answer) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedJavaWorker) -> None:
+    """A complete agent answers the same list; `agent_worker` has a `url` like a Java worker's."""
+    answer = call_url(
+        agent_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
+    )
+    assert scenario.differences(answer) == []
+
+
+def test_a_connectors_life_is_the_same_on_both(
+    java_worker: SharedJavaWorker, agent_worker: SharedJavaWorker, tmp_path: Path
+) -> None:
+    """Every step of a connector's life is answered alike, but for addresses and versions."""
+    on_java, on_agent = (
+        tell_life(Life(worker.url, unique_name("life"), str(tmp_path)))
+        for worker in (java_worker, agent_worker)
+    )
+    assert differences(on_java, on_agent) == []
+
+
+def differences(on_java: list[Told], on_agent: list[Told]) -> list[tuple[str, str]]:
+    """Return the steps that were answered differently."""
+    return [
+        (str(java), str(agent))
+        for java, agent in zip(on_java, on_agent, strict=True)
+        if java != agent
+    ]

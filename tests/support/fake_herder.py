@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
@@ -72,6 +73,7 @@ class FakeHerder:
         self.target_states: dict[str, TargetState] = {}
         self.task_counts: dict[str, int] = {}
         self.without_status: set[str] = set()
+        self.task_failures: dict[ConnectorTaskId, str] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
         self.failures: dict[type, Exception] = {}
         self.held: set[type] = set()
@@ -134,7 +136,10 @@ class FakeHerder:
         return ConnectorStateInfo(
             name=connector,
             connector=_running(),
-            tasks=tuple((number, _running()) for number in range(self._task_count(connector))),
+            tasks=tuple(
+                (number, self._task_status(ConnectorTaskId(connector, number)))
+                for number in range(self._task_count(connector))
+            ),
             type=self._type(connector),
         )
 
@@ -258,6 +263,12 @@ class FakeHerder:
             ),
             type=self._type(connector),
         )
+
+    def _task_status(self, task_id: ConnectorTaskId) -> Status:
+        trace = self.task_failures.get(task_id)
+        if trace is None:
+            return _running()
+        return replace(_running(), state=State.FAILED, trace=trace)
 
     def _task_count(self, connector: str) -> int:
         return self.task_counts.get(connector, 0)

@@ -9,6 +9,7 @@ import pytest
 import trustme
 
 from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.rest.server import RestServer
 from pyconnect_agent.rest.tls import client_context, server_context
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_url
@@ -104,6 +105,13 @@ def test_wrong_tls_settings_are_told(settings: dict[str, object], message: str) 
     """A TLS mistake is found at start, with the key to look at."""
     with pytest.raises(WorkerConfigError, match=message):
         server_context(settings)
+
+
+def test_tls_mistakes_are_found_before_anything_is_served() -> None:
+    """A worker without a certificate fails when it binds, as a matter of configuration."""
+    server = RestServer(rest_config(listeners="https://127.0.0.1:0"))
+    with pytest.raises(WorkerConfigError, match="An https listener needs a certificate"):
+        server.bind()
 
 
 def test_a_java_key_store_is_refused_with_the_way_out(tmp_path: Path) -> None:

@@ -73,11 +73,13 @@ class ConnectorStateInfo:
 
 def status_json(status: Status) -> dict[str, Any]:
     """`trace` is left out when empty; `version` is null when unknown (KIP-891)."""
-    body: dict[str, Any] = {"state": status.state.value}
+    body: dict[str, Any] = {
+        "state": status.state.value,
+        "worker_id": status.worker_id,
+        "version": status.version,
+    }
     if status.trace:
         body["trace"] = status.trace
-    body["worker_id"] = status.worker_id
-    body["version"] = status.version
     return body
 
 

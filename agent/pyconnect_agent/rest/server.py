@@ -45,10 +45,13 @@ class RestServer:
         self.client = WorkerClient(lambda: client_context(config.rest_ssl()))
         self._main: tuple[BoundListener, ...] = ()
         self._admin: tuple[BoundListener, ...] = ()
+        self._tls: dict[str, ssl.SSLContext] = {}
         self._running: list[_Running] = []
 
     def bind(self) -> None:
-        """Bind all listeners. Raises WorkerStartError and ConfigException."""
+        """Bind all listeners. Raises WorkerStartError, WorkerConfigError and ConfigException."""
+        self._load_tls(self._config.listeners, _MAIN_TLS_PREFIX)
+        self._load_tls(self._config.admin_listeners or (), _ADMIN_TLS_PREFIX)
         try:
             for listener in self._config.listeners:
                 self._main += (bind(listener),)
@@ -136,13 +139,15 @@ class RestServer:
             sockets = [bound.socket for bound in listeners if bound.listener.protocol == protocol]
             if not sockets:
                 continue
-            context = None
-            if protocol == "https":
-                context = server_context(self._config.rest_ssl(tls_prefix))
+            context = self._tls[tls_prefix] if protocol == "https" else None
             server = _Server(_uvicorn_config(app, context))
             task = asyncio.create_task(server.serve(sockets), name=f"rest-{protocol}")
             self._running.append(_Running(server, task))
             await server.wait_started(task)
+
+    def _load_tls(self, listeners: Sequence[Listener], prefix: str) -> None:
+        if any(listener.protocol == "https" for listener in listeners):
+            self._tls[prefix] = server_context(self._config.rest_ssl(prefix))
 
     def _close_sockets(self) -> None:
         for bound in (*self._main, *self._admin):

@@ -138,8 +138,8 @@ def test_patch_without_a_body_is_a_null_dereference_after_the_existence_check(
     assert (answer.status, answer.message) == (
         500,
         (
-            'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" is '
-            "null"
+            'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" '
+            "is null"
         ),
     )
     assert herder.configs["c"] == CONFIG
@@ -172,6 +172,17 @@ def test_status_has_apaches_members(herder: FakeHerder) -> None:
     )
     assert call(herder, "GET", "/connectors/c/tasks/0/status").text == (
         '{"id":0,"state":"RUNNING","worker_id":"127.0.0.1:8083","version":"4.3.1"}'
+    )
+
+
+def test_a_failed_task_shows_its_trace_last(herder: FakeHerder) -> None:
+    """A trace is there only when there is one, and comes after the version."""
+    herder.configs["c"] = CONFIG
+    herder.task_counts["c"] = 1
+    herder.task_failures[ConnectorTaskId("c", 0)] = "Error: é\n\tat x"
+    assert call(herder, "GET", "/connectors/c/tasks/0/status").text == (
+        '{"id":0,"state":"FAILED","worker_id":"127.0.0.1:8083","version":"4.3.1",'
+        '"trace":"Error: é\\n\\tat x"}'
     )
 
 

@@ -43,8 +43,8 @@ def _malformed_bodies() -> Iterable[Scenario]:
         (
             '{"name" x}',
             (
-                "Unexpected character ('x' (code 120)): was expecting a colon to separate field name "
-                "and value"
+                "Unexpected character ('x' (code 120)): was expecting a colon to separate field "
+                "name and value"
             ),
         ),
         (
@@ -66,8 +66,8 @@ def _malformed_bodies() -> Iterable[Scenario]:
         (
             '{"name":1.}',
             (
-                "Unexpected character ('}' (code 125)) in numeric value: Decimal point not followed by "
-                "a digit"
+                "Unexpected character ('}' (code 125)) in numeric value: Decimal point not "
+                "followed by a digit"
             ),
         ),
         (

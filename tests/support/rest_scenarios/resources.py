@@ -184,8 +184,8 @@ def _internal_requests() -> Iterable[Scenario]:
             (
                 "This worker does not support the 'hmacsha256' key signing algorithm used by other "
                 "workers. This worker is currently configured to use: [HmacSHA256]. Check that all "
-                "workers' configuration files permit the same set of signature algorithms, and correct "
-                "any misconfigured worker and restart it."
+                "workers' configuration files permit the same set of signature algorithms, and "
+                "correct any misconfigured worker and restart it."
             ),
         ),
         ("aaaa", "HmacSHA256", 403, "Internal request contained invalid signature."),
