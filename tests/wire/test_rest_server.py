@@ -12,12 +12,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyconnect_agent.core.config_snapshot import SessionKey
 from pyconnect_agent.core.errors import WorkerStartError
 from pyconnect_agent.core.herder.requests import GetConnectorInfo, Probe
+from pyconnect_agent.rest.app import MAIN_ROUTES, RestApplication
+from pyconnect_agent.rest.exchange import Services
+from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
 from tests.support.eventually import eventually_async
@@ -122,6 +126,34 @@ def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
             assert process.wait(10) == 0
         finally:
             process.kill()
+
+
+def test_a_body_that_never_comes_is_given_up() -> None:
+    """A client that stalls has the request's time, and is told when it is over."""
+    services = Services(
+        herder=FakeHerder(), forwarder=Forwarder(WorkerClient()), request_timeout_ms=50
+    )
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "raw_path": b"/connectors",
+        "path": "/connectors",
+        "query_string": b"",
+        "headers": [],
+        "client": None,
+    }
+    asyncio.run(RestApplication(services, MAIN_ROUTES)(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert sent[1]["body"] == b'{"error_code":500,"message":"Request timed out"}'
 
 
 def test_every_listener_answers_and_port_zero_becomes_a_real_port() -> None:

@@ -1,4 +1,4 @@
-"""What the worker tells about connectors, as values with Apache's JSON shapes (spec rest-api.md §4)."""
+"""What the worker tells about connectors: values with Apache's JSON shapes (rest-api.md §4)."""
 
 from __future__ import annotations
 

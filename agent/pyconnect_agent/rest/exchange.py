@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pyconnect_agent.core import json_text
+from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder import requests as herder_requests
+from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.deadline import Deadline
 from pyconnect_agent.rest.errors import UnsupportedBodyError
@@ -84,9 +86,12 @@ class Exchange:
         )
 
     async def body(self) -> bytes:
-        """Return the raw body; TimeoutError when the client does not send it in time."""
-        async with asyncio.timeout(self.deadline.remaining_ms() / 1000):
-            return await self.request.body()
+        """Return the raw body; RequestTimedOutError when the client does not send it in time."""
+        try:
+            async with asyncio.timeout(self.deadline.remaining_ms() / 1000):
+                return await self.request.body()
+        except TimeoutError:
+            raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None
 
     async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
         """Bind the JSON body; raises UnsupportedBodyError for a body not declared as JSON."""
