@@ -1,10 +1,10 @@
 """FileStreamSource and FileStreamSink beside Apache's Java worker, in turn on one broker.
 
-    python benchmarks/file_stream.py [--lines 2000000] [--runs 3] [--only java|ours] [--set KEY=VALUE]
+    python benchmarks/file_stream.py [--lines N] [--runs N] [--only java|ours] [--set KEY=VALUE]
 
-Each run has a topic and files of its own. A rate is counted from the first record (or output byte)
-to be seen until the last, so a start of a JVM or of a process does not count. Java runs with its own
-default JVM options and standalone; ours are the task processes a worker starts.
+Each run has a topic and files of its own. A rate is counted from the first record (or output
+byte) to be seen until the last, so a start of a JVM or of a process does not count. Java runs with
+its own default JVM options and standalone; ours are the task processes a worker starts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`rate` in records/s; `cpu_us` per record of the process that ran the task; `rss_mb` at rest."""
+    """`rate` in records/s; `cpu_us` per record of the task's process; `rss_mb` at rest."""
 
     rate: float
     cpu_us: float
@@ -185,7 +185,7 @@ async def _run_ours(bench: Bench, config: Mapping[str, str], meter: Meter) -> Re
     await children.start()
     try:
         children.start_connector(task_id.connector, config, TargetState.STARTED)
-        while not listener.connector_states(task_id.connector):
+        while not listener.connector_states(task_id.connector):  # noqa: ASYNC110  a recording
             await asyncio.sleep(POLL_S)
         generated = await children.generate_task_configs(task_id.connector, config, None)
         children.start_task(task_id, config, generated.configs[0], TargetState.STARTED)

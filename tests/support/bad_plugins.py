@@ -56,7 +56,7 @@ class BadSourceTask(SourceTask):
 
 
 class BadSource(SourceConnector):
-    """`start`, `stop`, `validate`, `configs`, `task.start`, `poll`, `task.stop`: see `misbehave`."""
+    """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop."""
 
     def version(self) -> str:
         return "0.9"

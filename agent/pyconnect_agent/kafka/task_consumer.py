@@ -47,14 +47,16 @@ POSITION_TIMEOUT_S = 60.0
 SEEK_TIMEOUT_S = 10.0
 SEEK_RETRY_S = 0.02
 
-_IGNORED = frozenset({KafkaError._PARTITION_EOF})
+# librdkafka's own codes begin with an underscore in its public API too.
+_STATE: int = KafkaError._STATE  # noqa: SLF001
+_IGNORED = frozenset({errors.PARTITION_EOF})
 _TRANSIENT = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError._MAX_POLL_EXCEEDED,
-        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     }
 )
 _RESET_POSITIONS = {
@@ -171,7 +173,7 @@ class TaskConsumer:
                 return
             except errors.CLIENT_ERRORS as exc:
                 # A partition can be sought only once librdkafka fetches it, soon after assignment.
-                if errors.code_of(exc) != KafkaError._STATE or time.monotonic() > deadline:
+                if errors.code_of(exc) != _STATE or time.monotonic() > deadline:
                     raise errors.translate(exc, f"Failed to seek {partition} to {offset}") from exc
                 time.sleep(SEEK_RETRY_S)
 

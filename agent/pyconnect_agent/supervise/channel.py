@@ -3,9 +3,9 @@
 Layer: the only module that `supervise` and `tasks` share. No Kafka counterpart: a Java worker runs
 its plugins in threads.
 
-A frame is: length of the rest (4 bytes, big-endian), `VERSION` (1 byte), a pickled message. Messages
-are frozen dataclasses of plain values. Reading admits no class but those of this module and the
-values of `core`, so what a plugin sends can never run code in the supervisor.
+A frame is: length of the rest (4 bytes, big-endian), `VERSION` (1 byte), a pickled message.
+Messages are frozen dataclasses of plain values. Reading admits no class but those of this module
+and the values of `core`, so what a plugin sends can never run code in the supervisor.
 
 Threads: `Channel.send` may be called from any thread; `Channel.receive` from one.
 """
@@ -53,7 +53,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConnector:
-    """`config` is raw. `lease_ms`: without a lease for so long the child ends itself; None: never."""
+    """`config` is raw. `lease_ms`: a child without a lease for so long ends itself; None: never."""
 
     connector: str
     worker: WorkerSettings

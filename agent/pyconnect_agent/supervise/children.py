@@ -15,14 +15,13 @@ from typing import Any
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.stores.ports import OffsetStore
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
 from pyconnect_agent.supervise.jobs import Jobs
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.offsets import OffsetService
-from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.supervise.ports import ChildListener, SourceOffsets, TaskConfigsGenerated
 from pyconnect_agent.supervise.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.supervise.tasks import RunningTask, TaskChildren
 
@@ -36,7 +35,7 @@ class ChildProcesses:
     """
 
     def __init__(
-        self, settings: ChildSettings, offset_store: OffsetStore, *, launcher: Launcher
+        self, settings: ChildSettings, offset_store: SourceOffsets, *, launcher: Launcher
     ) -> None:
         self._settings = settings
         self._launcher = launcher

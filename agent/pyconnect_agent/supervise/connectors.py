@@ -1,8 +1,8 @@
 """The connector children: life cycle, task configs, and what their end means.
 
 Layer: supervise. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
-`stop`, with or without a process: one that is STOPPED from the start has none, and one whose process
-died is FAILED until it is stopped or started again.
+`stop`, with or without a process: one that is STOPPED from the start has none, and one whose
+process died is FAILED until it is stopped or started again.
 """
 
 from __future__ import annotations

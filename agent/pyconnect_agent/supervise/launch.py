@@ -1,8 +1,8 @@
 """Start child processes from a fork server.
 
-Layer: supervise. The fork server is Python's own (`multiprocessing`): a process that has imported the
-task host and the Kafka client once, so a child starts in milliseconds and shares that memory. It
-must be started before any thread, because a fork copies locks that other threads hold.
+Layer: supervise. The fork server is Python's own (`multiprocessing`): a process that has imported
+the task host and the Kafka client once, so a child starts in milliseconds and shares that memory.
+It must be started before any thread, because a fork copies locks that other threads hold.
 
 The host is named by a string, since `supervise` does not import `tasks`.
 """

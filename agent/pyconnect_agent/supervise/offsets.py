@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.stores.ports import OffsetStore
 from pyconnect_agent.supervise.channel import (
     Message,
     OffsetsRead,
@@ -23,6 +22,7 @@ from pyconnect_agent.supervise.channel import (
     WriteOffsets,
 )
 from pyconnect_agent.supervise.child import Child
+from pyconnect_agent.supervise.ports import SourceOffsets
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ THREADS = 8
 class OffsetService:
     """Runs the store's blocking calls in threads of its own and answers each request once."""
 
-    def __init__(self, store: OffsetStore) -> None:
+    def __init__(self, store: SourceOffsets) -> None:
         self._store = store
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="offset-service")
         self._requests: set[asyncio.Task[None]] = set()

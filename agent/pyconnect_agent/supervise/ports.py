@@ -1,8 +1,8 @@
 """What the herder asks of the children, and what it hears from them.
 
-All methods are called on the event loop and do not block it. A start is only a request: what becomes
-of it arrives at the listener. Configs are raw; `${provider:…}` references are resolved in the child,
-so no secret ever lives in the supervisor.
+All methods are called on the event loop and do not block it. A start is only a request: what
+becomes of it arrives at the listener. Configs are raw; `${provider:…}` references are resolved in
+the child, so no secret ever lives in the supervisor.
 """
 
 from __future__ import annotations
@@ -26,6 +26,18 @@ class TaskConfigsGenerated:
 
     configs: tuple[ConnectorConfig, ...]
     connector_config_changed: bool
+
+
+class SourceOffsets(Protocol):
+    """The part of the worker's offset store that children use; both calls block."""
+
+    def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        """Read to the end first, then look up."""
+        ...
+
+    def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
+        """Write and wait for the acknowledgement of all; None is a tombstone."""
+        ...
 
 
 class ChildListener(Protocol):
@@ -78,8 +90,9 @@ class Children(Protocol):
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
-        """Raises `pyconnect_api` ConnectException texts as AgentError; too many tasks (with
-        enforcement) also reports the connector FAILED.
+        """Raise `pyconnect_api` ConnectException texts as AgentError.
+
+        Too many tasks, with enforcement, also report the connector FAILED.
         """
         ...
 

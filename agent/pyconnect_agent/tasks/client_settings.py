@@ -1,7 +1,8 @@
 """The Java-style settings of a task's Kafka clients, layer upon layer (spec task-runtime.md §9).
 
-Layer: tasks. Base, then the worker's prefix, then the connector's override; only `bootstrap.servers`
-comes from the worker without a prefix. `core.librdkafka_config` translates the result.
+Layer: tasks. Base, then the worker's prefix, then the connector's override; only
+`bootstrap.servers` comes from the worker without a prefix. `core.librdkafka_config` translates the
+result.
 """
 
 from __future__ import annotations

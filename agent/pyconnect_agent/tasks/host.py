@@ -7,6 +7,7 @@ libraries may hold it up once everything was reported.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -100,6 +101,9 @@ def _listen(control: Control) -> None:
 
 
 def _run_task(channel: Channel, job: RunTask) -> None:
+    # Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
+    # between two collections costs a tenth of the rate.
+    gc.set_threshold(50_000, 20, 20)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     _listen(control)
     life_cycle = TaskLifeCycle(control)

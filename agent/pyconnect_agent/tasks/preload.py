@@ -3,6 +3,7 @@
 Layer: tasks. No threads, no clients: a fork would break them.
 """
 
+import gc
 import signal
 
 from pyconnect_agent.builtin import standard_input
@@ -17,3 +18,7 @@ __all__ = ["discovery", "file_stream", "host", "json", "simple_header", "standar
 # children, which stop in the supervisor's order: it tells how they ended, and ends with the
 # supervisor. Children set a meaning of their own (`host`).
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+# What is loaded here stays: collections in the children would only copy its shared pages.
+gc.collect()
+gc.freeze()

@@ -1,7 +1,7 @@
 """From consumed messages to sink records: convert, then transform.
 
-Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; without a transformation
-there is none in the loop.
+Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; without a
+transformation there is none in the loop.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Transform: TypeAlias = Callable[[SinkRecord], SinkRecord | None]
 Convert: TypeAlias = Callable[
     [Sequence[ConsumedMessage], list[SinkRecord], dict[TopicPartition, int]], None
 ]
-"""Appends the records of consumed messages to a batch, and notes for each partition the offset after
-its last message, also when that was dropped. Raises ConnectException when the task must fail,
+"""Appends the records of consumed messages to a batch, and notes for each partition the offset
+after its last message, also when that was dropped. Raises ConnectException when the task must fail,
 KafkaError for a message that is a fatal error."""
 
 _TIMESTAMP_TYPES = (
@@ -52,6 +52,56 @@ def compose(
 
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
+    """
+    record_of = _record_maker(
+        key_converter, value_converter, header_converter, transform, tolerance
+    )
+
+    def convert(
+        messages: Sequence[ConsumedMessage],
+        batch: list[SinkRecord],
+        consumed: dict[TopicPartition, int],
+    ) -> None:
+        last_topic, last_partition, last_offset = None, -1, -1
+        assigned = True
+        append = batch.append
+        for message in messages:
+            if message.error() is not None:
+                check_error(message)
+                continue
+            topic, partition = message.topic(), message.partition()
+            if partition != last_partition or topic != last_topic:
+                if last_topic is not None and assigned:
+                    consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
+                last_topic, last_partition = topic, partition
+                assigned = is_assigned(TopicPartition(topic, partition))
+                if assigned and topic_used is not None:
+                    topic_used(topic)
+            if not assigned:
+                continue
+            last_offset = message.offset()
+            try:
+                record = record_of(message, topic, partition, last_offset)
+            except RecordSkipped:
+                continue
+            if record is not None:
+                append(record)
+        if last_topic is not None and assigned:
+            consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
+
+    return convert
+
+
+def _record_maker(
+    key_converter: Converter,
+    value_converter: Converter,
+    header_converter: HeaderConverter,
+    transform: Transform | None,
+    tolerance: Tolerance,
+) -> Callable[[ConsumedMessage, str, int, int], SinkRecord | None]:
+    """Return the conversion of one message of a topic, partition and offset.
+
+    It returns None for a record that a transformation dropped, and raises RecordSkipped.
     """
     key_data = key_converter.to_connect_data
     value_data = value_converter.to_connect_data
@@ -110,39 +160,7 @@ def compose(
         )
         return record if transform is None else transform(record)
 
-    def convert(
-        messages: Sequence[ConsumedMessage],
-        batch: list[SinkRecord],
-        consumed: dict[TopicPartition, int],
-    ) -> None:
-        last_topic, last_partition, last_offset = None, -1, -1
-        assigned = True
-        append = batch.append
-        for message in messages:
-            if message.error() is not None:
-                check_error(message)
-                continue
-            topic, partition = message.topic(), message.partition()
-            if partition != last_partition or topic != last_topic:
-                if last_topic is not None and assigned:
-                    consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
-                last_topic, last_partition = topic, partition
-                assigned = is_assigned(TopicPartition(topic, partition))
-                if assigned and topic_used is not None:
-                    topic_used(topic)
-            if not assigned:
-                continue
-            last_offset = message.offset()
-            try:
-                record = record_of(message, topic, partition, last_offset)
-            except RecordSkipped:
-                continue
-            if record is not None:
-                append(record)
-        if last_topic is not None and assigned:
-            consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
-
-    return convert
+    return record_of
 
 
 def _timestamp(timestamp: int) -> int | None:

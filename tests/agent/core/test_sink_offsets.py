@@ -17,7 +17,7 @@ def test_nothing_beyond_what_was_offered_is_committed(
     provided: dict[TopicPartition, int],
     assignment: set[TopicPartition],
 ) -> None:
-    """Every result is the base or a returned offset up to the offered one, of the same partitions."""
+    """Every result is the base or a returned offset up to the offered one."""
     base = {p: o for p, o in base.items() if p in offered}
     result = validate(base=base, offered=offered, provided=provided, assignment=assignment)
     assert result.offsets.keys() == base.keys()

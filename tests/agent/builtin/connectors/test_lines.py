@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ def lines_and_positions(parts: list[bytes]) -> list[tuple[bytes, int]]:
 def test_lines_do_not_depend_on_how_the_bytes_arrive(text: bytes, cuts: list[int]) -> None:
     """Any split of the stream into reads gives the same lines and positions as one read."""
     bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    parts = [text[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    parts = [text[start:end] for start, end in pairwise(bounds)]
     whole = lines_and_positions([text])
     # Only a trailing CR may be decided earlier or later: an LF could have followed.
     assert lines_and_positions([*parts, b"."]) == lines_and_positions([text, b"."])
