@@ -8,13 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from pyconnect_cli.sandbox.server import Server
-from tests.support.kafka import BOOTSTRAP_VARIABLE, Servers, SharedBroker, SharedJavaWorker
+from tests.support.kafka import (
+    BOOTSTRAP_VARIABLE,
+    Servers,
+    SharedAgentWorker,
+    SharedBroker,
+    SharedJavaWorker,
+)
 from tests.support.names import unique_name as make_unique_name
 from tests.support.shared_servers import shared_server
 
@@ -77,6 +84,27 @@ def java_worker(
 
     with shared_server(session_directory, "java-worker", start) as addresses:
         yield SharedJavaWorker(url=addresses["url"], group_id=addresses["group_id"])
+
+
+@pytest.fixture(scope="session")
+def agent_worker(
+    kafka_broker: SharedBroker, session_directory: Path
+) -> Iterator[SharedAgentWorker]:
+    """The session's distributed agent, on the session's broker, in a group of its own."""
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        group_id = make_unique_name("agents")
+        agent = AgentProcess(
+            WorkerConfig(
+                directory=session_directory / "shared-agent",
+                properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
+                hold_file=hold_file,
+            )
+        ).start()
+        return agent, {"url": agent.url, "group_id": group_id}
+
+    with shared_server(session_directory, "agent", start) as addresses:
+        yield SharedAgentWorker(url=addresses["url"], group_id=addresses["group_id"])
 
 
 @pytest.fixture

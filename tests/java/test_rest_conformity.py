@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kafka import SharedJavaWorker
+from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
 from tests.support.rest_life import Life, Told, tell_life
@@ -31,8 +31,8 @@ def test_expected_answers_are_those_of_apaches_worker(
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedJavaWorker) -> None:
-    """A complete agent answers the same list; `agent_worker` has a `url` like a Java worker's."""
+def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedAgentWorker) -> None:
+    """A complete agent answers the same list."""
     answer = call_url(
         agent_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
     )
@@ -40,7 +40,7 @@ def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedJa
 
 
 def test_a_connectors_life_is_the_same_on_both(
-    java_worker: SharedJavaWorker, agent_worker: SharedJavaWorker, tmp_path: Path
+    java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
 ) -> None:
     """Every step of a connector's life is answered alike, but for addresses and versions."""
     on_java, on_agent = (

@@ -33,6 +33,14 @@ class SharedJavaWorker:
     group_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedAgentWorker:
+    """The session's distributed agent on the session's broker: never stop it."""
+
+    url: str
+    group_id: str
+
+
 class Servers:
     """Starts servers of a test's own, in its directory, and ends them with it."""
 
