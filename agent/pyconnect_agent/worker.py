@@ -16,26 +16,24 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from pyconnect_agent.core.client_configs import worker_admin
-from pyconnect_agent.core.config.worker_config import (
-    ConnectProtocol,
-    DistributedConfig,
-    WorkerConfig,
-)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
     AgentError,
     KafkaError,
     WorkerConfigError,
     WorkerStartError,
 )
-from pyconnect_agent.core.herder.state import HerderSettings
+from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
 from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
@@ -45,6 +43,7 @@ from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from pyconnect_agent.version import commit, version
+from pyconnect_agent.worker_group import group_options
 from pyconnect_agent.worker_plugins import connector_type
 from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
 from pyconnect_api.errors import ConfigException
@@ -126,6 +125,7 @@ class Worker:
             catalog=self._parts.catalog,
             levels=self._parts.levels,
             clock=WorkerClock(),
+            client=rest.client,
         )
         children.connect(herder.child_listener)
         herding = asyncio.create_task(herder.run(), name="herder")
@@ -238,17 +238,21 @@ class Worker:
             connector_type=lambda found: connector_type(catalog, found),
             standalone=distributed is None,
         )
-        algorithms: tuple[str, ...] | None = None
-        if distributed is not None:
-            settings = _distributed_settings(settings, distributed)
-            if distributed.connect_protocol is ConnectProtocol.SESSIONED:
-                algorithms = distributed.inter_worker_verification_algorithms
-        return HerderOptions(
+        options = HerderOptions(
             settings=settings,
             worker_url=url,
             server=ServerInfo(version=version(), commit=commit(), kafka_cluster_id=cluster_id),
             track_topics=config.topic_tracking_enable,
-            permitted_algorithms=algorithms,
+            permitted_algorithms=None,
+        )
+        if distributed is None:
+            return options
+        return replace(
+            options,
+            settings=_distributed_settings(settings, distributed),
+            permitted_algorithms=distributed.inter_worker_verification_algorithms,
+            signature_algorithm=distributed.inter_worker_signature_algorithm,
+            make_group=partial(ConnectGroup, group_options(distributed, url)),
         )
 
 
@@ -267,4 +271,9 @@ def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -
         worker_sync_timeout_ms=config.worker_sync_timeout_ms,
         worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
         scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
+        session_key=SessionKeySettings(
+            algorithm=config.inter_worker_key_generation_algorithm,
+            size_bits=config.inter_worker_key_size,
+            ttl_ms=config.inter_worker_key_ttl_ms,
+        ),
     )

@@ -20,6 +20,12 @@ class LocalGroup:
         self._post = post
         self._generation = 0
 
+    def start(self) -> None:
+        """Nobody has to be found."""
+
+    def stop(self, timeout_ms: int) -> None:
+        """Nobody has to be told."""
+
     def begin_after(self, generation: int) -> None:
         """Continue the generations of the worker's earlier lives."""
         self._generation = generation

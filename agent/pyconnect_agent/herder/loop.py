@@ -9,6 +9,7 @@ lost an event cannot be trusted with the next.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -23,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 EVENTS_BETWEEN_YIELDS = 100
 """So that a burst of events leaves the REST layer its turn."""
+
+IDLE_TICK_S = 1.0
 
 Perform = Callable[[Effect], None]
 
@@ -40,6 +43,11 @@ class HerderLoop:
         self._inbox: deque[Event] = deque()
         self._posted = asyncio.Event()
         self._event_loop = asyncio.get_running_loop()
+        self._ticked_ms = clock.now_ms()
+
+    def alive(self, within_ms: int) -> bool:
+        """Whether the loop has turned lately, events or not; thread-safe."""
+        return self._clock.now_ms() - self._ticked_ms <= within_ms
 
     @property
     def state(self) -> HerderState:
@@ -62,13 +70,22 @@ class HerderLoop:
         """Consume until cancelled. HerderAbortedError when the herder gives up."""
         count = 0
         while True:
-            await self._posted.wait()
+            await self._wait_for_event()
             while self._inbox:
+                self._ticked_ms = self._clock.now_ms()
                 self.step(perform)
                 count += 1
                 if count % EVENTS_BETWEEN_YIELDS == 0:
                     await asyncio.sleep(0)
+
+    async def _wait_for_event(self) -> None:
+        """Return when something is in the inbox; an idle loop shows its life all the same."""
+        while not self._inbox:
             self._posted.clear()
+            self._ticked_ms = self._clock.now_ms()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_TICK_S):
+                    await self._posted.wait()
 
     def step(self, perform: Perform) -> None:
         """Decide on the oldest event and perform what is decided."""

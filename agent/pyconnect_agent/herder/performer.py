@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
 from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
@@ -32,16 +33,26 @@ FLUSH_TIMEOUT_MS = 10_000
 IO_THREADS = 4
 
 
-class Group(Protocol):
-    """How the worker joins; answers by posting `Joined`."""
+SendTaskConfigs = Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
 
+
+class Group(Protocol):
+    """How the worker joins; answers by posting `Joined`. `start` and `stop` block."""
+
+    def begin_after(self, generation: int) -> None: ...
+    def start(self) -> None: ...
+    def stop(self, timeout_ms: int) -> None: ...
     def request_rejoin(self, effect: do.RequestRejoin) -> None: ...
     def leave(self, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
-    """What effects are performed on. `apply_logger_level`: namespace and level, on this worker."""
+    """What effects are performed on.
+
+    `apply_logger_level`: namespace and level, on this worker. `send_task_configs` gives the
+    task configs of a connector to the leader at a URL.
+    """
 
     config_store: ConfigStore
     status_store: StatusStore
@@ -49,6 +60,7 @@ class Collaborators:
     children: Children
     group: Group
     apply_logger_level: Callable[[str, str], object]
+    send_task_configs: SendTaskConfigs
 
 
 class EffectPerformer:
@@ -150,6 +162,9 @@ class EffectPerformer:
             case do.ReadConfigToEnd(effect_id=effect_id, timeout_ms=timeout_ms):
                 read = partial(self._to.config_store.refresh, timeout_ms)
                 self._on_config_topic(self._config_reads, effect_id, read)
+            case do.SendTaskConfigs(effect_id=effect_id, leader_url=leader_url):
+                sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
+                self._answer(effect_id, sending, about=effect.connector)
             case do.ClaimWrites(effect_id=effect_id):
                 claim = self._to.config_store.claim_write_privileges
                 self._answer(effect_id, _in_thread(self._leader_writes, claim))
@@ -197,6 +212,14 @@ class EffectPerformer:
                     only_failed=effect.only_failed,
                     include_tasks=effect.include_tasks,
                 )
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case do.WriteSessionKey(algorithm=algorithm, length_bytes=length):
+                key = SessionKey(
+                    key=secrets.token_bytes(length),
+                    algorithm=algorithm,
+                    created_ms=self._clock.now_ms(),
+                )
+                write = partial(store.put_session_key, key)
                 self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case _:
                 raise TypeError(f"no known effect: {type(effect).__name__}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from pyconnect_agent.core.herder.requests import Probe, Request
 from pyconnect_agent.core.herder.stages import timed_out_text, validation_timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
     LoggerLevel,
@@ -38,12 +39,15 @@ from pyconnect_agent.core.reporting import (
 from pyconnect_agent.core.session_key import verify_request
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.connect_group import GroupPorts
+from pyconnect_agent.herder.internal_requests import InternalRequests, WorkerClient
 from pyconnect_agent.herder.local_group import LocalGroup
 from pyconnect_agent.herder.loop import HerderLoop
 from pyconnect_agent.herder.performer import (
     FLUSH_TIMEOUT_MS,
     Collaborators,
     EffectPerformer,
+    Group,
 )
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.observability.logging import RuntimeLevels
@@ -54,6 +58,11 @@ LOG = logging.getLogger(__name__)
 
 REPLY_GRACE_S = 5.0
 """How much later than the herder's own deadline a client gives up on a herder that is wedged."""
+
+
+LEAVE_TIMEOUT_MS = 5_000
+ALIVE_WITHIN_MS = 3_000
+"""An idle herder's loop turns once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +77,8 @@ class HerderOptions:
     """The worker's part of the herder.
 
     `worker_url` ends with a slash. `permitted_algorithms`: None when internal requests need no
-    signature. `track_topics`: `topic.tracking.enable`.
+    signature whatever the group agrees on. `track_topics`: `topic.tracking.enable`. `make_group`
+    None: a group of one.
     """
 
     settings: HerderSettings
@@ -76,6 +86,8 @@ class HerderOptions:
     server: ServerInfo
     track_topics: bool
     permitted_algorithms: tuple[str, ...] | None
+    signature_algorithm: str = "HmacSHA256"
+    make_group: Callable[[GroupPorts, WorkerClock], Group] | None = None
 
 
 class HerderService:
@@ -90,6 +102,7 @@ class HerderService:
         catalog: Catalog,
         levels: RuntimeLevels,
         clock: WorkerClock,
+        client: WorkerClient,
     ) -> None:
         self._options = options
         self._stores = stores
@@ -106,7 +119,13 @@ class HerderService:
         self.child_listener: ChildListener = ChildEvents(
             self._loop.post, stores.status, clock, track_topics=options.track_topics
         )
-        self._group = LocalGroup(options.worker_url, self._loop.post)
+        self._group = self._make_group()
+        requests = InternalRequests(
+            client,
+            algorithm=options.signature_algorithm,
+            session_key=lambda: self.snapshot.session_key,
+            signed=self._group_signs,
+        )
         self._performer = EffectPerformer(
             Collaborators(
                 config_store=stores.config,
@@ -115,6 +134,7 @@ class HerderService:
                 children=children,
                 group=self._group,
                 apply_logger_level=levels.set_level,
+                send_task_configs=requests.send_task_configs,
             ),
             post=self._loop.post,
             reply=self._replied,
@@ -141,6 +161,7 @@ class HerderService:
             )
         )
         self._group.begin_after(self._latest_generation())
+        await self._performer.in_thread(self._group.start)
         self._loop.post(on.Started(snapshot=self._stores.config.snapshot()))
 
     def announce_ready(self) -> None:
@@ -154,6 +175,8 @@ class HerderService:
     async def drain(self, *, hurry: asyncio.Event) -> None:
         """Answer every request, stop all work within its limits (at once with `hurry`)."""
         self._loop.post(on.Stopping())
+        # Probes that wait for the worker to be ready are told too.
+        self._open.set()
         stopping = asyncio.ensure_future(self._children.stop())
         hurried = asyncio.ensure_future(hurry.wait())
         await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
@@ -168,8 +191,9 @@ class HerderService:
             LOG.warning("last statuses were not written", extra={"reason": error.message})
 
     async def close(self) -> None:
-        """Stop the stores; nothing may be asked any more."""
+        """Leave the group, stop the stores; nothing may be asked any more."""
         self._closed = True
+        await self._performer.in_thread(partial(self._group.stop, LEAVE_TIMEOUT_MS))
         stops = (self._stores.status.stop, self._stores.config.stop, self._stores.offset.stop)
         results = await asyncio.gather(
             *(self._performer.in_thread(stop) for stop in stops), return_exceptions=True
@@ -273,13 +297,32 @@ class HerderService:
         await self._performer.in_thread(write)
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
-        if self._options.permitted_algorithms is not None:
+        if self._options.permitted_algorithms is not None and self._group_signs():
             verify_request(
                 body,
                 headers,
                 session_key=self.snapshot.session_key,
                 permitted_algorithms=self._options.permitted_algorithms,
             )
+
+    def _group_signs(self) -> bool:
+        """As the last join agreed; before the first, as this worker is configured."""
+        membership = self._loop.state.membership
+        if membership is None:
+            return self._options.permitted_algorithms is not None
+        return membership.assignment.version >= ConnectProtocol.SESSIONED
+
+    def _make_group(self) -> Group:
+        loop = self._loop
+        if self._options.make_group is None:
+            return LocalGroup(self._options.worker_url, loop.post)
+        ports = GroupPorts(
+            post=loop.post_threadsafe,
+            config_snapshot=self._stores.config.snapshot,
+            herder_alive=lambda: loop.alive(ALIVE_WITHIN_MS),
+            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=error.message)),
+        )
+        return self._options.make_group(ports, self._clock)
 
     async def _wait_until_open(self, timeout_ms: int) -> None:
         try:

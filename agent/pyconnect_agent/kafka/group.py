@@ -4,8 +4,8 @@ It joins only when permitted: the herder permits each join once, after what must
 has stopped. Between joins it shows the group that the herder is alive, and only while it is: a
 wedged herder's worker leaves the group after `rebalance.timeout.ms`, as a Java worker's does.
 
-Threading: `permit_join`, `request_rejoin` and `leave` may be called from any thread and return at
-once, `start` and `stop` wait; the listener is called on this thread and must only post events.
+Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
+`stop` wait; the listener is called on this thread and must only post events.
 Kafka: WorkerGroupMember, WorkerCoordinator.poll.
 """
 
@@ -23,7 +23,17 @@ from pyconnect_agent.kafka._group_adapter import (
     Membership,
     MembershipHooks,
     MembershipSettings,
+    client_arguments,
 )
+
+__all__ = [
+    "GroupListener",
+    "GroupThread",
+    "JoinedGroup",
+    "LeaderHooks",
+    "MembershipSettings",
+    "client_arguments",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +74,6 @@ class _Wishes:
     """What other threads asked for; guarded by the condition."""
 
     join_permitted: bool = False
-    rejoin: bool = False
     leave_reason: str | None = None
     stop: bool = False
     look_again: bool = False
@@ -102,13 +111,9 @@ class GroupThread:
         return self._membership.member_id
 
     def permit_join(self) -> None:
+        """Join once, also when the group does not ask for it."""
         with self._condition:
             self._wishes.join_permitted = True
-            self._wake_locked()
-
-    def request_rejoin(self) -> None:
-        with self._condition:
-            self._wishes.rejoin = True
             self._wake_locked()
 
     def leave(self, reason: str) -> None:
@@ -165,10 +170,10 @@ class GroupThread:
     def _apply_wishes(self) -> None:
         with self._condition:
             reason, self._wishes.leave_reason = self._wishes.leave_reason, None
-            rejoin, self._wishes.rejoin = self._wishes.rejoin, False
+            permitted = self._wishes.join_permitted
         if reason is not None:
             self._membership.leave(reason, self._settings.request_timeout_ms)
-        elif rejoin:
+        elif permitted and not self._membership.needs_rejoin:
             self._membership.request_rejoin()
 
     def _ensure_coordinator(self) -> bool:

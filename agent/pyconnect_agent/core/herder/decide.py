@@ -22,6 +22,7 @@ from pyconnect_agent.core.herder import (
     reconfiguration,
     reports,
     restart_requests,
+    session_keys,
     stages,
     state_requests,
     work,
@@ -29,7 +30,7 @@ from pyconnect_agent.core.herder import (
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder import waiters as wait
-from pyconnect_agent.core.herder.effects import Effect
+from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.state import (
     ApplyTaskConfigs,
     HerderState,
@@ -92,6 +93,8 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             rebalance.request_rejoin(turn)
         case on.MembershipLost():
             rebalance.membership_lost(turn)
+        case on.GroupFailed(reason=reason):
+            turn.emit(Abort(reason=reason))
         case _:
             assert_never(event)
 
@@ -103,6 +106,7 @@ def _settle(turn: Turn) -> None:
     restart_requests.execute_pending(turn)
     while (operation := operations.next_to_begin(turn)) is not None:
         _begin(turn, operation)
+    session_keys.keep_fresh(turn)
     turn.flush_stops()
     rebalance.advance(turn)
 
@@ -119,6 +123,8 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
             rebalance.catch_up_due(turn, timer)
         case on.ClaimRetry():
             rebalance.claim_due(turn, timer)
+        case on.SessionKeyDue():
+            session_keys.due(turn)
         case _:
             assert_never(timer)
 
@@ -177,6 +183,9 @@ def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
             reconfiguration.generated(turn, waiter, result)
         case wait.RestartWaiter():
             restart_requests.planned(turn, waiter, result)
+        case wait.SessionKeyWaiter():
+            changes.adopt_read(turn, result)
+            session_keys.written(turn)
         case _:
             assert_never(waiter)
 
@@ -200,6 +209,10 @@ def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
             rebalance.claim_failed(turn, waiter)
         case wait.GenerationWaiter(connector=connector):
             reconfiguration.failed(turn, connector, error)
+        case wait.SessionKeyWaiter():
+            if isinstance(error, PrivilegedWriteError):
+                _privilege_lost(turn)
+            session_keys.failed(turn)
         case _:
             assert_never(waiter)
 

@@ -93,6 +93,25 @@ class WriteRestartRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSessionKey:
+    """Make a new key of `length_bytes` and write it. -> ConfigSnapshot."""
+
+    effect_id: int
+    algorithm: str
+    length_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendTaskConfigs:
+    """Give newly generated task configs to the leader, signed when it asks for it. -> None."""
+
+    effect_id: int
+    leader_url: str
+    connector: str
+    configs: tuple[ConnectorConfig, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartConnector:
     connector: str
     config: ConnectorConfig
@@ -232,6 +251,7 @@ ConfigWrite = (
     | WriteTaskConfigs
     | WriteTargetState
     | WriteRestartRequest
+    | WriteSessionKey
 )
 
 Effect = (
@@ -240,6 +260,7 @@ Effect = (
     | ReadConfigToEnd
     | ClaimWrites
     | ConfigWrite
+    | SendTaskConfigs
     | StartConnector
     | StartTask
     | StopWork

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyconnect_agent.core.assign.leader import Owners
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.configlog import ConfigChange
 from pyconnect_agent.core.herder.requests import Request
@@ -36,6 +37,8 @@ class Joined:
     member_id: str
     generation: int
     assignment: Assignment
+    owners: Owners | None = None
+    """As leader: who owns what; None for followers and in a group of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,13 @@ class RejoinNeeded:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipLost:
     """The coordinator is out of reach: no work may run outside the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFailed:
+    """Membership has ended for good (authorization, no protocol in common)."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +149,19 @@ class ClaimRetry:
     generation: int
 
 
-Timer = RequestDeadline | ReconfigurationRetry | ScheduledRebalance | CatchUpRetry | ClaimRetry
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeyDue:
+    """Look whether the session key has to be made anew."""
+
+
+Timer = (
+    RequestDeadline
+    | ReconfigurationRetry
+    | ScheduledRebalance
+    | CatchUpRetry
+    | ClaimRetry
+    | SessionKeyDue
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +171,9 @@ class TimerDue:
     timer: Timer
 
 
-WorkerEvent = Initializing | Started | Stopping | Joined | RejoinNeeded | MembershipLost
+WorkerEvent = (
+    Initializing | Started | Stopping | Joined | RejoinNeeded | MembershipLost | GroupFailed
+)
 
 Event = (
     WorkerEvent

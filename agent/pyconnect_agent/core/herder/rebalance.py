@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.herder import stages, work
+from pyconnect_agent.core.herder import session_keys, stages, work
 from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
     Abort,
@@ -77,7 +77,10 @@ def joined(turn: Turn, event: Joined) -> None:
         return
     turn.end_stage(turn.state.stage)
     membership = Membership(
-        member_id=event.member_id, generation=event.generation, assignment=event.assignment
+        member_id=event.member_id,
+        generation=event.generation,
+        assignment=event.assignment,
+        owners=event.owners,
     )
     assignment = event.assignment
     owned = owned_work(turn.work.current)
@@ -289,6 +292,7 @@ def _resolve(turn: Turn) -> None:
     turn.update(phase=Phase.RESOLVED, ready=True)
     if membership.is_leader:
         turn.emit(CleanStatuses(snapshot=turn.state.snapshot))
+        session_keys.watch(turn)
     begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
     if begun:
         turn.end_stage(turn.begin_stage(stages.starting_work(begun)))

@@ -10,24 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.herder.config_requests import (
-    not_leader,
-    settled,
-    settling_failed,
-)
-from pyconnect_agent.core.herder.effects import GenerateTaskConfigs
+from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.herder import stages
+from pyconnect_agent.core.herder.config_requests import settled, settling_failed
+from pyconnect_agent.core.herder.effects import GenerateTaskConfigs, SendTaskConfigs
 from pyconnect_agent.core.herder.events import ReconfigurationRetry
-from pyconnect_agent.core.herder.operations import enqueue, fail, succeed
+from pyconnect_agent.core.herder.operations import enqueue, fail, proceed, succeed
 from pyconnect_agent.core.herder.state import (
     ApplyTaskConfigs,
     Life,
     Operation,
     Reconfiguration,
     ReconfigurationStep,
+    Step,
 )
 from pyconnect_agent.core.herder.state_requests import write_task_configs
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import GenerationWaiter
+from pyconnect_agent.core.herder.waiters import GenerationWaiter, OperationWaiter
 from pyconnect_agent.core.ids import State, TargetState
 
 FIRST_BACKOFF_MS = 250
@@ -81,10 +80,31 @@ def begin_apply(turn: Turn, operation: Operation, apply: ApplyTaskConfigs) -> No
     elif not _differs(turn, apply):
         applied(turn, operation, apply)
     elif not turn.state.is_leader:
-        error = not_leader(turn, "Only the leader may write task configurations.")
-        failed_to_apply(turn, operation, apply, error)
+        _send_to_leader(turn, operation, apply)
     else:
         write_task_configs(turn, operation, connector, apply.configs)
+
+
+def _send_to_leader(turn: Turn, operation: Operation, apply: ApplyTaskConfigs) -> None:
+    """Kafka: DistributedHerder.publishConnectorTaskConfigs for a follower."""
+    leader_url = turn.state.leader_url
+    if not leader_url:
+        text = (
+            "Request to leader to reconfigure connector tasks failed because the URL of the"
+            " leader's REST interface is empty!"
+        )
+        failed_to_apply(turn, operation, apply, InternalError(text))
+        return
+    stage = stages.writing_task_configs(apply.connector, len(apply.configs))
+    proceed(turn, operation, Step.SENDING, stage)
+    turn.emit(
+        SendTaskConfigs(
+            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
+            leader_url=leader_url,
+            connector=apply.connector,
+            configs=apply.configs,
+        )
+    )
 
 
 def applied(turn: Turn, operation: Operation, apply: ApplyTaskConfigs) -> None:

@@ -18,7 +18,7 @@ from pyconnect_agent.core.herder.requests import (
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter, RestartWaiter
-from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from pyconnect_agent.core.restart_plan import RestartPlan, restart_plan
 
@@ -32,7 +32,7 @@ def begin_restart_connector(turn: Turn, operation: Operation, request: RestartCo
         return
     if not turn.work_of(connector).connector_assigned:
         text = "Cannot restart connector since it is not assigned to this member"
-        _fail_elsewhere(turn, operation, text)
+        _fail_elsewhere(turn, operation, text, connector)
         return
     work.stop_connector(turn, connector)
     if turn.work_of(connector).connector is None:
@@ -56,7 +56,7 @@ def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -
     share = turn.work_of(task_id.connector)
     if task_id.task not in share.tasks_assigned:
         text = "Cannot restart task since it is not assigned to this member"
-        _fail_elsewhere(turn, operation, text)
+        _fail_elsewhere(turn, operation, text, task_id)
         return
     work.stop_tasks(turn, task_id.connector, (task_id.task,))
     if task_id.task in turn.work_of(task_id.connector).tasks:
@@ -190,10 +190,12 @@ def _active(turn: Turn, connector: str) -> Operation | None:
     return turn.operations.get(queue[0]) if queue else None
 
 
-def _fail_elsewhere(turn: Turn, operation: Operation, text: str) -> None:
+def _fail_elsewhere(
+    turn: Turn, operation: Operation, text: str, item: str | ConnectorTaskId
+) -> None:
     """The leader knows the owner, everybody else only the leader."""
     if turn.state.is_leader:
-        fail(turn, operation, NotAssignedError(text, target_url=None))
+        fail(turn, operation, NotAssignedError(text, target_url=turn.state.owner_url(item)))
     else:
         fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from pyconnect_agent.core.assign.leader import Owners
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.configlog import RestartRequested
 from pyconnect_agent.core.herder.requests import Request
@@ -19,11 +20,20 @@ from pyconnect_agent.core.reporting import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeySettings:
+    """`inter.worker.key.*`: how the leader makes session keys (KIP-507)."""
+
+    algorithm: str
+    size_bits: int | None
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HerderSettings:
     """The worker's part of the decisions. Durations in ms.
 
     `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
-    from this worker's list of plugins.
+    from this worker's list of plugins. `session_key`: None in a group of one, which signs nothing.
     """
 
     worker_id: str
@@ -33,6 +43,7 @@ class HerderSettings:
     scheduled_rebalance_max_delay_ms: int = 300_000
     validation_timeout_ms: int = 90_000
     standalone: bool = False
+    session_key: SessionKeySettings | None = None
 
 
 class Phase(Enum):
@@ -77,6 +88,7 @@ class Membership:
     member_id: str
     generation: int
     assignment: Assignment
+    owners: Owners | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -137,6 +149,7 @@ class Step(Enum):
     QUEUED = auto()
     VALIDATING = auto()
     WRITING = auto()
+    SENDING = auto()
     WRITING_TARGET_STATE = auto()
     READING_BACK = auto()
     READING_STATUS = auto()
@@ -220,6 +233,7 @@ class HerderState:
     scheduled_rebalance: bool = False
     backoff_retries: int = 5
     privilege: WritePrivilege = WritePrivilege.NONE
+    writing_session_key: bool = False
     stage: Stage | None = None
     next_id: int = 1
     ready: bool = False
@@ -238,6 +252,15 @@ class HerderState:
         if self.membership is None:
             return None
         return self.membership.assignment.leader_url or None
+
+    def owner_url(self, item: str | ConnectorTaskId) -> str | None:
+        """Where a connector instance or task runs, as the leader dealt it; None when unknown."""
+        if self.membership is None or self.membership.owners is None or self.rejoin_wanted:
+            return None
+        owners = self.membership.owners
+        if isinstance(item, ConnectorTaskId):
+            return owners.tasks.get(item)
+        return owners.connectors.get(item)
 
     @property
     def may_start_work(self) -> bool:

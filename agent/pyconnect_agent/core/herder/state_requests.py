@@ -32,6 +32,9 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.ids import TargetState
 
+_STANDALONE_TASKS = (
+    "Kafka Connect in standalone mode does not support externally setting task configurations."
+)
 _LEADER_STOPS = "Only the leader can transition connectors to the STOPPED state."
 
 
@@ -80,6 +83,9 @@ def resume_stop(turn: Turn, operation: Operation, request: StopConnector) -> Non
 
 
 def begin_submit(turn: Turn, operation: Operation, request: SubmitTaskConfigs) -> None:
+    if turn.state.settings.standalone:
+        fail(turn, operation, InternalError(_STANDALONE_TASKS))
+        return
     if not turn.state.is_leader:
         fail(turn, operation, not_leader(turn, "Only the leader may write task configurations."))
         return

@@ -54,6 +54,11 @@ class RestartWaiter:
     request: RestartRequested
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeyWaiter:
+    """A new session key is being written."""
+
+
 Waiter = (
     OperationWaiter
     | StopWaiter
@@ -62,4 +67,5 @@ Waiter = (
     | ClaimWaiter
     | GenerationWaiter
     | RestartWaiter
+    | SessionKeyWaiter
 )

@@ -1,0 +1,66 @@
+"""The leader keeps the group's session key fresh (KIP-507; spec internal-topics.md §2.8).
+
+Only while the group runs the `sessioned` protocol. Kafka: the key part of DistributedHerder.tick.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.herder.effects import WriteSessionKey
+from pyconnect_agent.core.herder.events import SessionKeyDue
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import SessionKeyWaiter
+from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.session_key import key_length_bytes, needs_new_key, next_rotation_ms
+
+RETRY_MS = 1_000
+
+
+def keep_fresh(turn: Turn) -> None:
+    """Write a new key when there is none, or when it is too old or made otherwise."""
+    state, settings = turn.state, turn.state.settings.session_key
+    if (
+        settings is None
+        or state.writing_session_key
+        or not state.serving
+        or not state.is_leader
+        or state.membership is None
+        or state.membership.assignment.version != ConnectProtocol.SESSIONED
+        or not needs_new_key(
+            state.snapshot.session_key,
+            algorithm=settings.algorithm,
+            size_bits=settings.size_bits,
+            ttl_ms=settings.ttl_ms,
+            now_ms=turn.now_ms,
+        )
+    ):
+        return
+    turn.update(writing_session_key=True)
+    turn.emit(
+        WriteSessionKey(
+            effect_id=turn.wait_for(SessionKeyWaiter()),
+            algorithm=settings.algorithm,
+            length_bytes=key_length_bytes(settings.algorithm, settings.size_bits),
+        )
+    )
+
+
+def written(turn: Turn) -> None:
+    """The key is on the topic and in the snapshot."""
+    turn.update(writing_session_key=False)
+    watch(turn)
+
+
+def watch(turn: Turn) -> None:
+    """Look again when the current key has become too old, even if nothing else happens."""
+    settings, key = turn.state.settings.session_key, turn.state.snapshot.session_key
+    if settings is not None and key is not None:
+        turn.wake_at(next_rotation_ms(key, ttl_ms=settings.ttl_ms), SessionKeyDue())
+
+
+def failed(turn: Turn) -> None:
+    turn.wake_at(turn.now_ms + RETRY_MS, SessionKeyDue())
+
+
+def due(turn: Turn) -> None:
+    """`keep_fresh` runs at the end of every turn; a failed write may be repeated from here on."""
+    turn.update(writing_session_key=False)

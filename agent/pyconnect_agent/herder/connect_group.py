@@ -1,0 +1,205 @@
+"""Membership in the real `connect` group, as the herder's shell sees it.
+
+Layer: herder. Turns the herder's wish to join into a permitted join with its claims, a completed
+join into a `Joined` event, and as leader answers an election from the newest config snapshot.
+Kafka: WorkerCoordinator.
+
+Threading: `request_rejoin`, `leave` on the event loop; listener methods on the group thread; hooks
+on Kafka's network thread. They share one immutable `_Claims`; the assignor's state belongs to the
+network thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyconnect_agent.core.assign.incremental import AssignorState
+from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.herder.effects import RequestRejoin
+from pyconnect_agent.core.herder.events import Event, Joined, MembershipLost, RejoinNeeded
+from pyconnect_agent.core.protocol.messages import (
+    NO_WORK,
+    Assignment,
+    ConnectProtocol,
+    ProtocolDecodeError,
+    Subscription,
+    Work,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.kafka.group import GroupThread, JoinedGroup, MembershipSettings
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOptions:
+    """`worker_url` is the advertised one; `protocol` the newest this worker offers."""
+
+    membership: MembershipSettings
+    worker_url: str
+    protocol: ConnectProtocol
+    scheduled_rebalance_max_delay_ms: int
+    open_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPorts:
+    """What the group needs of the worker. `post` may be called from any thread."""
+
+    post: Callable[[Event], None]
+    config_snapshot: Callable[[], ConfigSnapshot]
+    herder_alive: Callable[[], bool]
+    failed: Callable[[AgentError], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claims:
+    """What the next subscription says: the last assignment with all that is owned, or nothing."""
+
+    last: Assignment | None = None
+    owned: Work = NO_WORK
+
+
+@dataclass(slots=True)
+class _Leadership:
+    """Of the network thread. `joined_with`: the snapshot of the latest subscription."""
+
+    assignor: AssignorState = field(default_factory=AssignorState)
+    joined_with: ConfigSnapshot = field(default_factory=ConfigSnapshot)
+    owners: Owners | None = None
+
+
+class ConnectGroup:
+    """Implements `performer.Group`, and listener and hooks of the group thread."""
+
+    def __init__(self, options: GroupOptions, ports: GroupPorts, clock: WorkerClock) -> None:
+        self._options = options
+        self._ports = ports
+        self._clock = clock
+        self._claims = _Claims()
+        self._leadership = _Leadership()
+        self._last_completed_generation = -1
+        self._thread = GroupThread(options.membership, self, self, herder_alive=ports.herder_alive)
+
+    # The herder's side
+
+    def begin_after(self, generation: int) -> None:
+        """Generations are the coordinator's here."""
+
+    def start(self) -> None:
+        """Connect to the brokers (blocks); RetriableKafkaError when none answers in time."""
+        self._thread.start(self._options.open_timeout_ms)
+
+    def stop(self, timeout_ms: int) -> None:
+        """Leave the group (blocks)."""
+        self._thread.stop(timeout_ms)
+
+    def request_rejoin(self, effect: RequestRejoin) -> None:
+        self._claims = replace(self._claims, owned=effect.owned)
+        self._thread.permit_join()
+
+    def leave(self, reason: str) -> None:
+        self._thread.leave(reason)
+
+    # The group thread's side
+
+    def rejoin_needed(self) -> None:
+        self._ports.post(RejoinNeeded())
+
+    def joined(self, joined: JoinedGroup) -> None:
+        try:
+            assignment = decode_assignment(joined.assignment)
+            protocol = ConnectProtocol.of_group_name(joined.protocol_name)
+        except (ProtocolDecodeError, ValueError) as exc:
+            # A leader that left this member out sends it nothing at all.
+            LOG.warning("assignment cannot be read; joining again", extra={"reason": str(exc)})
+            self._thread.permit_join()
+            return
+        # The layout's version decides how the herder reads it; the name what was agreed on.
+        assignment = replace(assignment, version=protocol)
+        self._last_completed_generation = joined.generation
+        self._claims = replace(self._claims, last=assignment)
+        is_leader = assignment.leader == joined.member_id
+        self._ports.post(
+            Joined(
+                member_id=joined.member_id,
+                generation=joined.generation,
+                assignment=assignment,
+                owners=self._leadership.owners if is_leader else None,
+            )
+        )
+
+    def coordinator_lost(self) -> None:
+        self._claims = _Claims()
+        self._ports.post(MembershipLost())
+
+    def failed(self, error: AgentError) -> None:
+        self._ports.failed(error)
+
+    # The network thread's side
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        snapshot = self._ports.config_snapshot()
+        self._leadership.joined_with = snapshot
+        return [
+            (protocol.group_name, self._subscription(protocol, snapshot.offset))
+            for protocol in self._options.protocol.offered()
+        ]
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        protocol = ConnectProtocol.of_group_name(protocol_name)
+        election = Election(
+            protocol=protocol,
+            leader=leader,
+            generation=generation,
+            last_completed_generation=self._last_completed_generation,
+            members={member: _subscription_of(member, data) for member, data in members.items()},
+            joined_with=self._leadership.joined_with,
+            latest=self._ports.config_snapshot(),
+            max_delay_ms=self._options.scheduled_rebalance_max_delay_ms,
+            now_ms=self._clock.now_ms(),
+        )
+        self._leadership.assignor, verdict = perform_assignment(self._leadership.assignor, election)
+        self._leadership.owners = verdict.owners
+        LOG.info(
+            "assigned work as leader",
+            extra={"generation": generation, "members": len(members), "protocol": protocol_name},
+        )
+        return {m: encode_assignment(a) for m, a in verdict.assignments.items()}
+
+    def _subscription(self, protocol: ConnectProtocol, config_offset: int) -> bytes:
+        claims = self._claims
+        allocation = None
+        if claims.last is not None and protocol is not ConnectProtocol.EAGER:
+            # Revocations have been handled before any join; carrying them would change the
+            # metadata for ever.
+            allocation = replace(
+                claims.last, version=protocol, assigned=claims.owned, revoked=NO_WORK
+            )
+        return encode_subscription(
+            Subscription(
+                version=protocol,
+                url=self._options.worker_url,
+                config_offset=config_offset,
+                allocation=allocation,
+            )
+        )
+
+
+def _subscription_of(member: str, data: bytes) -> Subscription:
+    try:
+        return decode_subscription(data)
+    except ProtocolDecodeError as exc:
+        # It may not bring the leader down. It gets work it probably cannot read, and joins again.
+        LOG.error("member cannot be understood", extra={"member": member, "reason": str(exc)})
+        return Subscription(version=0, url="", config_offset=-1)

@@ -1,0 +1,64 @@
+"""Requests of this worker to its leader, signed when the group asks for it (KIP-507).
+
+Layer: herder. Kafka: the follower's half of DistributedHerder.publishConnectorTaskConfigs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from pyconnect_agent.core import json_text
+from pyconnect_agent.core.config_snapshot import ConnectorConfig, SessionKey
+from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.session_key import signature_headers
+
+
+class WorkerClient(Protocol):
+    """Raises a RequestError for anything but success."""
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any: ...
+
+
+class InternalRequests:
+    """`session_key` is the newest one read; `signed` whether the group's protocol signs."""
+
+    def __init__(
+        self,
+        client: WorkerClient,
+        *,
+        algorithm: str,
+        session_key: Callable[[], SessionKey | None],
+        signed: Callable[[], bool],
+    ) -> None:
+        self._client = client
+        self._algorithm = algorithm
+        self._session_key = session_key
+        self._signed = signed
+
+    async def send_task_configs(
+        self, leader_url: str, connector: str, configs: tuple[ConnectorConfig, ...]
+    ) -> None:
+        """`POST /connectors/{connector}/tasks` at the leader; the caller retries."""
+        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/tasks?forward=false"
+        body = json_text.dumps([dict(config) for config in configs])
+        await self._client.send("POST", url, body=body, headers=self._signature(body))
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        if not self._signed():
+            return {}
+        session_key = self._session_key()
+        if session_key is None:
+            raise ServiceUnavailableError(
+                "No session key has been read from the config topic yet; the leader writes one"
+                " soon after it was elected"
+            )
+        return signature_headers(body, session_key=session_key, algorithm=self._algorithm)
