@@ -111,13 +111,13 @@ def begin_restart_by_plan(
     if not turn.state.is_leader:
         fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
         return
-    proceed(turn, operation, Step.WRITING, stages.writing_restart_request(request.connector))
+    # Before the record is written: once it is read, the statuses lose their traces.
+    stage = stages.writing_restart_request(request.connector)
+    proceed(turn, operation, Step.READING_STATUS, stage)
     turn.emit(
-        WriteRestartRequest(
+        ReadStatus(
             effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
             connector=request.connector,
-            only_failed=request.only_failed,
-            include_tasks=request.include_tasks,
         )
     )
 
@@ -125,18 +125,21 @@ def begin_restart_by_plan(
 def resume_restart_by_plan(
     turn: Turn, operation: Operation, request: RestartConnectorAndTasks, result: object
 ) -> None:
-    """The record is written: the reply shows what it selects, from the statuses as known here."""
-    if operation.step is Step.WRITING:
-        stage = operation.stage.description if operation.stage is not None else ""
-        proceed(turn, operation, Step.READING_STATUS, stage)
+    """Write the record; the reply shows what it selects of the statuses that were read."""
+    if operation.step is Step.READING_STATUS:
+        stage = stages.writing_restart_request(request.connector)
+        status = result if isinstance(result, ConnectorStateInfo) else None
+        proceed(turn, operation, Step.WRITING, stage, status=status)
         turn.emit(
-            ReadStatus(
+            WriteRestartRequest(
                 effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
                 connector=request.connector,
+                only_failed=request.only_failed,
+                include_tasks=request.include_tasks,
             )
         )
         return
-    if not isinstance(result, ConnectorStateInfo):
+    if operation.status is None:
         text = f"Status for connector {request.connector} not found"
         fail(turn, operation, NotFoundError(text))
         return
@@ -145,7 +148,7 @@ def resume_restart_by_plan(
         only_failed=request.only_failed,
         include_tasks=request.include_tasks,
     )
-    succeed(turn, operation, restart_plan(record, result).state_info)
+    succeed(turn, operation, restart_plan(record, operation.status).state_info)
 
 
 def execute_pending(turn: Turn) -> None:

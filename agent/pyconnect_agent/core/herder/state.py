@@ -16,7 +16,7 @@ from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.waiters import Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.protocol.messages import Assignment, Work
-from pyconnect_agent.core.reporting import Stage
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class Operation:
 
     `lane` is the connector whose operations run one after another; None does not queue.
     `answered`: the client's time was over; what has begun is finished all the same.
-    `config` and `created` are kept for the reply.
+    `config`, `created` and `status` are kept for the reply.
     """
 
     request_id: int
@@ -189,6 +189,7 @@ class Operation:
     answered: bool = False
     config: ConnectorConfig | None = None
     created: bool = False
+    status: ConnectorStateInfo | None = None
 
 
 class ReconfigurationStep(Enum):

@@ -1,0 +1,70 @@
+"""What the answer to a restart by plan shows (KIP-745)."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.errors import NotFoundError
+from pyconnect_agent.core.herder.requests import PutConnectorConfig, RestartConnectorAndTasks
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import ConnectorStateInfo
+from tests.support.herder_world import TASKS, World
+
+
+def world_with_a_failed_task() -> World:
+    """Two tasks, of which number 1 has failed."""
+    world = World()
+    world.ask(PutConnectorConfig(connector="a", config={TASKS: "2"}))
+    world.settle()
+    world.fail_task(ConnectorTaskId("a", 1))
+    world.settle()
+    return world
+
+
+def restart(world: World, *, only_failed: bool, include_tasks: bool) -> object:
+    """Ask for it; what it restarts runs again before the herder hears that the write is done."""
+    flags = {"only_failed": only_failed, "include_tasks": include_tasks}
+    number = world.ask(RestartConnectorAndTasks(connector="a", **flags))
+    while world.inbox:
+        world.deliver()
+    (write,) = world.answers
+    world.answers.remove(write)
+    world.write_elsewhere(config_records.restart_request("a", **flags))
+    world.settle()
+    write.finish(True)
+    world.settle()
+    reply = world.replies[number]
+    return reply.error or reply.result
+
+
+def test_the_answer_keeps_traces_and_versions_of_what_is_restarted() -> None:
+    """It shows why a task had failed, although the task has been restarted by then."""
+    info = restart(world_with_a_failed_task(), only_failed=True, include_tasks=True)
+    assert isinstance(info, ConnectorStateInfo)
+    assert info.connector.state is State.RUNNING
+    states = {number: (status.state, status.trace) for number, status in info.tasks}
+    assert states == {
+        0: (State.RUNNING, None),
+        1: (State.RESTARTING, "ConnectException: on purpose"),
+    }
+    assert {status.version for _, status in info.tasks} == {"1"}
+
+
+def test_a_restart_of_everything_selects_all() -> None:
+    """Connector and tasks are shown as RESTARTING, and run again afterwards."""
+    world = world_with_a_failed_task()
+    info = restart(world, only_failed=False, include_tasks=True)
+    assert isinstance(info, ConnectorStateInfo)
+    shown = {info.connector.state, *(status.state for _, status in info.tasks)}
+    assert shown == {State.RESTARTING}
+    assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
+
+
+def test_the_request_is_written_although_no_status_is_known() -> None:
+    """Apache's leader writes the record first and looks for the status afterwards."""
+    world = world_with_a_failed_task()
+    world.connector_statuses.clear()
+    end = len(world.log)
+    error = restart(world, only_failed=False, include_tasks=True)
+    assert isinstance(error, NotFoundError)
+    assert error.message == "Status for connector a not found"
+    assert {record.key for record in world.log[end + 1 :]} == {b"restart-connector-a"}
