@@ -18,7 +18,7 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── WaitTimedOut                124  the state waited for did not come in time
 └── Interrupted                 130  Ctrl-C
 
-Exit code 75 (an operator has to do something, then the command is run again) is returned, not raised.
+Exit code 75 (an operator has to do something, then runs the command again) is returned, not raised.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.CONFLICT: "conflict after retries (HTTP 409), or a lock is held",
     ExitCode.UNREACHABLE: "unreachable: no worker answered",
     ExitCode.PARTIAL_FAILURE: "part of a batch failed",
-    ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version, phase",
+    ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version",
     ExitCode.SERVER_ERROR: "server error (HTTP 5xx), or an answer that is not Connect's",
     ExitCode.NEEDS_OPERATOR: "waiting for an operator's step; run the command again after it",
     ExitCode.TIMED_OUT: "a wait timed out",

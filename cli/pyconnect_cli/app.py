@@ -1,0 +1,86 @@
+"""The typer application: `pyconnect NOUN VERB`, its errors and exit codes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+
+import typer
+import typer.main
+
+from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, UsageError
+from pyconnect_cli.render.output import Output, OutputStyle, error_lines
+from pyconnect_cli.session import META_KEY, Session
+from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
+
+app = typer.Typer(
+    cls=RootGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=CONTEXT_SETTINGS,
+)
+
+
+@app.callback()
+def root() -> None:
+    """Operate Kafka Connect clusters."""
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
+    """Run one command line; print its errors and return its exit code."""
+    session = Session(environ)
+    session.arguments = tuple(arguments)
+    try:
+        return _invoke(session, list(arguments))
+    except PyconnectError as error:
+        return report(session, error)
+    except KeyboardInterrupt:
+        return report(session, Interrupted("interrupted"))
+    except BrokenPipeError:
+        # The reader of stdout went away; nothing more can be said to it.
+        sys.stderr.close()
+        return ExitCode.OK
+    finally:
+        session.close()
+
+
+def _invoke(session: Session, arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("pyconnect", arguments) as context:
+            context.meta[META_KEY] = session
+            answer = context.command.invoke(context)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except typer.Abort:
+        raise Interrupted("interrupted") from None
+    except typer.TyperException as exc:
+        raise usage_error(exc) from exc
+    return answer if isinstance(answer, int) else ExitCode.OK
+
+
+def usage_error(error: typer.TyperException) -> UsageError:
+    """Return the parser's error in our form, with the help page that explains it."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "pyconnect"
+    message = error.format_message().rstrip(".")
+    if "Missing command" in message:
+        return UsageError(f"`{path}` needs a verb", hint=f"see them all: {path} --help")
+    return UsageError(message[:1].lower() + message[1:], hint=f"see: {path} --help")
+
+
+def report(session: Session, error: PyconnectError) -> int:
+    """Print an error on stderr and return its exit code."""
+    try:
+        output, debug = session.output, session.settings.debug
+    except PyconnectError:
+        # The settings themselves are wrong: that is what `error` says.
+        output, debug = Output(OutputStyle()), bool(session.given.get("debug"))
+    if debug:
+        traceback.print_exception(error)
+    if error.message:
+        for line in error_lines(error, colour=output.style.error_colour):
+            print(line, file=sys.stderr)  # noqa: T201
+    return error.exit_code

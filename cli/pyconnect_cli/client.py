@@ -1,0 +1,286 @@
+"""ConnectClient: one method for each public endpoint of Kafka Connect's REST interface.
+
+Answers are the values of `model`; failures are the errors of `errors`, as `exchange` reads them.
+Names may hold any character: they are percent-encoded whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pyconnect_cli.exchange import Answer, Exchange, Request, query_flags, query_values
+from pyconnect_cli.model import (
+    ConfigKey,
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorView,
+    Health,
+    Json,
+    LoggerLevel,
+    Plugin,
+    TaskConfig,
+    TaskState,
+    Validation,
+    WorkerInfo,
+    as_list,
+    as_object,
+    parse,
+    read_config,
+    read_config_key,
+    read_connector_info,
+    read_connector_status,
+    read_logger_level,
+    read_plugin,
+    read_task_config,
+    read_task_state,
+    read_validation,
+    read_views,
+    read_worker_info,
+)
+
+Config = Mapping[str, str | None]
+Item = TypeVar("Item")
+HEALTH_STATUSES = frozenset({500, 503})
+
+
+class ConnectClient:
+    """A Connect cluster behind one or more addresses."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.exchange.close()
+
+    # Connectors
+
+    def connector_names(self) -> list[str]:
+        """Return the names, sorted."""
+        body = self._get("connectors").body
+        return sorted(parse("list of names", _read_names, {"names": body}))
+
+    def connector_views(self) -> dict[str, ConnectorView]:
+        """Return every connector with info and status, by name, sorted.
+
+        Two requests: asking for the status leaves out connectors that have none yet.
+        """
+        infos = self._expanded("info")
+        statuses = self._expanded("status")
+        return {
+            name: ConnectorView(
+                name=name,
+                info=infos[name].info if name in infos else None,
+                status=statuses[name].status if name in statuses else None,
+            )
+            for name in sorted({*infos, *statuses})
+        }
+
+    def connector(self, name: str) -> ConnectorInfo:
+        """Return a connector's configuration and task ids."""
+        body = self._get("connectors", name).body
+        return parse("connector", read_connector_info, body)
+
+    def connector_config(self, name: str) -> dict[str, str | None]:
+        """Return the stored configuration, references unresolved."""
+        return parse("configuration", read_config, self._get("connectors", name, "config").body)
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        """Return the states of a connector and its tasks; may lag behind a change."""
+        body = self._get("connectors", name, "status").body
+        return parse("status", read_connector_status, body)
+
+    def create_connector(
+        self, name: str, config: Config, *, initial_state: str | None = None
+    ) -> ConnectorInfo:
+        """Create a connector; Conflict when the name is taken."""
+        body: dict[str, object] = {"name": name, "config": dict(config)}
+        if initial_state is not None:
+            body["initial_state"] = initial_state
+        answer = self._send("POST", "connectors", body=body)
+        return parse("connector", read_connector_info, answer.body)
+
+    def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
+        """Create or replace; return the connector and whether it is new."""
+        answer = self._send("PUT", "connectors", name, "config", body=dict(config))
+        return parse("connector", read_connector_info, answer.body), answer.status == 201
+
+    def patch_connector_config(self, name: str, patch: Config) -> ConnectorInfo:
+        """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8)."""
+        answer = self._send(
+            "PATCH", "connectors", name, "config", body=dict(patch), since="3.8 (KIP-477)"
+        )
+        return parse("connector", read_connector_info, answer.body)
+
+    def delete_connector(self, name: str) -> None:
+        """Delete a connector; its offsets stay."""
+        self._send("DELETE", "connectors", name)
+
+    def pause_connector(self, name: str) -> None:
+        """Ask for PAUSED: tasks stay and stop working."""
+        self._send("PUT", "connectors", name, "pause")
+
+    def resume_connector(self, name: str) -> None:
+        """Ask for RUNNING."""
+        self._send("PUT", "connectors", name, "resume")
+
+    def stop_connector(self, name: str) -> None:
+        """Ask for STOPPED: tasks are given up (KIP-875, Kafka 3.5)."""
+        self._send("PUT", "connectors", name, "stop", since="3.5 (KIP-875)")
+
+    def restart_connector(
+        self, name: str, *, include_tasks: bool = False, only_failed: bool = False
+    ) -> ConnectorStatus | None:
+        """Restart; return the plan's states, None for the plain restart of the connector."""
+        query = query_flags(includeTasks=include_tasks, onlyFailed=only_failed)
+        answer = self._send("POST", "connectors", name, "restart", query=query)
+        if answer.body is None:
+            return None
+        return parse("status", read_connector_status, answer.body)
+
+    # Tasks
+
+    def task_configs(self, name: str) -> list[TaskConfig]:
+        """Return a connector's tasks with their configurations."""
+        body = self._get("connectors", name, "tasks").body
+        return parse("list of tasks", lambda body: _each(read_task_config, body), {"list": body})
+
+    def task_status(self, name: str, task: int) -> TaskState:
+        """Return one task's state."""
+        body = self._get("connectors", name, "tasks", str(task), "status").body
+        return parse("task status", read_task_state, body)
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        self._send("POST", "connectors", name, "tasks", str(task), "restart")
+
+    # Topics
+
+    def connector_topics(self, name: str) -> list[str]:
+        """Return the topics the connector has used, sorted; empty for an unknown name."""
+        body = self._get("connectors", name, "topics").body
+        return parse("list of topics", lambda body: _read_topics(name, body), body)
+
+    def reset_connector_topics(self, name: str) -> None:
+        """Forget the topics the connector has used."""
+        self._send("PUT", "connectors", name, "topics", "reset")
+
+    # Plugins
+
+    def plugins(self, *, connectors_only: bool = True) -> list[Plugin]:
+        """Return what is installed on the worker that answers."""
+        query = (("connectorsOnly", "true" if connectors_only else "false"),)
+        body = self._send("GET", "connector-plugins", query=query).body
+        return parse("list of plugins", lambda body: _each(read_plugin, body), {"list": body})
+
+    def plugin_config(self, plugin: str, *, version: str | None = None) -> list[ConfigKey]:
+        """Return the keys a plugin defines (KIP-769, Kafka 3.2)."""
+        body = self._send(
+            "GET",
+            "connector-plugins",
+            plugin,
+            "config",
+            query=query_values((("version", version),)),
+            since="3.2 (KIP-769)",
+        ).body
+        return parse("list of keys", lambda body: _each(read_config_key, body), {"list": body})
+
+    def validate(self, plugin: str, config: Config) -> Validation:
+        """Validate a configuration; field errors are part of the answer, not a failure."""
+        answer = self._send(
+            "PUT", "connector-plugins", plugin, "config", "validate", body=dict(config)
+        )
+        return parse("validation", read_validation, answer.body)
+
+    # Workers
+
+    def worker_info(self) -> WorkerInfo:
+        """Return version and Kafka cluster of the worker that answers."""
+        return parse("worker", read_worker_info, self._send("GET").body)
+
+    def health(self) -> Health:
+        """Return the health of the worker that answers (KIP-1017, Kafka 4.0)."""
+        answer = self._send("GET", "health", accepted=HEALTH_STATUSES, since="4.0 (KIP-1017)")
+        return parse("health", lambda body: _read_health(answer.url, body), answer.body)
+
+    def loggers(self) -> list[LoggerLevel]:
+        """Return the loggers with a level of their own, sorted."""
+        body = self._get("admin", "loggers").body
+        return parse("list of loggers", _read_loggers, body)
+
+    def logger(self, name: str) -> LoggerLevel:
+        """Return one logger's level; NotFound when it was never set."""
+        body = self._get("admin", "loggers", name).body
+        return parse("logger", lambda body: read_logger_level(name, body), body)
+
+    def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
+        """Set a level; return the loggers that changed, None for the whole cluster."""
+        answer = self._send(
+            "PUT", "admin", "loggers", name, query=(("scope", scope),), body={"level": level}
+        )
+        if answer.body is None:
+            return None
+        return parse("list of loggers", _read_names, {"names": answer.body})
+
+    def _expanded(self, what: str) -> dict[str, ConnectorView]:
+        answer = self._send("GET", "connectors", query=(("expand", what),))
+        return parse("list of connectors", read_views, answer.body)
+
+    def _get(self, *path: str) -> Answer:
+        return self._send("GET", *path)
+
+    def _send(
+        self,
+        method: str,
+        *path: str,
+        query: tuple[tuple[str, str], ...] = (),
+        body: object = None,
+        accepted: frozenset[int] = frozenset(),
+        since: str = "",
+    ) -> Answer:
+        return self.exchange.send(
+            Request(
+                method=method,
+                path=path,
+                query=query,
+                body=body,
+                has_body=body is not None,
+                accepted=accepted,
+                since=since,
+            )
+        )
+
+
+def _read_names(body: Json) -> list[str]:
+    return [str(name) for name in as_list(body["names"])]
+
+
+def _each(reader: Callable[[object], Item], body: Json) -> list[Item]:
+    return [reader(entry) for entry in as_list(body["list"])]
+
+
+def _read_topics(name: str, body: Json) -> list[str]:
+    return sorted(map(str, as_list(as_object(body[name])["topics"])))
+
+
+def _read_loggers(body: Json) -> list[LoggerLevel]:
+    return [read_logger_level(name, value) for name, value in sorted(body.items())]
+
+
+def _read_health(url: str, body: Json) -> Health:
+    # A probe that failed answers with the error envelope instead.
+    status = str(body["status"]) if "error_code" not in body else "unhealthy"
+    return Health(url=url, status=status, message=str(body["message"]), raw=body)

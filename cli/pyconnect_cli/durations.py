@@ -1,0 +1,37 @@
+"""Durations as people write them: `90`, `90s`, `2m`, `1h30m`, `250ms`."""
+
+from __future__ import annotations
+
+import re
+
+from pyconnect_cli.errors import UsageError
+
+UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+def parse_duration(text: str, *, what: str = "duration") -> float:
+    """Return seconds; a bare number is seconds. Raise UsageError for anything else."""
+    compact = text.strip().lower()
+    if re.fullmatch(r"\d+(?:\.\d+)?", compact):
+        return float(compact)
+    parts = PART.findall(compact)
+    if not parts or "".join(number + unit for number, unit in parts) != compact:
+        raise UsageError(
+            f"{what}: `{text}` is not a duration", hint="write 90s, 2m, 1h30m or 250ms"
+        )
+    return sum(float(number) * UNIT_SECONDS[unit] for number, unit in parts)
+
+
+def format_duration(seconds: float) -> str:
+    """Return a short text for a duration: `250ms`, `12s`, `3m20s`, `2h05m`, `3d4h`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600}h"

@@ -1,0 +1,409 @@
+"""HTTP exchanges with a Connect cluster: addresses in turn, retries, errors in our words.
+
+The only module that knows httpx. One budget of time covers all of a command's requests. What is
+repeated: a request whose connection was refused (at the next address), an idempotent request
+whose connection broke, and what a rebalance refuses for the moment (409, and the 500 that reads
+give then). Nothing else is sent twice.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from pyconnect_cli.errors import (
+    Conflict,
+    ContextError,
+    Forbidden,
+    NotAuthenticated,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    RejectedRequest,
+    ServerError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.masking import mask_document, mask_text
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_TIMEOUT_S = 5.0
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 5.0
+REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
+ALREADY_EXISTS = "already exists"
+UNKNOWN_PATH = "HTTP 404 Not Found"
+IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
+
+Trace = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """How to reach and convince the workers. Secrets are not shown by its repr."""
+
+    urls: tuple[str, ...]
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    insecure: bool = False
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A successful answer; `body` is parsed JSON, None when empty."""
+
+    status: int
+    body: object
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request; `path` holds unencoded segments."""
+
+    method: str
+    path: tuple[str, ...]
+    query: tuple[tuple[str, str], ...] = ()
+    body: object = None
+    has_body: bool = False
+    accepted: frozenset[int] = frozenset()  # statuses that are answers beside 2xx
+    since: str = ""  # the Kafka version that brought the endpoint
+
+    def target(self) -> str:
+        """Return path and query, percent-encoded."""
+        path = "/" + "/".join(quote(segment, safe="") for segment in self.path)
+        if not self.query:
+            return path
+        pairs = (f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in self.query)
+        return f"{path}?{'&'.join(pairs)}"
+
+
+class Exchange:
+    """Sends requests to the first worker that answers. Safe to share between threads."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        verbosity: int = 0,
+        trace: Trace | None = None,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._endpoint = endpoint
+        self._verbosity = verbosity
+        self._trace = trace or (lambda line: print(line, file=sys.stderr))  # noqa: T201
+        self._transport = transport
+        self._clock = clock
+        self._sleep = sleep
+        self._deadline = clock() + endpoint.timeout_s
+        self._urls = [base_url(url) for url in endpoint.urls]
+        self._preferred = 0
+        self._http: httpx.Client | None = None
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses without credentials."""
+        return [url for url, _ in self._urls]
+
+    def remaining_s(self) -> float:
+        """Return how much of the command's time is left; never negative."""
+        return max(0.0, self._deadline - self._clock())
+
+    def only(self, url: str) -> Exchange:
+        """Return an exchange with one of the addresses, on the same budget of time."""
+        index = self.urls.index(url)
+        single = Exchange(
+            self._endpoint,
+            verbosity=self._verbosity,
+            trace=self._trace,
+            transport=self._transport,
+            clock=self._clock,
+            sleep=self._sleep,
+        )
+        single._urls = [self._urls[index]]
+        single._deadline = self._deadline
+        return single
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def send(self, request: Request) -> Answer:
+        """Return the answer, or raise what `errors` names for its status."""
+        pause = FIRST_PAUSE_S
+        while True:
+            response, url = self._send_somewhere(request)
+            failure = read_failure(response, request, url)
+            if failure is None:
+                return Answer(status=response.status_code, body=_body(response, url), url=url)
+            if not failure.momentary or self.remaining_s() <= pause:
+                raise failure.error
+            self._note(f"* {failure.error.message}; trying again in {pause:.2g}s")
+            self._sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+
+    def _send_somewhere(self, request: Request) -> tuple[httpx.Response, str]:
+        import_httpx()
+        import httpx
+
+        reasons: list[str] = []
+        order = [(self._preferred + step) % len(self._urls) for step in range(len(self._urls))]
+        for index in order:
+            url, credentials = self._urls[index]
+            try:
+                response = self._send_once(request, url, credentials)
+            except httpx.TransportError as exc:
+                self._note(f"* {url}: {describe_transport_error(exc)}")
+                reasons.append(f"{url}: {describe_transport_error(exc)}")
+                unsent = isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)
+                if unsent or request.method in IDEMPOTENT:
+                    continue
+                raise Unreachable(
+                    f"{request.method} {url}{request.target()}: {describe_transport_error(exc)};"
+                    " it may have taken effect",
+                    hint="look at the state before trying again",
+                ) from exc
+            self._preferred = index
+            return response, url
+        raise Unreachable(
+            f"no worker answers: {'; '.join(reasons)}",
+            hint="give an address with --url or choose a context; pyconnect doctor looks closer",
+        )
+
+    def _send_once(
+        self, request: Request, url: str, credentials: tuple[str, str] | None
+    ) -> httpx.Response:
+        import httpx
+
+        client = self._client()
+        headers = {"Accept": "application/json"}
+        content: bytes | None = None
+        if request.has_body:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(request.body, ensure_ascii=False).encode()
+        left = max(self.remaining_s(), 0.001)
+        timeout = httpx.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
+        # Basic credentials inside an address are for that address only and win over the context's.
+        auth = httpx.BasicAuth(*credentials) if credentials else httpx.USE_CLIENT_DEFAULT
+        self._note_request(request, url, content)
+        started = self._clock()
+        response = client.request(
+            request.method,
+            url + request.target(),
+            headers=headers,
+            content=content,
+            timeout=timeout,
+            auth=auth,
+        )
+        self._note_response(response, self._clock() - started)
+        return response
+
+    def _client(self) -> httpx.Client:
+        if self._http is None:
+            import httpx
+
+            endpoint = self._endpoint
+            headers = {"User-Agent": "pyconnect"}
+            auth: httpx.Auth | None = None
+            if endpoint.token:
+                headers["Authorization"] = f"Bearer {endpoint.token}"
+            elif endpoint.username:
+                auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
+            secure = any(url.startswith("https") for url in self.urls)
+            self._http = httpx.Client(
+                verify=tls_context(endpoint) if secure else False,
+                auth=auth,
+                headers=headers,
+                transport=self._transport,
+            )
+        return self._http
+
+    def _note(self, line: str) -> None:
+        if self._verbosity:
+            self._trace(mask_text(line))
+
+    def _note_request(self, request: Request, url: str, content: bytes | None) -> None:
+        self._note(f"> {request.method} {url}{request.target()}")
+        if self._verbosity > 1 and content is not None:
+            self._note(f"> {_masked_json(request.body)}")
+
+    def _note_response(self, response: httpx.Response, seconds: float) -> None:
+        self._note(
+            f"< {response.status_code} {response.reason_phrase}"
+            f" ({len(response.content)} bytes, {seconds * 1000:.0f} ms)"
+        )
+        if self._verbosity > 1 and response.content:
+            try:
+                self._note(f"< {_masked_json(response.json())}")
+            except ValueError:
+                self._note(f"< {response.text[:500]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An unsuccessful answer as an error; `momentary` ones are worth another try."""
+
+    error: PyconnectError
+    momentary: bool = False
+
+
+def read_failure(response: httpx.Response, request: Request, url: str) -> Failure | None:
+    """Return what is wrong with an answer: the one place where statuses become errors."""
+    status = response.status_code
+    if 200 <= status < 300 or status in request.accepted:
+        return None
+    message = error_message(response)
+    text = message or f"HTTP {status} {response.reason_phrase}".rstrip()
+    where = f"{request.method} {url}{request.target()}"
+    if status < 400:
+        location = response.headers.get("location", "nowhere")
+        return Failure(ServerError(f"{where}: redirects to {location}, which is not followed"))
+    if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
+        since = f"; Kafka {request.since} brought it" if request.since else ""
+        return Failure(
+            PreconditionFailed(
+                f"this worker has no {request.method} {request.target()}{since}",
+                hint="its version: pyconnect info",
+            )
+        )
+    match status:
+        case 401:
+            hint = "give credentials: --username with --password-file, or --token-file"
+            return Failure(NotAuthenticated(f"{where}: {text}", hint=hint))
+        case 403:
+            return Failure(Forbidden(text))
+        case 404 if message is None:
+            return Failure(
+                NotFound(f"{where}: HTTP 404, not from Kafka Connect", hint="is the address right?")
+            )
+        case 404:
+            return Failure(NotFound(text))
+        case 409:
+            return Failure(Conflict(text), momentary=ALREADY_EXISTS not in text)
+        case 500 if message == REBALANCE_READ:
+            return Failure(Conflict(text), momentary=True)
+        case _ if status < 500:
+            return Failure(RejectedRequest(text))
+        case _:
+            shown = text if message else f"{where}: {text}"
+            return Failure(ServerError(shown))
+
+
+def error_message(response: httpx.Response) -> str | None:
+    """Return the message of Connect's error envelope, None for any other body."""
+    try:
+        body = response.json()
+    except ValueError:
+        return None
+    if isinstance(body, Mapping) and "error_code" in body:
+        return str(body.get("message"))
+    return None
+
+
+def base_url(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Split `http://user:password@host:8083/path/` into its address and its credentials."""
+    text = url if "://" in url else f"http://{url}"
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError as exc:
+        raise UsageError(f"`{mask_text(url)}` is not an address: {exc}") from exc
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(
+            f"`{mask_text(url)}` is not an address of a worker", hint="write http://host:8083"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    location = f"{host}:{port}" if port is not None else host
+    address = urlunsplit((parts.scheme, location, parts.path.rstrip("/"), "", ""))
+    if parts.username is None:
+        return address, None
+    return address, (unquote(parts.username), unquote(parts.password or ""))
+
+
+def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
+    """Build the TLS context; ContextError names a file that cannot be used."""
+    for what, path in (
+        ("ca_file", endpoint.ca_file),
+        ("cert", endpoint.cert),
+        ("key", endpoint.key),
+    ):
+        if path:
+            try:
+                with open(path, "rb"):  # noqa: PTH123 - only whether it can be read
+                    pass
+            except OSError as exc:
+                raise ContextError(f"{what} {path}: cannot be read: {exc.strerror}") from exc
+    try:
+        context = ssl.create_default_context(cafile=endpoint.ca_file)
+        if endpoint.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if endpoint.cert:
+            context.load_cert_chain(endpoint.cert, endpoint.key)
+    except (ssl.SSLError, ValueError) as exc:
+        raise ContextError(f"TLS: a certificate or key cannot be used: {exc}") from exc
+    return context
+
+
+def describe_transport_error(error: Exception) -> str:
+    """Say in a few words why no answer came."""
+    name = type(error).__name__
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
+    words = {
+        "ConnectTimeout": "no connection within 5s",
+        "ReadTimeout": "no answer in time (--timeout)",
+        "RemoteProtocolError": "the connection broke",
+        "ReadError": "the connection broke",
+    }
+    return words.get(name) or text.removeprefix("[Errno 111] ") or name
+
+
+def import_httpx() -> None:
+    """Keep httpx from importing its own command line: it takes 160 ms and is not used here."""
+    if "httpx" not in sys.modules:
+        sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
+
+
+def _body(response: httpx.Response, url: str) -> object:
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as exc:
+        raise ServerError(
+            f"{url} answered {response.status_code} with a body that is not JSON",
+            hint="is this the address of a Connect worker?",
+        ) from exc
+
+
+def _masked_json(document: object) -> str:
+    return json.dumps(mask_document(document), ensure_ascii=False)
+
+
+def query_flags(**flags: bool) -> tuple[tuple[str, str], ...]:
+    """Return the query of switches: those that are set, as `name=true`."""
+    return tuple((name, "true") for name, value in flags.items() if value)
+
+
+def query_values(pairs: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
+    """Return the query without the parameters that are None."""
+    return tuple((name, value) for name, value in pairs if value is not None)

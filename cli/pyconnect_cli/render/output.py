@@ -1,0 +1,156 @@
+"""One command's output in the format the user chose."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TextIO, TypeVar
+
+from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.render.styles import paint, printable
+from pyconnect_cli.render.tables import Column, choose_columns, table_lines
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputStyle:
+    """How to print; `colour` for stdout, `error_colour` for stderr."""
+
+    format: str = "table"
+    columns: tuple[str, ...] = ()
+    headers: bool = True
+    quiet: bool = False
+    colour: bool = False
+    error_colour: bool = False
+    width: int | None = None  # None: cut nothing
+
+
+class Output:
+    """Writes results to stdout and messages to stderr."""
+
+    def __init__(
+        self, style: OutputStyle, *, stdout: TextIO | None = None, stderr: TextIO | None = None
+    ) -> None:
+        self.style = style
+        self._stdout = stdout
+        self._stderr = stderr
+
+    @property
+    def machine(self) -> bool:
+        """Whether a program reads stdout: json, yaml, ndjson or name."""
+        return self.style.format not in {"table", "wide"}
+
+    def line(self, text: str = "") -> None:
+        """Print a line of data."""
+        print(text, file=self._stdout or sys.stdout, flush=True)
+
+    def message(self, text: str, *, style: str | None = None) -> None:
+        """Print a message on stderr, unless the user asked for quiet."""
+        if not self.style.quiet:
+            painted = paint(text, style, colour=self.style.error_colour)
+            print(painted, file=self._stderr or sys.stderr, flush=True)
+
+    def warning(self, text: str) -> None:
+        """Print a warning on stderr, also when quiet."""
+        label = paint("warning:", "warning", colour=self.style.error_colour)
+        print(f"{label} {text}", file=self._stderr or sys.stderr, flush=True)
+
+    def error(self, error: PyconnectError) -> None:
+        """Print an error and its hint on stderr."""
+        stream = self._stderr or sys.stderr
+        for line in error_lines(error, colour=self.style.error_colour):
+            print(line, file=stream, flush=True)
+
+    def paint(self, text: str, style: str | None) -> str:
+        """Return a text in a style of stdout."""
+        return paint(text, style, colour=self.style.colour)
+
+    def listing(
+        self,
+        columns: Sequence[Column[Item]],
+        items: Sequence[Item],
+        *,
+        document: object,
+        entries: Iterable[object] | None = None,
+        names: Iterable[str] | None = None,
+        empty: str = "nothing found",
+    ) -> None:
+        """Print a list: a table, `document` as json or yaml, `entries` as ndjson, or names."""
+        match self.style.format:
+            case "json" | "yaml":
+                self.document(document)
+            case "ndjson":
+                source = entries if entries is not None else document
+                for entry in source if isinstance(source, Iterable) else [source]:
+                    self.line(compact_json(entry))
+            case "name":
+                first = columns[0].value
+                for name in names if names is not None else map(first, items):
+                    self.line(name)
+            case _:
+                self._table(columns, items, empty)
+
+    def document(self, document: object, *, text: str | None = None) -> None:
+        """Print one document: `text` for people when given, else JSON; or YAML, or ndjson."""
+        match self.style.format:
+            case "yaml":
+                self.line(to_yaml(document).rstrip("\n"))
+            case "ndjson":
+                self.line(compact_json(document))
+            case "table" | "wide" if text is not None:
+                self.line(text)
+            case _:
+                self.line(json.dumps(document, indent=2, ensure_ascii=False))
+
+    def _table(self, columns: Sequence[Column[Item]], items: Sequence[Item], empty: str) -> None:
+        style = self.style
+        chosen = choose_columns(columns, style.columns, wide=style.format == "wide")
+        if not items:
+            self.message(empty)
+            return
+        width = None if style.format == "wide" else style.width
+        lines = table_lines(chosen, items, headers=style.headers, width=width, colour=style.colour)
+        for line in lines:
+            self.line(line)
+
+
+def error_lines(error: PyconnectError, *, colour: bool) -> list[str]:
+    """Return the lines that tell a user of an error: `error: …`, then `hint: …`."""
+    lines = [f"{paint('error:', 'bad', colour=colour)} {printable(error.message)}"]
+    if error.hint:
+        lines.append(f"{paint('hint:', 'accent', colour=colour)} {printable(error.hint)}")
+    return lines
+
+
+def compact_json(document: object) -> str:
+    """Return JSON on one line."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def to_yaml(document: object) -> str:
+    """Return YAML; keys keep their order."""
+    import yaml
+
+    # Round trip through JSON: only plain maps, lists and scalars are left.
+    plain = json.loads(json.dumps(document))
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+def key_value_lines(pairs: Mapping[str, str], *, indent: str = "") -> list[str]:
+    """Return `key  value` lines with the values aligned."""
+    longest = max((len(key) for key in pairs), default=0)
+    return [f"{indent}{key.ljust(longest)}  {value}".rstrip() for key, value in pairs.items()]
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal, None when stdout is none and COLUMNS is not set."""
+    import os
+
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return None

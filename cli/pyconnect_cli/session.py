@@ -1,0 +1,129 @@
+"""One invocation: what was given on the command line, and what is made from it when needed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
+from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings
+
+if TYPE_CHECKING:
+    from pyconnect_cli.client import ConnectClient
+
+META_KEY = "pyconnect.session"
+
+
+class Session:
+    """Settings, client and output of one command; each is made on first use."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.given: dict[str, object] = {}
+        self.environ = os.environ if environ is None else environ
+        self.arguments: tuple[str, ...] = ()
+        self._clients: list[ConnectClient] = []
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        settings = resolve_settings(self.given, self.environ, Path.cwd())
+        if settings.password and settings.origins["password"] == "flag":  # noqa: S105
+            self._warn_of_visible_secret("password", settings.password.kind)
+        if settings.token and settings.origins["token"] == "flag":  # noqa: S105
+            self._warn_of_visible_secret("token", settings.token.kind)
+        return settings
+
+    @cached_property
+    def output(self) -> Output:
+        """Where and how results are printed."""
+        settings = self.settings
+        return Output(
+            OutputStyle(
+                format=settings.output,
+                columns=settings.columns,
+                headers=not settings.no_headers,
+                quiet=settings.quiet,
+                colour=colour_wanted(settings, self.environ, terminal=sys.stdout.isatty()),
+                error_colour=colour_wanted(settings, self.environ, terminal=sys.stderr.isatty()),
+                width=terminal_width(),
+            )
+        )
+
+    @cached_property
+    def client(self) -> ConnectClient:
+        """The cluster of the settings. Secrets are fetched here, once."""
+        from pyconnect_cli.client import ConnectClient
+        from pyconnect_cli.exchange import Endpoint, Exchange
+
+        settings = self.settings
+        endpoint = Endpoint(
+            urls=settings.urls,
+            username=settings.username,
+            password=settings.password.reveal(self.environ) if settings.password else None,
+            token=settings.token.reveal(self.environ) if settings.token else None,
+            ca_file=settings.ca_file,
+            cert=settings.cert,
+            key=settings.key,
+            insecure=settings.insecure,
+            timeout_s=settings.timeout_s,
+        )
+        client = ConnectClient(Exchange(endpoint, verbosity=settings.verbose))
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for client in self._clients:
+            client.close()
+
+    def confirm(self, question: str) -> None:
+        """Return when the user agrees; raise PreconditionFailed (exit 9) otherwise."""
+        if self.settings.yes:
+            return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise PreconditionFailed(
+                "nothing was done: this needs a confirmation and there is no terminal",
+                hint=f"to go ahead, run: {self.command_line()} --yes",
+            )
+        if not typer.confirm(question, default=False, err=True):
+            raise PreconditionFailed("nothing was done")
+
+    def command_line(self) -> str:
+        """Return the command as typed, secrets left out."""
+        shown: list[str] = []
+        hide = False
+        for argument in self.arguments:
+            if hide:
+                shown.append("…")
+                hide = False
+                continue
+            name, equals, _ = argument.partition("=")
+            secret = name in {"--password", "--token"}
+            hide = secret and not equals
+            shown.append(f"{name}=…" if secret and equals else shlex.quote(argument))
+        return " ".join(["pyconnect", *shown])
+
+    def _warn_of_visible_secret(self, name: str, kind: str) -> None:
+        if kind == "value":
+            print(  # noqa: T201 - settings come before the output they configure
+                f"warning: others on this machine may see a {name} on the command line;"
+                f" prefer --{name}-file or --{name}-command",
+                file=sys.stderr,
+            )
+
+
+def session_of(context: typer.Context) -> Session:
+    """Return the session of a command's context."""
+    session = context.meta.get(META_KEY)
+    if not isinstance(session, Session):
+        session = Session()
+        context.meta[META_KEY] = session
+    return session

@@ -1,0 +1,227 @@
+"""The parser's classes: nouns loaded on demand, shared options accepted after every verb.
+
+Command modules write plain typer; `load_noun` gives their commands these classes. A verb that
+acts on connectors chooses `ActingVerb` itself and so takes the selection, batch and cron options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from pyconnect_cli.near_names import near_names
+from pyconnect_cli.nouns import NOUNS, Noun, find_noun
+from pyconnect_cli.options import (
+    BATCH_OPTIONS,
+    CRON_OPTIONS,
+    GLOBAL_OPTIONS,
+    SELECTION_OPTIONS,
+    WAIT_OPTIONS,
+    OptionSpec,
+)
+from pyconnect_cli.root_help import root_help
+from pyconnect_cli.session import session_of
+
+if TYPE_CHECKING:
+    # typer carries click's code inside; its classes are not exported.
+    from typer._click.core import Command, Context, Parameter
+    from typer._click.formatting import HelpFormatter
+
+VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
+CONTEXT_SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+
+
+def shared_option(spec: OptionSpec) -> TyperOption:
+    """Turn a row of `options` into an option whose value goes to the session."""
+
+    def keep(context: typer.Context, _: object, value: object) -> object:
+        if value is not None and value not in (False, 0, ()):
+            given = session_of(context).given
+            given[spec.name] = tuple(value) if isinstance(value, list) else value
+        return value
+
+    switch: dict[str, Any] = {"is_flag": True, "default": False}
+    if spec.counted:
+        switch = {"count": True, "default": 0}
+    kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
+    if spec.choices:
+        kind["type"] = choice_type(spec.choices)
+    return TyperOption(
+        param_decls=[spec.name, *spec.flags],
+        help=spec.help,
+        multiple=spec.repeatable,
+        expose_value=False,
+        callback=keep,
+        show_default=False,
+        **kind,
+    )
+
+
+def choice_type(choices: Sequence[str]) -> object:
+    """Return the parser's type of a fixed set of words, in any case."""
+    from typer._types import TyperChoice
+
+    return TyperChoice(list(choices), case_sensitive=False)
+
+
+class SharedOptions:
+    """What verbs and nouns have in common: options that are not their function's parameters."""
+
+    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = ()
+    _shared: list[TyperOption] | None = None
+
+    def shared_options(self) -> list[TyperOption]:
+        """Return the shared options, the same objects at each call."""
+        if self._shared is None:
+            specs = [spec for _, group in self.shared_specs for spec in group]
+            self._shared = [shared_option(spec) for spec in (*specs, *GLOBAL_OPTIONS)]
+        return self._shared
+
+    def format_shared(self, context: Context, formatter: HelpFormatter) -> None:
+        """Write the shared options into a verb's help, each group under its name."""
+        by_name = {option.name: option for option in self.shared_options()}
+        common = tuple(spec for spec in GLOBAL_OPTIONS if spec.common)
+        for title, specs in (*self.shared_specs, ("Global options", common)):
+            records = [by_name[spec.name].get_help_record(context) for spec in specs]
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record])
+        formatter.write_paragraph()
+        formatter.write_text("All global options: pyconnect --help")
+
+
+class Verb(SharedOptions, TyperCommand):
+    """A command; global options may follow it."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Return the command's own parameters and the shared ones."""
+        return [*super().get_params(ctx), *self.shared_options()]
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write arguments and own options, then the shared ones."""
+        arguments, options = [], []
+        for param in super().get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (arguments if param.param_type_name == "argument" else options).append(record)
+        for title, records in (("Arguments", arguments), ("Options", options)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+        self.format_shared(ctx, formatter)
+
+
+class SelectingVerb(Verb):
+    """A command that shows a selection of connectors."""
+
+    shared_specs = (("Selection", SELECTION_OPTIONS),)
+
+
+class ActingVerb(Verb):
+    """A command that changes connectors: selection, batches, waiting, cron."""
+
+    shared_specs = (
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", (*BATCH_OPTIONS, *WAIT_OPTIONS)),
+        ("Cron", CRON_OPTIONS),
+    )
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command under its lock, jitter and deadline, and report the run."""
+        from pyconnect_cli.commands._cron import cron_run
+
+        with cron_run(session_of(ctx), ctx.command_path):  # type: ignore[arg-type] # same class
+            return super().invoke(ctx)
+
+
+class ChangingVerb(ActingVerb):
+    """A command that changes what its files or arguments name, without a selection."""
+
+    shared_specs = (("Batch", BATCH_OPTIONS), ("Cron", CRON_OPTIONS))
+
+
+class NounGroup(SharedOptions, TyperGroup):
+    """A noun: its verbs, with aliases, and global options before the verb."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Return the group's own parameters and the global options."""
+        return [*super().get_params(ctx), *self.shared_options()]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Return a verb by its name or an alias of it."""
+        found = super().get_command(ctx, cmd_name)
+        return found or super().get_command(ctx, VERB_ALIASES.get(cmd_name, ""))
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        """Find the verb; an unknown one is answered with the near ones."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise unknown_word(ctx, args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the verbs only: options are theirs."""
+        self.format_commands(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(f"Options of a verb: {ctx.command_path} VERB --help")
+
+
+class RootGroup(NounGroup):
+    """`pyconnect` itself: nouns are imported when they are used."""
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the parser's signature
+        """Return the nouns in the order of the table."""
+        return [noun.name for noun in NOUNS]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
+        """Import a noun's module and return its commands."""
+        noun = find_noun(cmd_name)
+        return None if noun is None else load_noun(noun)
+
+    def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
+        """Return the text that `pyconnect --help` prints without a parser."""
+        return root_help()
+
+
+def unknown_word(context: Context, word: str, known: Sequence[str]) -> Exception:
+    """Return the usage error for a noun or verb that does not exist."""
+    from pyconnect_cli.errors import UsageError
+
+    near = near_names(word, known)
+    path = context.command_path
+    hint = f"did you mean {' or '.join(f'`{path} {name}`' for name in near)}?" if near else None
+    return UsageError(
+        f"`{path} {word}` is not a command", hint=hint or f"see them all: {path} --help"
+    )
+
+
+def load_noun(noun: Noun) -> Command:
+    """Import a noun's module and build its commands with the classes above."""
+    app: typer.Typer = import_module(noun.module).app
+    adopt(app)
+    command = typer.main.get_command(app)
+    command.name = noun.name
+    return command
+
+
+def adopt(app: typer.Typer) -> None:
+    """Give a plain typer app our classes, where it chose none itself."""
+    app.rich_markup_mode = None
+    app.pretty_exceptions_enable = False
+    app._add_completion = False  # typer has no other way once the app exists
+    app.info.cls = NounGroup
+    app.info.no_args_is_help = False
+    app.info.context_settings = CONTEXT_SETTINGS
+    for command in app.registered_commands:
+        if not (command.cls and issubclass(command.cls, Verb)):
+            command.cls = Verb
+        command.context_settings = {**CONTEXT_SETTINGS, **(command.context_settings or {})}
+    for group in app.registered_groups:
+        group.cls = NounGroup
+        if group.typer_instance is not None:
+            adopt(group.typer_instance)
