@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from importlib import metadata
 
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.reporting import ServerInfo
+
 DISTRIBUTION = "pyconnect-worker"
 
 
@@ -15,6 +18,14 @@ def version() -> str:
         return "unknown"
 
 
-def commit() -> str:
-    """Return the commit the worker was built from; like Apache's, `unknown` unless recorded."""
-    return "unknown"
+def server_info(kafka_cluster_id: str) -> ServerInfo:
+    """Return what `GET /` answers.
+
+    `version` is that of the interface, because clients of Apache's workers look there for what they
+    may use; the worker's own stands in `commit`, where those never look.
+    """
+    return ServerInfo(
+        version=CONNECT_VERSION,
+        commit=f"pyconnect-{version()}",
+        kafka_cluster_id=kafka_cluster_id,
+    )

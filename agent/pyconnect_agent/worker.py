@@ -31,7 +31,6 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.plugin_catalog import Catalog
-from pyconnect_agent.core.reporting import ServerInfo
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
@@ -42,7 +41,7 @@ from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
-from pyconnect_agent.version import commit, version
+from pyconnect_agent.version import server_info
 from pyconnect_agent.worker_group import group_options
 from pyconnect_agent.worker_plugins import connector_type
 from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
@@ -241,7 +240,7 @@ class Worker:
         options = HerderOptions(
             settings=settings,
             worker_url=url,
-            server=ServerInfo(version=version(), commit=commit(), kafka_cluster_id=cluster_id),
+            server=server_info(cluster_id),
             track_topics=config.topic_tracking_enable,
             permitted_algorithms=None,
         )

@@ -24,7 +24,7 @@ from pyconnect_agent.core.herder.config_requests import connector_info
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.requests import Probe, Request
-from pyconnect_agent.core.herder.stages import timed_out_text, validation_timed_out_text
+from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
@@ -235,7 +235,7 @@ class HerderService:
         try:
             return await self._children.validate(config, timeout_ms)
         except RequestTimedOutError as error:
-            raise RequestTimedOutError(validation_timed_out_text(self.stage)) from error
+            raise RequestTimedOutError(timed_out_text(self.stage)) from error
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
         return await self._children.plugin_config(plugin, version)

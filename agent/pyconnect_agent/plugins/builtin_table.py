@@ -5,9 +5,7 @@ Layer: plugins. Metadata only: nothing listed here is imported.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import metadata
-
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
 
 _BUILTIN = "pyconnect_agent.builtin"
@@ -61,15 +59,6 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
 )
 
 
-@cache
-def distribution_version() -> str:
-    """Return the version of this distribution, ``0`` when it runs without being installed."""
-    try:
-        return metadata.version("pyconnect-worker")
-    except metadata.PackageNotFoundError:
-        return "0"
-
-
 def builtin_plugins() -> tuple[PluginDesc, ...]:
     """Return the plugins that ship with the worker."""
     return tuple(
@@ -77,7 +66,7 @@ def builtin_plugins() -> tuple[PluginDesc, ...]:
             class_name=java_name,
             python_path=f"{_BUILTIN}.{path}",
             kind=kind,
-            version=distribution_version(),
+            version=CONNECT_VERSION,
         )
         for java_name, path, kinds in _TABLE
         for kind in kinds

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.config.plugin_source import PluginSource
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.plugins.builtin_table import builtin_plugins, distribution_version
+from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import (
     directory_entry_points,
@@ -64,7 +65,7 @@ def make_plugin(root: Path, name: str, *, version: str, listed: bool = True) -> 
 def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     """The table of Java names tells the truth."""
     assert issubclass(load(plugin), BASE_CLASSES[plugin.kind])
-    assert plugin.version == distribution_version()
+    assert plugin.version == CONNECT_VERSION
 
 
 def test_metadata_is_found_without_importing_plugins() -> None:
@@ -170,7 +171,7 @@ def test_import_errors_name_the_plugin_and_the_cause() -> None:
 TABLE = [(desc.class_name, desc.kind, load(desc)) for desc in installed_catalog().plugins]
 SOURCES: list[Callable[[], PluginSource]] = [
     lambda: CatalogPluginSource(installed_catalog()),
-    lambda: TablePluginSource(TABLE, distribution_version()),
+    lambda: TablePluginSource(TABLE, CONNECT_VERSION),
 ]
 
 
@@ -183,7 +184,7 @@ class TestPluginSource:
         found = make().connector("FileStreamSource")
         assert found.name == "org.apache.kafka.connect.file.FileStreamSourceConnector"
         assert issubclass(found.python_class, SourceConnector)
-        assert found.version == distribution_version()
+        assert found.version == CONNECT_VERSION
 
     def test_look_ups_fail_as_lookup_errors(self, make: Callable[[], PluginSource]) -> None:
         """Whatever was looked for."""
@@ -202,8 +203,8 @@ class TestPluginSource:
         source = make()
         names = source.class_names(PluginKind.CONVERTER)
         assert list(names) == sorted(set(names))
-        assert source.versions(names[0], PluginKind.CONVERTER) == (distribution_version(),)
-        assert source.versions("FileStreamSink", PluginKind.CONNECTOR) == (distribution_version(),)
+        assert source.versions(names[0], PluginKind.CONVERTER) == (CONNECT_VERSION,)
+        assert source.versions("FileStreamSink", PluginKind.CONNECTOR) == (CONNECT_VERSION,)
         assert source.versions("nothing", PluginKind.CONVERTER) == ()
 
 

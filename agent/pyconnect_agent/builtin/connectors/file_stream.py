@@ -21,7 +21,7 @@ from pyconnect_agent.builtin.connectors.file_stream_source import (
     FileStreamSourceTask,
     source_config_def,
 )
-from pyconnect_agent.builtin.connectors.version import VERSION
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_api import (
     ConfigDef,
     ConnectException,
@@ -42,7 +42,7 @@ class FileStreamSourceConnector(SourceConnector):
         self._props: Mapping[str, str] = {}
 
     def version(self) -> str:
-        return VERSION
+        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         source_config_def().parse(props)
@@ -115,7 +115,7 @@ class FileStreamSinkConnector(SinkConnector):
         self._props: Mapping[str, str] = {}
 
     def version(self) -> str:
-        return VERSION
+        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         sink_config_def().parse(props)

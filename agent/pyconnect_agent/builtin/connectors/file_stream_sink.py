@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.builtin.connectors.version import VERSION
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_api import (
     ConfigDef,
     ConfigType,
@@ -50,7 +50,7 @@ class FileStreamSinkTask(SinkTask):
         self._unwritten = b""
 
     def version(self) -> str:
-        return VERSION
+        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         config = sink_config_def().parse(props)

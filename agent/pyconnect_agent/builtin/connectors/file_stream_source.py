@@ -15,7 +15,7 @@ from typing import Any
 
 from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.builtin.connectors.lines import LineSplitter
-from pyconnect_agent.builtin.connectors.version import VERSION
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_api import (
     STRING_SCHEMA,
     ConfigDef,
@@ -100,7 +100,7 @@ class FileStreamSourceTask(SourceTask):
         self._truncation_seen = False
 
     def version(self) -> str:
-        return VERSION
+        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         config = source_config_def().parse(props)

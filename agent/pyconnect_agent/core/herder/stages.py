@@ -81,11 +81,6 @@ def timed_out_text(stage: Stage | None) -> str:
     return f"Request timed out. {sentence}" if sentence else "Request timed out"
 
 
-def validation_timed_out_text(stage: Stage | None) -> str:
-    """As `timed_out_text`, but without the last dot, as Apache's worker has it there."""
-    return timed_out_text(stage).removesuffix(".")
-
-
 def _instant(epoch_ms: int) -> str:
     """ISO-8601 in UTC as Java's Instant prints it: milliseconds only when there are any."""
     seconds, millis = divmod(epoch_ms, 1000)
