@@ -20,6 +20,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import BAD_SINK, BAD_SOURCE
 from tests.support.children_world import children_world, run
+from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
 
@@ -110,6 +111,28 @@ def test_a_connector_pauses_resumes_and_stops() -> None:
                 State.STOPPED,
                 State.UNASSIGNED,
             ]
+
+    run(scenario)
+
+
+def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
+    """A stopped connector costs no process; resuming it starts another instance."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(source(), TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            w.children.set_connector_target_state("c", TargetState.STOPPED)
+            await w.connector_is("c", State.STOPPED)
+            await eventually_async(lambda: w.children._connectors.children() == ())
+            assert w.children.running_connectors() == {"c"}
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            assert len(w.children._connectors.children()) == 1
+            w.children.set_connector_target_state("c", TargetState.STOPPED)
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            assert len((await w.generate(source())).configs) == 1
 
     run(scenario)
 

@@ -33,6 +33,7 @@ from pyconnect_agent.supervise.launch import describe_exit
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
 from pyconnect_agent.supervise.settings import (
+    CONNECTOR_GRACEFUL_MS,
     REQUEST_TIMEOUT_MS,
     ChildFactory,
     ChildSettings,
@@ -43,10 +44,15 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RunningConnector:
-    """A started connector; `child` is None without a process."""
+    """A started connector; `child` is None without a process.
+
+    `launch` numbers its processes: what an earlier one still says does not count.
+    """
 
     config: ConnectorConfig
+    target_state: TargetState
     child: Child | None = None
+    launch: int = 0
     state: State | None = None
     version: str | None = None
     requests: dict[int, asyncio.Future[TaskConfigsGenerated]] = field(default_factory=dict)
@@ -68,11 +74,12 @@ class ConnectorChildren:
         self._offsets = offsets
         self._connectors: dict[str, RunningConnector] = {}
         self._request_ids = itertools.count(1)
+        self._retired: dict[Child, asyncio.Task[None]] = {}
 
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
-        entry = RunningConnector(config=dict(config))
+        entry = RunningConnector(config=dict(config), target_state=target_state)
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
             self._report(connector, entry, State.STOPPED, None)
@@ -87,12 +94,18 @@ class ConnectorChildren:
             target_state=target_state,
             lease_ms=self._settings.lease_ms,
         )
-        entry.child = self._factory(
-            f"connector {connector}",
-            job,
-            lambda message: self._message(connector, entry, message),
-            lambda code, error: self._exit(connector, entry, code, error),
-        )
+        entry.launch += 1
+        launch = entry.launch
+
+        def on_message(message: Message) -> None:
+            if launch == entry.launch:
+                self._message(connector, entry, message)
+
+        def on_exit(code: int | None, error: Exception | None) -> None:
+            if launch == entry.launch:
+                self._exit(connector, entry, code, error)
+
+        entry.child = self._factory(f"connector {connector}", job, on_message, on_exit)
 
     async def stop(self, connectors: Sequence[str], *, graceful_s: float) -> None:
         entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
@@ -122,6 +135,7 @@ class ConnectorChildren:
         entry = self._connectors.get(connector)
         if entry is None:
             return
+        entry.target_state = target_state
         if entry.child is not None:
             entry.child.send(SetTargetState(target_state=target_state))
         elif target_state is TargetState.STOPPED:
@@ -160,7 +174,8 @@ class ConnectorChildren:
         return frozenset(self._connectors)
 
     def children(self) -> tuple[Child, ...]:
-        return tuple(e.child for e in self._connectors.values() if e.child is not None)
+        live = (e.child for e in self._connectors.values() if e.child is not None)
+        return (*live, *self._retired)
 
     def _message(self, connector: str, entry: RunningConnector, message: Message) -> None:
         assert entry.child is not None
@@ -170,6 +185,9 @@ class ConnectorChildren:
             case StateReported():
                 entry.version = message.version or entry.version
                 self._report(connector, entry, message.state, message.trace)
+                # Unless it was resumed meanwhile.
+                if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
+                    self._retire(entry)
             case TaskConfigs():
                 self._resolve(entry, message)
             case RequestFailed():
@@ -187,6 +205,23 @@ class ConnectorChildren:
                     "connector process sent a message that is not for a connector",
                     extra={"connector": connector, "kind": type(message).__name__},
                 )
+
+    def _retire(self, entry: RunningConnector) -> None:
+        """End the process of a connector that has stopped; resuming it starts another."""
+        child, entry.child = entry.child, None
+        assert child is not None
+        entry.launch += 1
+        self._fail_requests(entry, "The connector is stopped.")
+        graceful_s = CONNECTOR_GRACEFUL_MS / 1000
+        ending = asyncio.create_task(stop_children((child,), graceful_s=graceful_s))
+        self._retired[child] = ending
+        ending.add_done_callback(lambda _: self._retired.pop(child, None))
+
+    @staticmethod
+    def _fail_requests(entry: RunningConnector, text: str) -> None:
+        for future in entry.requests.values():
+            if not future.done():
+                future.set_exception(AgentError(text))
 
     def _resolve(self, entry: RunningConnector, message: TaskConfigs) -> None:
         future = entry.requests.get(message.request_id)
@@ -210,9 +245,7 @@ class ConnectorChildren:
             text = f"connector process of {connector} could not be started: {error}"
         else:
             text = f"connector process {describe_exit(code)} (connector {connector})"
-        for future in entry.requests.values():
-            if not future.done():
-                future.set_exception(AgentError(text))
+        self._fail_requests(entry, text)
         if child is None or child.cancelled or entry.state is State.UNASSIGNED:
             return
         if child.stopping:
