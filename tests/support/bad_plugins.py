@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,9 @@ def misbehave(how: str | None) -> None:
             os.abort()
         case "hang":
             threading.Event().wait()
+        case "hold-the-interpreter":
+            # Backtracks for ages without ever letting another thread run.
+            re.match(r"(a+)+$", "a" * 64 + "b")
 
 
 class BadSourceTask(SourceTask):

@@ -26,6 +26,7 @@ class RecordingListener:
     reconfigurations: list[str] = field(default_factory=list)
     topics: list[tuple[ConnectorTaskId, str]] = field(default_factory=list)
     expired: list[str] = field(default_factory=list)
+    expired_leases: int = 0
 
     def connector_state(
         self, connector: str, state: State, *, trace: str | None, version: str | None
@@ -45,6 +46,9 @@ class RecordingListener:
 
     def config_ttl_expired(self, connector: str) -> None:
         self.expired.append(connector)
+
+    def lease_expired(self) -> None:
+        self.expired_leases += 1
 
     def task_states(self, task_id: ConnectorTaskId) -> list[State]:
         """States of one task in the order they came."""

@@ -366,8 +366,9 @@ def test_a_child_without_a_lease_ends_itself() -> None:
             leases = w.children._leases
             assert leases is not None
             leases.cancel()
-            await w.task_is(task_id, State.FAILED)
-            assert "exited with code 71" in w.listener.task_trace(task_id)
+            await w.task_is(task_id, State.UNASSIGNED)
+            await w.connector_is("c", State.UNASSIGNED)
+            assert w.listener.expired_leases == 2
 
     run(scenario)
 

@@ -66,6 +66,11 @@ class ChildEvents:
         LOG.info("a config provider's values expire", extra={"connector": connector})
         self._post(on.ConfigExpired(connector=connector))
 
+    def lease_expired(self) -> None:
+        # The group has given this worker up by then, or will: either way it joins anew.
+        LOG.warning("this worker was frozen for longer than its session lasts; it joins again")
+        self._post(on.MembershipLost())
+
 
 def _last_line(trace: str | None) -> str:
     return (trace or "").strip().rpartition("\n")[2]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import io
 import pickle
+import signal
 import socket
 import struct
 import threading
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from pyconnect_agent.core.config.validation import ConfigInfos
 
 VERSION = 1
+EXIT_LEASE_EXPIRED = 71
+"""Exit code of a child whose lease ran out."""
+STACKS_SIGNAL = signal.SIGURG
+"""Asks a child for its stacks. Ignored by default, so it harms no child that is not ready yet."""
+STACKS_FILE = "pyconnect-stacks"
+"""Name of the memory file into which a child writes them then."""
 FRAME_HEADER = struct.Struct(">I")
 
 StringMap = Mapping[str, str | None]
@@ -123,7 +130,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`valid_until_s` on the host's monotonic clock, which all its processes share."""
+    """`valid_until_s` on the host's monotonic clock, which all its processes share.
+
+    It counts only if it was issued before the one before had run out: after a gap another worker
+    may run the task.
+    """
 
     valid_until_s: float
 
@@ -138,6 +149,20 @@ class OffsetsRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsWritten:
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportStats:
+    """Answered by `StatsReported`, also while the plugin hangs in Python code."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpStacks:
+    """Answered by `StacksDumped`, also while the plugin hangs in Python code."""
+
     request_id: int
 
 
@@ -215,11 +240,25 @@ class PluginDescribed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
-    """For the admin interface. Times are epoch milliseconds, None before the first."""
+    """For the admin interface. Times are epoch milliseconds, None before the first.
 
-    last_poll_ms: int | None
-    last_commit_ms: int | None
-    queue_size: int
+    `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
+    outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
+    """
+
+    request_id: int
+    last_activity_ms: int | None = None
+    last_commit_ms: int | None = None
+    transaction_began_ms: int | None = None
+    queue_size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StacksDumped:
+    """`text` names every thread of the process and shows its Python stack."""
+
+    request_id: int
+    text: str
 
 
 Message = (
@@ -230,6 +269,8 @@ Message = (
     | Lease
     | OffsetsRead
     | OffsetsWritten
+    | ReportStats
+    | DumpStacks
     | StateReported
     | TaskConfigs
     | RequestFailed
@@ -241,6 +282,7 @@ Message = (
     | ConfigValidated
     | PluginDescribed
     | StatsReported
+    | StacksDumped
 )
 
 

@@ -18,10 +18,17 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
+from pyconnect_agent.supervise.details import connector_details, task_details
+from pyconnect_agent.supervise.inquiries import Inquiries
 from pyconnect_agent.supervise.jobs import Jobs
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.offsets import OffsetService
-from pyconnect_agent.supervise.ports import ChildListener, SourceOffsets, TaskConfigsGenerated
+from pyconnect_agent.supervise.ports import (
+    ChildDetails,
+    ChildListener,
+    SourceOffsets,
+    TaskConfigsGenerated,
+)
 from pyconnect_agent.supervise.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.supervise.tasks import RunningTask, TaskChildren
 
@@ -42,10 +49,14 @@ class ChildProcesses:
         self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
         self._listener: ChildListener | None = None
         self._offsets = OffsetService(offset_store)
-        self._tasks = TaskChildren(settings, self._child, self._connected, self._offsets)
+        self._inquiries = Inquiries()
+        self._tasks = TaskChildren(
+            settings, self._child, self._connected, self._offsets, self._inquiries
+        )
         self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._jobs = Jobs(settings, self._child)
         self._leases: asyncio.Task[None] | None = None
+        self._kills: set[asyncio.Task[None]] = set()
 
     def connect(self, listener: ChildListener) -> None:
         """Name who hears of the children."""
@@ -115,6 +126,30 @@ class ChildProcesses:
         """Process, last state and last figures of each task, for the admin interface."""
         return self._tasks.details()
 
+    async def child_details(self) -> tuple[ChildDetails, ...]:
+        tasks = self._tasks.details()
+        figures = await asyncio.gather(
+            *(self._inquiries.statistics(task.child) for task in tasks.values())
+        )
+        found = [
+            connector_details(name, entry) for name, entry in self._connectors.details().items()
+        ]
+        found.extend(
+            task_details(task_id, task, answer)
+            for (task_id, task), answer in zip(tasks.items(), figures, strict=True)
+        )
+        return tuple(sorted(found, key=_by_name))
+
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+        graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
+        kill = self._tasks.kill(task_id, graceful_s=graceful_s, reason=reason)
+        task = asyncio.get_running_loop().create_task(kill, name=f"kill {task_id}")
+        self._kills.add(task)
+        task.add_done_callback(self._kills.discard)
+
+    async def task_stacks(self, task_id: ConnectorTaskId) -> str:
+        return await self._inquiries.stacks(self._tasks.details()[task_id].child)
+
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         return await self._jobs.validate(config, timeout_ms)
 
@@ -155,3 +190,7 @@ class ChildProcesses:
     @staticmethod
     def _lease(lease_ms: int) -> Lease:
         return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)
+
+
+def _by_name(child: ChildDetails) -> tuple[str, int]:
+    return child.connector, -1 if child.task is None else child.task

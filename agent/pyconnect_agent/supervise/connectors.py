@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.supervise.channel import (
+    EXIT_LEASE_EXPIRED,
     ConfigTtlExpired,
     GenerateTaskConfigs,
     Message,
@@ -46,10 +48,12 @@ LOG = logging.getLogger(__name__)
 class RunningConnector:
     """A started connector; `child` is None without a process.
 
-    `launch` numbers its processes: what an earlier one still says does not count.
+    `launch` numbers its processes: what an earlier one still says does not count. `since_ms`:
+    when it was started or came into `state`, epoch ms.
     """
 
     config: ConnectorConfig
+    since_ms: int
     target_state: TargetState
     child: Child | None = None
     launch: int = 0
@@ -79,7 +83,9 @@ class ConnectorChildren:
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
-        entry = RunningConnector(config=dict(config), target_state=target_state)
+        entry = RunningConnector(
+            config=dict(config), since_ms=_now_ms(), target_state=target_state
+        )
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
             self._report(connector, entry, State.STOPPED, None)
@@ -173,6 +179,10 @@ class ConnectorChildren:
     def running(self) -> frozenset[str]:
         return frozenset(self._connectors)
 
+    def details(self) -> dict[str, RunningConnector]:
+        """For the admin interface; not to be changed by the reader."""
+        return dict(self._connectors)
+
     def children(self) -> tuple[Child, ...]:
         live = (e.child for e in self._connectors.values() if e.child is not None)
         return (*live, *self._retired)
@@ -253,11 +263,22 @@ class ConnectorChildren:
             if entry.state is not State.FAILED:
                 self._report(connector, entry, State.UNASSIGNED, None)
             return
+        if code == EXIT_LEASE_EXPIRED:
+            LOG.warning("connector ended because its lease ran out", extra={"connector": connector})
+            self._report(connector, entry, State.UNASSIGNED, None)
+            self._listener().lease_expired()
+            return
         LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
         self._report(connector, entry, State.FAILED, text)
 
     def _report(
         self, connector: str, entry: RunningConnector, state: State, trace: str | None
     ) -> None:
+        if entry.state is not state:
+            entry.since_ms = _now_ms()
         entry.state = state
         self._listener().connector_state(connector, state, trace=trace, version=entry.version)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

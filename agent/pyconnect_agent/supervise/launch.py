@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -45,11 +46,14 @@ class Launched:
         return self.process.exitcode
 
     def signal(self, number: signal.Signals) -> None:
-        """Send `SIGTERM` or `SIGKILL`; a process that has ended is left alone."""
+        """Send a signal; a process that has ended is left alone."""
         if number is signal.SIGTERM:
             self.process.terminate()
-        else:
+        elif number is signal.SIGKILL:
             self.process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 class Launcher:

@@ -63,6 +63,10 @@ class ChildListener(Protocol):
         """A config provider's TTL asks for a restart of the connector (`config.action.reload`)."""
         ...
 
+    def lease_expired(self) -> None:
+        """A child got no lease in time: this process was frozen longer than its session lasts."""
+        ...
+
 
 class Children(Protocol):
     """One child process per running connector and task."""
@@ -122,3 +126,45 @@ class Children(Protocol):
     async def plugin_config(
         self, plugin: str, version: str | None
     ) -> tuple[dict[str, Any], ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildDetails:
+    """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
+
+    Times are epoch milliseconds, sizes bytes. Figures are None where a child has none, or did not
+    answer in time (`responsive` is False then).
+    """
+
+    connector: str
+    task: int | None
+    pid: int | None
+    state: State | None
+    since_ms: int
+    rss_bytes: int | None = None
+    responsive: bool = True
+    last_activity_ms: int | None = None
+    last_commit_ms: int | None = None
+    transaction_began_ms: int | None = None
+    queue_size: int | None = None
+
+
+class ChildrenAdmin(Protocol):
+    """What an operator may see of the children and do to them."""
+
+    def running_tasks(self) -> frozenset[ConnectorTaskId]: ...
+
+    async def child_details(self) -> tuple[ChildDetails, ...]:
+        """Connectors and tasks, sorted; at most a second, however many do not answer."""
+        ...
+
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+        """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
+
+        It is reported FAILED with `reason` once its process is gone.
+        """
+        ...
+
+    async def task_stacks(self, task_id: ConnectorTaskId) -> str:
+        """Raise AgentError when the process of a running task shows none."""
+        ...

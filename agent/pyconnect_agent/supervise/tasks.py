@@ -7,6 +7,7 @@ A cancelled task (killed because it was late) never reports a state again.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,16 +15,19 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import (
+    EXIT_LEASE_EXPIRED,
     Message,
     ReadOffsets,
     RunTask,
     SetTargetState,
+    StacksDumped,
     StateReported,
     StatsReported,
     TopicUsed,
     WriteOffsets,
 )
-from pyconnect_agent.supervise.child import Child, stop_children
+from pyconnect_agent.supervise.child import Child, kill_children, stop_children
+from pyconnect_agent.supervise.inquiries import Inquiries
 from pyconnect_agent.supervise.launch import describe_exit
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import ChildListener
@@ -36,13 +40,18 @@ FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 
 @dataclass(slots=True)
 class RunningTask:
-    """A live task process and the last it told."""
+    """A live task process and the last it told.
+
+    `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
+    killed, and that is why; nothing it says about its state counts any more.
+    """
 
     child: Child
+    since_ms: int
     state: State = State.UNASSIGNED
     state_reported: bool = False
     version: str | None = None
-    stats: StatsReported | None = None
+    killed_because: str | None = None
     topics: set[str] = field(default_factory=set)
 
 
@@ -55,11 +64,13 @@ class TaskChildren:
         factory: ChildFactory,
         listener: Callable[[], ChildListener],
         offsets: OffsetService,
+        inquiries: Inquiries,
     ) -> None:
         self._settings = settings
         self._factory = factory
         self._listener = listener
         self._offsets = offsets
+        self._inquiries = inquiries
         self._tasks: dict[ConnectorTaskId, RunningTask] = {}
 
     def start(
@@ -85,11 +96,21 @@ class TaskChildren:
             lambda message: self._message(task_id, message),
             lambda code, error: self._exit(task_id, code, error),
         )
-        self._tasks[task_id] = RunningTask(child)
+        self._tasks[task_id] = RunningTask(child, since_ms=_now_ms())
 
     async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
         children = [self._tasks[task_id].child for task_id in task_ids if task_id in self._tasks]
         await stop_children(children, graceful_s=graceful_s)
+
+    async def kill(self, task_id: ConnectorTaskId, *, graceful_s: float, reason: str) -> None:
+        """End a task that is to count as FAILED with `reason`; returns when it is gone."""
+        task = self._tasks[task_id]
+        if task.killed_because is None:
+            task.killed_because = reason
+        if graceful_s > 0:
+            await stop_children((task.child,), graceful_s=graceful_s)
+        else:
+            await kill_children((task.child,))
 
     def set_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
         task = self._tasks.get(task_id)
@@ -111,7 +132,9 @@ class TaskChildren:
         if task.child.cancelled:
             return
         match message:
-            case StateReported():
+            case StateReported() if task.killed_because is None:
+                if task.state is not message.state:
+                    task.since_ms = _now_ms()
                 task.state, task.state_reported = message.state, True
                 task.version = message.version or task.version
                 self._report(task_id, message.state, message.trace, task.version)
@@ -121,8 +144,10 @@ class TaskChildren:
                 self._offsets.read(task.child, message)
             case WriteOffsets():
                 self._offsets.write(task.child, message)
-            case StatsReported():
-                task.stats = message
+            case StatsReported() | StacksDumped():
+                self._inquiries.answered(message)
+            case StateReported():
+                pass
             case _:
                 LOG.error(
                     "task process sent a message that is not for a task",
@@ -131,6 +156,14 @@ class TaskChildren:
 
     def _exit(self, task_id: ConnectorTaskId, code: int | None, error: Exception | None) -> None:
         task = self._tasks.pop(task_id)
+        if task.killed_because is not None:
+            self._report(task_id, State.FAILED, task.killed_because, task.version)
+            return
+        if code == EXIT_LEASE_EXPIRED:
+            LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
+            self._report(task_id, State.UNASSIGNED, None, task.version)
+            self._listener().lease_expired()
+            return
         if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
             return
         if error is not None:
@@ -147,3 +180,7 @@ class TaskChildren:
         self, task_id: ConnectorTaskId, state: State, trace: str | None, version: str | None
     ) -> None:
         self._listener().task_state(task_id, state, trace=trace, version=version)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

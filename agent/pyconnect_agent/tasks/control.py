@@ -7,6 +7,7 @@ when its lease runs out: the supervisor hangs, and another worker may run this t
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -20,23 +21,29 @@ from typing import Any
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.supervise.channel import (
+    EXIT_LEASE_EXPIRED,
     Channel,
+    DumpStacks,
     GenerateTaskConfigs,
     Lease,
     Message,
     OffsetsRead,
     OffsetsWritten,
     ReadOffsets,
+    ReportStats,
     RequestFailed,
     SetTargetState,
+    StacksDumped,
+    StatsReported,
     Stop,
     WriteOffsets,
 )
+from pyconnect_agent.tasks.stacks import describe_threads
+from pyconnect_agent.tasks.statistics import ReadStatistics, Statistics
 
 LOG = logging.getLogger(__name__)
 
 EXIT_ORPHANED = 70
-EXIT_LEASE_EXPIRED = 71
 EXIT_TERMINATED = 143
 
 SIGNAL_MARGIN_S = 0.1
@@ -69,6 +76,8 @@ class Control:
         self.cancelled = False
         """True once the worker gives up on this process: SIGTERM after the time for a stop."""
         self.changed = threading.Event()
+        self.statistics: ReadStatistics = Statistics
+        """Asked when the supervisor asks; set by the task's work."""
         self._thread = threading.Thread(target=self._read, name="control", daemon=True)
 
     def start(self) -> None:
@@ -155,9 +164,12 @@ class Control:
             case SetTargetState():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):
+                # Final commits after a gap could undo what the task's next owner has done.
+                self._end_unless_leased(time.monotonic())
                 self.stop_until_s = time.monotonic() + graceful_ms / 1000 - SIGNAL_MARGIN_S
                 self.stop_requested.set()
             case Lease():
+                self._end_unless_leased(message.valid_until_s - (self._lease_ms or 0) / 1000)
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
             case GenerateTaskConfigs():
                 self._task_config_requests.put(message)
@@ -165,5 +177,21 @@ class Control:
                 future = self._replies.get(message.request_id)
                 if future is not None and not future.done():
                     future.set_result(message)
+            case ReportStats() | DumpStacks():
+                # Not here: this thread must never wait for a supervisor that does not read.
+                threading.Thread(target=self._tell, args=(message,), daemon=True).start()
             case _:
                 LOG.error("message not meant for a child", extra={"kind": type(message).__name__})
+
+    def _end_unless_leased(self, at_s: float) -> None:
+        if self._lease_ms is not None and at_s > self._lease_until_s:
+            os._exit(EXIT_LEASE_EXPIRED)
+
+    def _tell(self, question: ReportStats | DumpStacks) -> None:
+        answer: Message
+        if isinstance(question, ReportStats):
+            answer = StatsReported(request_id=question.request_id, **self.statistics()._asdict())
+        else:
+            answer = StacksDumped(request_id=question.request_id, text=describe_threads())
+        with contextlib.suppress(OSError):
+            self._channel.send(answer)

@@ -36,6 +36,7 @@ from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
 from pyconnect_agent.tasks.sink_topics import check_sink_config
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
+from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_configs import generate_task_configs
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
@@ -48,6 +49,7 @@ LOG = logging.getLogger(__name__)
 def run(connection: socket.socket) -> None:
     """Do the job that comes first over `connection`; does not return."""
     exit_code = 1
+    prepare_dumps()
     try:
         channel = Channel(connection)
         _serve(channel, channel.receive())

@@ -7,6 +7,7 @@ consumer's poll and must not raise, so what they raise is kept and raised after 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -80,6 +81,7 @@ class SinkLoop:
         self._rebalance_error: Exception | None = None
         self._task_stopped = False
         self._next_commit_ms = now_ms() + flush_interval_ms
+        self.last_put_ms: int | None = None
         self.offsets = SinkOffsets()
         self.commits = SinkCommits(
             task=task,
@@ -101,6 +103,11 @@ class SinkLoop:
                 self.step()
         finally:
             self._close_partitions(tuple(self.offsets.current))
+
+    @property
+    def pending(self) -> int:
+        """Records that the task has not taken yet; read by other threads too."""
+        return len(self._batch)
 
     def task_stopped(self) -> None:
         """From now on rebalances, such as that of the consumer's close, do not reach the task."""
@@ -176,6 +183,7 @@ class SinkLoop:
     # --- delivery ---
 
     def _deliver(self) -> None:
+        self.last_put_ms = int(time.time() * 1000)
         try:
             # A copy: the task may keep what it gets.
             self._task.put(self._batch.copy())

@@ -6,6 +6,7 @@ Layer: tasks. Everything runs on the task's thread, results of asynchronous comm
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -72,6 +73,7 @@ class SinkCommits:
         self.committing = False
         self.consecutive_failures = 0
         self.counts = CommitCounts()
+        self.last_commit_ms: int | None = None
 
     def give_up_late(self) -> None:
         """Stop waiting for a commit that is out of time; its result still counts when it comes."""
@@ -203,6 +205,7 @@ class SinkCommits:
             self.counts.failed += 1
             return
         if offsets is not None:
+            self.last_commit_ms = int(time.time() * 1000)
             # Partitions that were lost meanwhile stay forgotten.
             current = self._offsets.current
             self._offsets.committed.update(

@@ -20,6 +20,7 @@ from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink_pipeline import compose
 from pyconnect_agent.tasks.sink_topics import TOPICS_REGEX, check_sink_config, topics_of
+from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
 from pyconnect_api import Converter, HeaderConverter, SinkTask, TopicPartition
@@ -140,7 +141,18 @@ class SinkWork:
             max_poll_records=config.max_poll_records or MAX_POLL_RECORDS,
             now_ms=_now_ms,
         )
+        control.statistics = self._statistics
         return context
+
+    def _statistics(self) -> Statistics:
+        loop = self._loop
+        if loop is None:
+            return Statistics()
+        return Statistics(
+            last_activity_ms=loop.last_put_ms,
+            last_commit_ms=loop.commits.last_commit_ms,
+            queue_size=loop.pending,
+        )
 
     def _report(self, state: State) -> None:
         self._life_cycle.report(state)

@@ -22,6 +22,7 @@ from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommi
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_pipeline import compose
 from pyconnect_agent.tasks.source_sender import AtLeastOnceSender
+from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
 from pyconnect_api import Converter, HeaderConverter, SourceTask
@@ -144,6 +145,7 @@ class SourceWork:
             control=control,
             report=self._report,
         )
+        control.statistics = self._statistics
 
     def _new_producer(self, task_id: ConnectorTaskId) -> TaskProducer:
         setup = self._setup
@@ -151,6 +153,15 @@ class SourceWork:
             setup.worker.config, setup.connector_config, task_id
         )
         return TaskProducer(config.properties)
+
+    def _statistics(self) -> Statistics:
+        if self._loop is None or self._committer is None or self._producer is None:
+            return Statistics()
+        return Statistics(
+            last_activity_ms=self._loop.last_poll_ms,
+            last_commit_ms=self._committer.last_commit_ms,
+            queue_size=self._producer.in_flight(),
+        )
 
     def _report(self, state: State) -> None:
         self._life_cycle.report(state)

@@ -1,0 +1,22 @@
+"""What a task tells about its work when the supervisor asks.
+
+Layer: tasks. Written by the task's threads, read by others at any time: single values, so that no
+lock is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Statistics(NamedTuple):
+    """Times are epoch milliseconds, None before the first; see `channel.StatsReported`."""
+
+    last_activity_ms: int | None = None
+    last_commit_ms: int | None = None
+    transaction_began_ms: int | None = None
+    queue_size: int = 0
+
+
+ReadStatistics = Callable[[], Statistics]

@@ -1,0 +1,176 @@
+"""What an operator sees of real child processes, and does to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.eventually import eventually_async
+
+pytestmark = pytest.mark.wire
+
+REASON = "killed on purpose"
+
+
+def source(**settings: str) -> dict[str, str]:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return {"name": "c", "connector.class": BAD_SOURCE, **named}
+
+
+async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
+    task_id = await world.run_task(source(**settings))
+    await world.task_is(task_id, State.RUNNING)
+    return task_id
+
+
+def test_every_child_is_described() -> None:
+    """Connector and task with pid, state, memory; the task with its last poll."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await running(w)
+
+            async def polled() -> bool:
+                return (await w.children.child_details())[1].last_activity_ms is not None
+
+            await eventually_async(polled)
+            connector, task = await w.children.child_details()
+            assert (connector.connector, connector.task) == ("c", None)
+            assert (task.connector, task.task, task.pid) == ("c", 0, w.pid(task_id))
+            assert connector.state is task.state is State.RUNNING
+            assert task.rss_bytes is not None
+            assert task.rss_bytes > 1_000_000
+            assert task.last_activity_ms is not None
+            assert task.last_activity_ms >= task.since_ms - 1_000
+            assert task.queue_size == 0
+            assert task.responsive
+
+    run(scenario)
+
+
+def test_a_connector_without_a_process_is_described_too() -> None:
+    """A stopped connector has a state and neither pid nor memory."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(source(), TargetState.STOPPED)
+            (connector,) = await w.children.child_details()
+            assert (connector.state, connector.pid, connector.rss_bytes) == (
+                State.STOPPED,
+                None,
+                None,
+            )
+
+    run(scenario)
+
+
+def test_a_frozen_child_is_described_as_not_responsive() -> None:
+    """What the supervisor knows by itself is shown, within a second."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await running(w)
+            os.kill(w.pid(task_id), signal.SIGSTOP)
+            _, task = await w.children.child_details()
+            assert not task.responsive
+            assert task.pid == w.pid(task_id)
+            assert task.last_activity_ms is None
+
+    run(scenario)
+
+
+def test_stacks_show_where_python_code_hangs() -> None:
+    """Thread names, functions and source lines."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await running(w, poll="hang")
+            text = await w.children.task_stacks(task_id)
+            assert text.startswith("Thread MainThread (most recent call last):\n")
+            assert "in misbehave\n    threading.Event().wait()" in text
+
+    run(scenario)
+
+
+def test_stacks_show_who_holds_the_interpreter() -> None:
+    """A plugin that lets no other thread run is seen all the same."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await running(w, poll="hold-the-interpreter")
+
+            async def hangs() -> bool:
+                return not (await w.children.child_details())[1].responsive
+
+            await eventually_async(hangs)
+            text = await w.children.task_stacks(task_id)
+            assert "The interpreter did not answer" in text
+            assert "in misbehave" in text
+            again = await w.children.task_stacks(task_id)
+            assert again.count("in misbehave") == text.count("in misbehave")
+
+    run(scenario)
+
+
+def test_a_frozen_child_shows_no_stacks() -> None:
+    """The error names the process, and nothing waits for ever."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await running(w)
+            os.kill(w.pid(task_id), signal.SIGSTOP)
+            with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
+                await w.children.task_stacks(task_id)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("poll", ["", "hang", "hold-the-interpreter"])
+def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
+    """Whether it would have stopped in order or not; it can be started again."""
+
+    async def scenario() -> None:
+        async with children_world(graceful_ms=300) as w:
+            task_id = await running(w, poll=poll)
+            w.children.kill_task(task_id, force=force, reason=REASON)
+            await w.task_is(task_id, State.FAILED)
+            assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
+            assert w.listener.task_trace(task_id) == REASON
+            assert task_id not in w.children.running_tasks()
+            w.children.start_task(task_id, source(), source(), TargetState.STARTED)
+            await w.task_is(task_id, State.RUNNING)
+
+    run(scenario)
+
+
+def test_a_frozen_task_can_be_killed() -> None:
+    """SIGKILL needs no cooperation."""
+
+    async def scenario() -> None:
+        async with children_world(graceful_ms=100) as w:
+            task_id = await running(w)
+            os.kill(w.pid(task_id), signal.SIGSTOP)
+            w.children.kill_task(task_id, force=False, reason=REASON)
+            await w.task_is(task_id, State.FAILED)
+
+    run(scenario)
+
+
+def test_a_stop_during_a_kill_waits_for_its_end() -> None:
+    """The task is FAILED by then, and nothing comes after."""
+
+    async def scenario() -> None:
+        async with children_world(graceful_ms=300) as w:
+            task_id = await running(w, poll="hang")
+            w.children.kill_task(task_id, force=False, reason=REASON)
+            await w.children.stop_tasks([task_id])
+            assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
+
+    run(scenario)

@@ -1,0 +1,109 @@
+"""Processes that are frozen: a supervisor, its child, both (agent-admin.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.eventually import eventually
+from tests.support.processes import python_environment
+
+pytestmark = pytest.mark.wire
+
+LEASE_MS = 1_000
+FROZEN_S = 1.5 * LEASE_MS / 1000
+
+
+class Supervised:
+    """A supervisor and the process of its task."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.lease_supervisor", str(LEASE_MS)],
+            env=python_environment(os.environ),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.child = psutil.Process(self.told("pid"))
+
+    def told(self, member: str) -> Any:
+        """Wait for the next line of the supervisor."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())[member]
+
+    def signal(
+        self, number: signal.Signals, *, supervisor: bool = False, child: bool = False
+    ) -> None:
+        if supervisor:
+            self.process.send_signal(number)
+        if child:
+            self.child.send_signal(number)
+
+    def freeze(self, **who: bool) -> None:
+        """Stop processes for longer than a lease."""
+        self.signal(signal.SIGSTOP, **who)
+        end = time.monotonic() + FROZEN_S
+        eventually(lambda: time.monotonic() >= end)
+
+    def child_lives(self) -> bool:
+        return self.child.is_running() and self.child.status() != psutil.STATUS_ZOMBIE
+
+    def close(self) -> None:
+        self.signal(signal.SIGCONT, supervisor=True)
+        self.process.terminate()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def supervised() -> Iterator[Supervised]:
+    started = Supervised()
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def test_a_frozen_supervisor_loses_its_child(supervised: Supervised) -> None:
+    """The child ends itself within its lease; the supervisor hears of it when it goes on."""
+    supervised.signal(signal.SIGSTOP, supervisor=True)
+    started = time.monotonic()
+    eventually(lambda: not supervised.child_lives())
+    assert time.monotonic() - started < 2 * LEASE_MS / 1000
+    supervised.signal(signal.SIGCONT, supervisor=True)
+    assert supervised.told("expired") == ["RUNNING", "UNASSIGNED"]
+
+
+def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
+    """Its supervisor has renewed the lease all the time: nobody else may run the task."""
+    supervised.freeze(child=True)
+    supervised.signal(signal.SIGCONT, child=True)
+    end = time.monotonic() + 2 * LEASE_MS / 1000
+    eventually(lambda: time.monotonic() >= end or not supervised.child_lives())
+    assert supervised.child_lives()
+
+
+@pytest.mark.parametrize("first", ["supervisor", "child"])
+def test_a_child_frozen_with_its_supervisor_ends_whoever_wakes_first(
+    supervised: Supervised, first: str
+) -> None:
+    """A lease issued after the last one had run out does not count."""
+    supervised.freeze(supervisor=True, child=True)
+    supervised.signal(signal.SIGCONT, **{first: True})
+    if first == "supervisor":
+        # It renews the leases before the child reads them.
+        end = time.monotonic() + LEASE_MS / 1000
+        eventually(lambda: time.monotonic() >= end)
+    supervised.signal(signal.SIGCONT, supervisor=True, child=True)
+    assert supervised.told("expired") == ["RUNNING", "UNASSIGNED"]
+    assert not supervised.child_lives()
