@@ -1,0 +1,242 @@
+"""One distributed agent on a real broker: what flows, what stops, what is left after the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.agent import (
+    WAIT_S,
+    Agent,
+    Agents,
+    append_lines,
+    closing,
+    line_count,
+    sink_config,
+    source_config,
+    wait_until_equal,
+)
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture
+def agent_worker(agents: Agents) -> Agent:
+    """A ready distributed agent of the test's own."""
+    return agents.start()
+
+
+@pytest.fixture
+def topic() -> str:
+    return unique_name("lines")
+
+
+def copy_file(
+    agent: Agent, directory: Path, topic: str, *, sink_session_timeout_ms: int = 45_000
+) -> tuple[Path, Path]:
+    """Create both connectors and return their files once 1,000 lines are copied."""
+    source, sink = directory / "in.txt", directory / "out.txt"
+    append_lines(source, 1, 1_000)
+    agent.create("source", source_config(source, topic))
+    session = {"consumer.override.session.timeout.ms": str(sink_session_timeout_ms)}
+    agent.create("sink", sink_config(sink, topic) | session)
+    wait_until_equal(sink, source)
+    return source, sink
+
+
+def test_a_file_flows_through_kafka_into_a_file(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """Created through REST, both connectors run with one task each and every byte arrives."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+    agent_worker.wait_for_states("sink", "RUNNING", "RUNNING")
+    append_lines(source, 1_001, 1_500)
+    wait_until_equal(sink, source)
+    eventually(lambda: agent_worker.get("/connectors/sink/topics")["sink"]["topics"] == [topic])
+
+
+def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, topic: str) -> None:
+    """GET / within 2 s of the start, health within 4 s; 80 MiB for the supervisor, 60 a task."""
+    process = agents.process()
+    started_s = time.monotonic()
+    process.launch()
+    agent = Agent(process)
+    eventually(lambda: _answers(agent, "/"), 10)
+    root_s = time.monotonic() - started_s
+    eventually(lambda: _answers(agent, "/health"), 10)
+    health_s = time.monotonic() - started_s
+    copy_file(agent, tmp_path, topic)
+    assert root_s < 2
+    assert health_s < 4
+    assert agent.supervisor().memory_info().rss < 80 * MIB
+    assert len(agent.children()) == 4
+    assert max(child.memory_info().rss for child in agent.children()) < 60 * MIB
+
+
+def test_a_paused_connector_keeps_its_position(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """Pause holds connector and tasks, resume goes on where it was."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    assert agent_worker.call("PUT", "/connectors/source/pause").status == 202
+    agent_worker.wait_for_states("source", "PAUSED", "PAUSED")
+    append_lines(source, 1_001, 1_100)
+    assert agent_worker.call("PUT", "/connectors/source/resume").status == 202
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+    wait_until_equal(sink, source)
+
+
+def test_a_stopped_connector_has_no_tasks_and_no_process(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """Stop empties the task set (KIP-875); resume makes it anew at the committed offset."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    assert agent_worker.call("PUT", "/connectors/source/stop").status == 204
+    agent_worker.wait_for_states("source", "STOPPED")
+    assert agent_worker.get("/connectors/source/tasks") == []
+    eventually(lambda: len(agent_worker.children()) == 2)
+    append_lines(source, 1_001, 1_100)
+    assert agent_worker.call("PUT", "/connectors/source/resume").status == 202
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+    wait_until_equal(sink, source)
+
+
+def test_an_initial_state_is_honoured(agent_worker: Agent, tmp_path: Path, topic: str) -> None:
+    """KIP-980: a connector created STOPPED never starts until it is resumed."""
+    source = tmp_path / "in.txt"
+    agent_worker.create("source", source_config(source, topic), initial_state="STOPPED")
+    agent_worker.wait_for_states("source", "STOPPED")
+    assert agent_worker.get("/connectors/source/tasks") == []
+    assert agent_worker.children() == []
+
+
+def test_restarts_give_new_processes(agent_worker: Agent, tmp_path: Path, topic: str) -> None:
+    """A task, a connector and a plan (KIP-745) restart what they name and nothing else."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    before = {child.pid for child in agent_worker.children()}
+    assert agent_worker.call("POST", "/connectors/source/tasks/0/restart").status == 204
+    eventually(lambda: len(_pids(agent_worker) - before) == 1)
+    assert agent_worker.call("POST", "/connectors/source/restart").status == 204
+    eventually(lambda: len(_pids(agent_worker) - before) == 2)
+    answer = agent_worker.call("POST", "/connectors/sink/restart?includeTasks=true")
+    assert answer.status == 202
+    assert answer.json()["connector"]["state"] == "RESTARTING"
+    assert [task["state"] for task in answer.json()["tasks"]] == ["RESTARTING"]
+    eventually(lambda: len(_pids(agent_worker) - before) == 4)
+    agent_worker.wait_for_states("sink", "RUNNING", "RUNNING")
+    append_lines(source, 1_001, 1_100)
+    wait_until_equal(sink, source)
+
+
+def test_a_changed_config_reaches_the_tasks(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """PATCH merges, the connector makes new task configs, the tasks run from them."""
+    copy_file(agent_worker, tmp_path, topic)
+    answer = agent_worker.call("PATCH", "/connectors/source/config", {"batch.size": "7"})
+    assert answer.status == 200, answer.text
+    eventually(
+        lambda: agent_worker.get("/connectors/source/tasks")[0]["config"].get("batch.size") == "7"
+    )
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+
+
+def test_a_deleted_connector_leaves_nothing(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """Its processes end, its statuses and topics are forgotten, its name is free."""
+    copy_file(agent_worker, tmp_path, topic)
+    assert agent_worker.call("DELETE", "/connectors/sink").status == 204
+    eventually(lambda: agent_worker.states("sink") == ())
+    eventually(lambda: len(agent_worker.children()) == 2)
+    eventually(lambda: agent_worker.get("/connectors/sink/topics")["sink"]["topics"] == [])
+    assert agent_worker.get("/connectors") == ["source"]
+    agent_worker.create("sink", sink_config(tmp_path / "again.txt", topic))
+    agent_worker.wait_for_states("sink", "RUNNING", "RUNNING")
+
+
+def test_a_drained_agent_goes_on_where_it_was(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """SIGTERM commits and says UNASSIGNED; the next start copies no line twice and none less."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    agent_worker.drain()
+    assert agent_worker.exit_code() == 0
+    assert "killed" not in agent_worker.log()
+    append_lines(source, 1_001, 1_200)
+    agent_worker.process.start()
+    wait_until_equal(sink, source)
+    assert line_count(sink) == 1_200
+
+
+def test_a_signal_to_the_whole_group_drains_too(
+    agent_worker: Agent, tmp_path: Path, topic: str
+) -> None:
+    """As service managers send it: children still end in the supervisor's order."""
+    source, sink = copy_file(agent_worker, tmp_path, topic)
+    os.killpg(agent_worker.process.pid, signal.SIGTERM)
+    assert agent_worker.exit_code() == 0
+    assert "ended by itself" not in agent_worker.log()
+    append_lines(source, 1_001, 1_200)
+    agent_worker.process.start()
+    wait_until_equal(sink, source)
+
+
+def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, topic: str) -> None:
+    """kill -9 of the supervisor alone: its pipes close, every child and the fork server end."""
+    # Short, because both groups wait for their dead members before others get the work.
+    agent = agents.start(properties={"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"})
+    source, sink = copy_file(agent, tmp_path, topic, sink_session_timeout_ms=6_000)
+    family = agent.supervisor().children(recursive=True)
+    assert len(family) >= 5
+    agent.kill_supervisor()
+    _, alive = psutil.wait_procs(family, timeout=WAIT_S)
+    assert alive == []
+    append_lines(source, 1_001, 1_200)
+    agent.process.start()
+    # At least once: what was not committed comes again, nothing is missing.
+    eventually(lambda: set(_lines(sink)) == set(_lines(source)), 2 * WAIT_S)
+
+
+def test_a_cluster_wide_level_is_applied_here(agent_worker: Agent) -> None:
+    """The level goes through the config topic and comes back (KIP-976)."""
+    path = "/admin/loggers/pyconnect_agent.herder?scope=cluster"
+    assert agent_worker.call("PUT", path, {"level": "DEBUG"}).status == 204
+    eventually(
+        lambda: (
+            agent_worker.get("/admin/loggers").get("pyconnect_agent.herder", {}).get("level")
+            == "DEBUG"
+        )
+    )
+
+
+def _answers(agent: Agent, path: str) -> bool:
+    try:
+        return agent.call("GET", path).status == 200
+    except ConnectionError:
+        return False
+
+
+def _pids(agent: Agent) -> set[int]:
+    return {child.pid for child in agent.children()}
+
+
+def _lines(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines()

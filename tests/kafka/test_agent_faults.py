@@ -1,0 +1,180 @@
+"""What an agent says about bad input and bad luck, and that nothing else stops."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.kafka.admin import Admin, TopicSpec
+from tests.support.agent import Agent, Agents, closing, sink_config, source_config
+from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+TIMEOUT_MS = 20_000
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture
+def agent_worker(agents: Agents) -> Agent:
+    """A ready distributed agent of the test's own."""
+    return agents.start()
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "expected"),
+    [
+        ("start", "raise", "ValueError: no good"),
+        ("start", "exit", "exited with code 7"),
+        ("task.start", "raise", "ValueError: no good"),
+        ("poll", "raise", "ValueError: no good"),
+        ("poll", "exit", "exited with code 7"),
+        ("poll", "abort", "SIGABRT"),
+    ],
+)
+def test_a_bad_plugin_fails_alone(
+    agent_worker: Agent, tmp_path: Path, where: str, how: str, expected: str
+) -> None:
+    """FAILED with a trace that says what happened; REST and the other connectors go on."""
+    agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent_worker.create("bad", {"connector.class": BAD_SOURCE, where: how})
+    in_task = where in ("task.start", "poll")
+    agent_worker.wait_for_states("bad", *(("RUNNING", "FAILED") if in_task else ("FAILED",)))
+    status = agent_worker.get("/connectors/bad/status")
+    failed = status["tasks"][0] if in_task else status["connector"]
+    assert expected in failed["trace"]
+    agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
+    assert agent_worker.call("GET", "/health").status == 200
+
+
+def test_a_hanging_task_is_killed_when_it_is_to_stop(agents: Agents) -> None:
+    """The graceful time passes, the process is killed, the worker goes on at once."""
+    agent = agents.start(properties={"task.shutdown.graceful.timeout.ms": "500"})
+    agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
+    agent.wait_for_states("bad", "RUNNING", "RUNNING")
+    assert agent.call("DELETE", "/connectors/bad").status == 204
+    eventually(lambda: agent.children() == [])
+    assert agent.call("GET", "/health").status == 200
+    assert "child did not stop in time and is killed" in agent.log()
+
+
+def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_path: Path) -> None:
+    """Its start never returns; everything else is served as if it were not there."""
+    agent_worker.create("bad", {"connector.class": BAD_SOURCE, "start": "hang"})
+    agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
+    assert agent_worker.states("bad") == ()
+
+
+def test_a_second_signal_kills_what_still_runs(agents: Agents) -> None:
+    """Draining waits for a hanging task; the second SIGTERM does not."""
+    agent = agents.start(properties={"task.shutdown.graceful.timeout.ms": "60000"})
+    agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
+    agent.wait_for_states("bad", "RUNNING", "RUNNING")
+    agent.drain()
+    eventually(lambda: "worker is stopping" in agent.log())
+    agent.supervisor().send_signal(signal.SIGTERM)
+    assert agent.exit_code(10) == 0
+
+
+def test_a_killed_task_can_be_restarted(agent_worker: Agent, tmp_path: Path) -> None:
+    """kill -9 of a task's process is told as such; the restart API brings it back."""
+    agent_worker.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+    task = max(agent_worker.children(), key=lambda child: child.create_time())
+    task.kill()
+    agent_worker.wait_for_states("source", "RUNNING", "FAILED")
+    assert "SIGKILL" in agent_worker.get("/connectors/source/status")["tasks"][0]["trace"]
+    path = "/connectors/source/restart?includeTasks=true&onlyFailed=true"
+    answer = agent_worker.call("POST", path)
+    assert [task["state"] for task in answer.json()["tasks"]] == ["RESTARTING"]
+    assert answer.json()["connector"]["state"] == "RUNNING"
+    agent_worker.wait_for_states("source", "RUNNING", "RUNNING")
+
+
+def test_an_unwritable_file_fails_the_sink_alone(agent_worker: Agent, tmp_path: Path) -> None:
+    """The trace names the file."""
+    missing = tmp_path / "missing" / "out.txt"
+    agent_worker.create("sink", sink_config(missing, unique_name("lines")))
+    agent_worker.wait_for_states("sink", "RUNNING", "FAILED")
+    trace = agent_worker.get("/connectors/sink/status")["tasks"][0]["trace"]
+    assert str(missing) in trace
+
+
+def test_an_unknown_class_is_refused(agent_worker: Agent) -> None:
+    """400 with Apache's text; nothing is created."""
+    body = {"name": "none", "config": {"connector.class": "NoSuchConnector"}}
+    answer = agent_worker.call("POST", "/connectors", body)
+    assert answer.status == 400
+    assert "Failed to find any class that implements Connector and which name matches" in (
+        answer.message or ""
+    )
+    assert agent_worker.get("/connectors") == []
+
+
+def test_a_topic_with_the_wrong_policy_is_refused(
+    agents: Agents, kafka_broker: SharedBroker
+) -> None:
+    """Exit code 2 and Apache's text: what was found and which property to change."""
+    group_id = unique_name("agents")
+    admin = Admin({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    topic = TopicSpec(name=f"{group_id}-offsets", settings={"cleanup.policy": "delete"})
+    admin.create_topic(topic, TIMEOUT_MS)
+    process = agents.process(group_id=group_id)
+    process.launch()
+    assert process.wait_until_exited(20) == 2
+    log = process.log_path.read_text()
+    assert f"Topic '{group_id}-offsets' supplied via the 'offset.storage.topic' property" in log
+    assert "'cleanup.policy=compact'" in log
+
+
+def test_an_unreachable_broker_is_named(agents: Agents) -> None:
+    """Exit code 3 after default.api.timeout.ms, naming the addresses."""
+    process = agents.process(
+        properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "2000"}
+    )
+    process.launch()
+    assert process.wait_until_exited(20) == 3
+    log = process.log_path.read_text()
+    assert "Failed to connect to and describe the Kafka cluster" in log
+    assert "bootstrap.servers=127.0.0.1:9" in log
+
+
+def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> None:
+    """Nobody has to wait for the deadline."""
+    process = agents.process(properties={"bootstrap.servers": "127.0.0.1:9"})
+    process.launch()
+    eventually(lambda: "looking up the Kafka cluster" in process.log_path.read_text())
+    process.terminate()
+    assert process.wait_until_exited(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"session.timeout.ms": "soon"}, "Not a number of type INT"),
+        ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
+        ({"config.storage.topic": ""}, "config.storage.topic"),
+        ({"exactly.once.source.support": "enabled"}, "exactly.once.source.support=enabled"),
+    ],
+)
+def test_broken_properties_are_refused(
+    agents: Agents, properties: dict[str, str], expected: str
+) -> None:
+    """Exit code 2 before anything starts, naming the file and the property."""
+    process = agents.process(properties=properties)
+    process.launch()
+    assert process.wait_until_exited(10) == 2
+    log = process.log_path.read_text()
+    assert "worker.properties: " in log
+    assert expected in log

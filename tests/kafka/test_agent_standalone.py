@@ -1,0 +1,138 @@
+"""A standalone agent: connectors from files, offsets in a file (task-runtime.md §12)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent import (
+    Agent,
+    Agents,
+    append_lines,
+    closing,
+    sink_config,
+    source_config,
+    wait_until_equal,
+)
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture
+def connectors(tmp_path: Path) -> tuple[Mapping[str, str], ...]:
+    topic = unique_name("lines")
+    append_lines(tmp_path / "in.txt", 1, 1_000)
+    return (
+        {"name": "source", **source_config(tmp_path / "in.txt", topic)},
+        {"name": unique_name("sink"), **sink_config(tmp_path / "out.txt", topic)},
+    )
+
+
+def test_connectors_of_the_command_line_run_before_it_is_healthy(
+    agents: Agents, connectors: tuple[Mapping[str, str], ...], tmp_path: Path
+) -> None:
+    """Health waits for all files; created connectors have their tasks by then."""
+    agent = agents.start(connectors=connectors)
+    assert len(agent.get("/connectors/source/tasks")) == 1
+    wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+
+
+def test_offsets_survive_in_their_file(
+    agents: Agents, connectors: tuple[Mapping[str, str], ...], tmp_path: Path
+) -> None:
+    """A second life reads on where the first one committed."""
+    agent = agents.start(connectors=connectors)
+    wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
+    agent.drain()
+    assert agent.exit_code() == 0
+    assert json.loads((tmp_path / "offsets.json").read_text())["version"] == 1
+    append_lines(tmp_path / "in.txt", 1_001, 1_100)
+    agent.process.start()
+    wait_until_equal(tmp_path / "out.txt", tmp_path / "in.txt")
+
+
+def test_rest_edits_work_and_answer_when_done(agents: Agents, tmp_path: Path) -> None:
+    """POST answers after the start with the tasks; stop and delete take effect."""
+    agent = agents.start(connectors=())
+    answer = agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    assert answer.json()["tasks"] == [{"connector": "source", "task": 0}]
+    assert agent.call("PUT", "/connectors/source/stop").status == 204
+    agent.wait_for_states("source", "STOPPED")
+    assert agent.call("DELETE", "/connectors/source").status == 204
+    eventually(lambda: agent.states("source") == ())
+
+
+def test_what_standalone_cannot_do_is_said(agents: Agents) -> None:
+    """500 with Apache's texts for stopping an unknown connector and for internal requests."""
+    agent = agents.start(connectors=())
+    stop = agent.call("PUT", "/connectors/none/stop")
+    assert (stop.status, stop.message) == (500, "No connector `none` configured")
+    tasks = agent.call("POST", "/connectors/none/tasks", [])
+    expected = (
+        "Kafka Connect in standalone mode does not support externally setting task configurations."
+    )
+    assert (tasks.status, tasks.message) == (500, expected)
+
+
+def test_json_files_are_read_in_both_forms(agents: Agents, tmp_path: Path) -> None:
+    """A flat map, and the body of a create request with its initial state."""
+    topic = unique_name("lines")
+    process = agents.process(connectors=())
+    flat = tmp_path / "flat.json"
+    flat.write_text(json.dumps({"name": "flat", **source_config(tmp_path / "in.txt", topic)}))
+    request = tmp_path / "request.json"
+    request.write_text(
+        json.dumps(
+            {
+                "name": "request",
+                "config": source_config(tmp_path / "in.txt", topic),
+                "initial_state": "stopped",
+                "comment": "unknown members are ignored",
+            }
+        )
+    )
+    process.extra_files = (flat, request)
+    agent = Agent(process.start())
+    agent.wait_for_states("flat", "RUNNING", "RUNNING")
+    agent.wait_for_states("request", "STOPPED")
+
+
+@pytest.mark.parametrize(
+    ("connector", "expected"),
+    [
+        ({"connector.class": "FileStreamSource"}, "is missing the mandatory 'name' configuration"),
+        ({"name": "bad", "connector.class": "NoSuchConnector"}, "Failed to find any class"),
+        ({"name": "bad", "connector.class": "FileStreamSource"}, "Missing required configuration"),
+    ],
+)
+def test_a_wrong_connector_file_ends_the_worker(
+    agents: Agents, connector: Mapping[str, str], expected: str
+) -> None:
+    """Exit code 3, naming the file."""
+    process = agents.process(connectors=(connector,))
+    process.launch()
+    assert process.wait_until_exited(20) == 3
+    log = process.log_path.read_text()
+    assert expected in log
+    assert "connector-0.properties" in log
+
+
+def test_an_unreadable_offsets_file_is_refused(agents: Agents, tmp_path: Path) -> None:
+    """Exit code 2: offsets must not be started over by mistake."""
+    (tmp_path / "offsets.json").write_bytes(b"\xac\xed\x00\x05 not ours")
+    process = agents.process(connectors=())
+    process.launch()
+    assert process.wait_until_exited(20) == 2
+    assert "offsets.json" in process.log_path.read_text()

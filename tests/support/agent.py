@@ -1,0 +1,189 @@
+"""A real agent process and its REST API, as tests use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pyconnect_cli.sandbox.agent import AgentProcess
+from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.rest_client import Answer, call_url
+
+JSON = {"Content-Type": "application/json"}
+STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+START_TIMEOUT_S = 30
+WAIT_S = 15
+
+
+class AgentWithFiles(AgentProcess):
+    """An agent that is given further files on its command line."""
+
+    extra_files: tuple[Path, ...] = ()
+
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        return super()._command(worker_file, (*connector_files, *self.extra_files))
+
+
+class Agent:
+    """An agent process, addressed as an operator and as a client would."""
+
+    def __init__(self, process: AgentProcess) -> None:
+        self.process = process
+
+    @property
+    def url(self) -> str:
+        return self.process.url
+
+    def log(self) -> str:
+        return self.process.log_path.read_text()
+
+    def supervisor(self) -> psutil.Process:
+        """The process that was started."""
+        return psutil.Process(self.process.pid)
+
+    def children(self) -> list[psutil.Process]:
+        """Connectors and tasks: what the fork server has made."""
+        return [
+            grandchild for child in self.supervisor().children() for grandchild in child.children()
+        ]
+
+    def drain(self) -> None:
+        """SIGTERM to the supervisor alone."""
+        os.kill(self.process.pid, signal.SIGTERM)
+
+    def kill_supervisor(self) -> None:
+        """SIGKILL to the supervisor alone: nobody tells its children."""
+        os.kill(self.process.pid, signal.SIGKILL)
+
+    def exit_code(self, timeout_s: float = WAIT_S) -> int:
+        return self.process.wait_until_exited(timeout_s)
+
+    # REST
+
+    def call(self, method: str, path: str, body: object = None) -> Answer:
+        text = None if body is None else json.dumps(body)
+        headers = JSON if body is not None else {}
+        return call_url(self.url, method, path, text, headers)
+
+    def get(self, path: str) -> Any:
+        answer = self.call("GET", path)
+        assert answer.status == 200, answer.text
+        return answer.json()
+
+    def create(self, name: str, config: Mapping[str, str], **members: str) -> Answer:
+        body = {"name": name, "config": dict(config), **members}
+        answer = self.call("POST", "/connectors", body)
+        assert answer.status == 201, answer.text
+        return answer
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """States of the connector and of its tasks; empty when there is no status."""
+        answer = self.call("GET", f"/connectors/{name}/status")
+        if answer.status == 404:
+            return ()
+        status = answer.json()
+        return (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
+
+    def wait_for_states(self, name: str, *states: str) -> None:
+        eventually(
+            lambda: self.states(name) == states,
+            WAIT_S,
+            lambda: f"{states}, but they are {self.states(name)}",
+        )
+
+
+class Agents:
+    """Makes agents on one broker, each with a directory and a group of its own."""
+
+    def __init__(self, bootstrap_servers: str, directory: Path) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = directory
+        self._started = ExitStack()
+        self._count = 0
+
+    def process(
+        self,
+        *,
+        properties: Mapping[str, str] | None = None,
+        connectors: tuple[Mapping[str, str], ...] | None = None,
+        group_id: str | None = None,
+    ) -> AgentWithFiles:
+        """Return an agent that is not started; it ends with the test."""
+        self._count += 1
+        defaults = {
+            **worker_properties(self._bootstrap_servers, group_id or unique_name("agents")),
+            "key.converter": STRING_CONVERTER,
+            "value.converter": STRING_CONVERTER,
+        }
+        if connectors is not None:
+            defaults["offset.storage.file.filename"] = str(self._directory / "offsets.json")
+        process = AgentWithFiles(
+            WorkerConfig(
+                directory=self._directory / f"agent-{self._count}",
+                properties={**defaults, **(properties or {})},
+                connectors=connectors,
+                start_timeout_s=START_TIMEOUT_S,
+                hold_file=self._directory / "agents.hold",
+            )
+        )
+        self._started.callback(process.stop)
+        return process
+
+    def start(self, **options: Any) -> Agent:
+        return Agent(self.process(**options).start())
+
+    def close(self) -> None:
+        self._started.close()
+
+
+def closing(make: Callable[[], Agents]) -> Iterator[Agents]:
+    """Yield agents and end them, for fixtures."""
+    agents = make()
+    try:
+        yield agents
+    finally:
+        agents.close()
+
+
+def source_config(file: Path, topic: str, **settings: str) -> dict[str, str]:
+    return {
+        "connector.class": "FileStreamSource",
+        "file": str(file),
+        "topic": topic,
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def sink_config(file: Path, topic: str, **settings: str) -> dict[str, str]:
+    return {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "file": str(file),
+        "topics": topic,
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def append_lines(file: Path, first: int, last: int) -> None:
+    with file.open("a") as opened:
+        opened.writelines(f"line {number}\n" for number in range(first, last + 1))
+
+
+def line_count(file: Path) -> int:
+    return len(file.read_bytes().splitlines()) if file.exists() else 0
+
+
+def wait_until_equal(copied: Path, original: Path) -> None:
+    eventually(
+        lambda: copied.exists() and copied.read_bytes() == original.read_bytes(),
+        WAIT_S,
+        lambda: f"{line_count(original)} lines copied, there are {line_count(copied)}",
+    )
