@@ -12,6 +12,31 @@ _BUILTIN = "pyconnect_agent.builtin"
 _CONNECT = "org.apache.kafka.connect"
 _BOTH_CONVERTERS = (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
 _NUMBERS = ("Boolean", "Short", "Integer", "Long", "Float", "Double")
+_OF_KEY_OR_VALUE = (
+    ("Cast", "cast"),
+    ("ExtractField", "extract_field"),
+    ("Flatten", "flatten"),
+    ("HeaderFrom", "header_from"),
+    ("HoistField", "hoist_field"),
+    ("InsertField", "insert_field"),
+    ("MaskField", "mask_field"),
+    ("ReplaceField", "replace_field"),
+    ("SetSchemaMetadata", "set_schema_metadata"),
+    ("TimestampConverter", "timestamp_converter"),
+)
+_OF_RECORDS = (
+    ("DropHeaders", "drop_headers"),
+    ("Filter", "filter"),
+    ("InsertHeader", "insert_header"),
+    ("RegexRouter", "regex_router"),
+    ("TimestampRouter", "timestamp_router"),
+    ("ValueToKey", "value_to_key"),
+)
+_PREDICATES = (
+    ("HasHeaderKey", "has_header_key"),
+    ("RecordIsTombstone", "record_is_tombstone"),
+    ("TopicNameMatches", "topic_name_matches"),
+)
 
 _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     (
@@ -50,6 +75,31 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     ),
     *(
         (
+            f"{_CONNECT}.transforms.{name}${side}",
+            f"transforms.{module}:{name}{side}",
+            (PluginKind.TRANSFORMATION,),
+        )
+        for name, module in _OF_KEY_OR_VALUE
+        for side in ("Key", "Value")
+    ),
+    *(
+        (
+            f"{_CONNECT}.transforms.{name}",
+            f"transforms.{module}:{name}",
+            (PluginKind.TRANSFORMATION,),
+        )
+        for name, module in _OF_RECORDS
+    ),
+    *(
+        (
+            f"{_CONNECT}.transforms.predicates.{name}",
+            f"predicates.{module}:{name}",
+            (PluginKind.PREDICATE,),
+        )
+        for name, module in _PREDICATES
+    ),
+    *(
+        (
             f"org.apache.kafka.common.config.provider.{name}ConfigProvider",
             f"config_providers.{module}:{name}ConfigProvider",
             (PluginKind.CONFIG_PROVIDER,),
@@ -67,6 +117,8 @@ def builtin_plugins() -> tuple[PluginDesc, ...]:
             python_path=f"{_BUILTIN}.{path}",
             kind=kind,
             version=CONNECT_VERSION,
+            # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
+            extra_aliases=(path.partition(":")[2],),
         )
         for java_name, path, kinds in _TABLE
         for kind in kinds

@@ -1,0 +1,1 @@
+"""Apache's predicates, under the names of their Java classes."""

@@ -1,0 +1,1 @@
+"""Apache's single message transformations, under the names of their Java classes."""

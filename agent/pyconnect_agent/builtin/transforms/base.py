@@ -1,0 +1,152 @@
+"""What the shipped transformations share: configuration, and working on key or value.
+
+Layer: builtin. The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value`
+here: each combines the transformation with `OnKey` or `OnValue`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_api import ConfigDef, ConnectRecord, Header, Schema, Transformation
+
+
+class ShippedTransformation(Transformation[ConnectRecord]):
+    """Parses its options by the definition in `CONFIG_DEF`."""
+
+    CONFIG_DEF: ConfigDef
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        """Take the options; ConfigException for those the definition refuses."""
+        self._configured(Options.parsed(self.CONFIG_DEF, configs))
+
+    def _configured(self, options: Options) -> None:
+        """Take the parsed options."""
+
+    def config(self) -> ConfigDef:
+        return self.CONFIG_DEF
+
+    def version(self) -> str:
+        return CONNECT_VERSION
+
+
+class OneSideTransformation(ShippedTransformation):
+    """Changes the key or the value: what it works on is the operated side.
+
+    Without a schema `schemaless` makes the new value of the old one, otherwise `with_schema` makes
+    both. Where `KEEPS_NONE` is true, records without a value on that side pass unchanged.
+    """
+
+    KEEPS_NONE = False
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        schema, value = self.operated(record)
+        if value is None and self.KEEPS_NONE:
+            return record
+        if schema is None:
+            return self.replaced(record, None, self.schemaless(record, value))
+        return self.replaced(record, *self.with_schema(record, schema, value))
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        """Return the new value of a side without a schema; must not change the old one."""
+        raise NotImplementedError
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        """Return the new schema and value of a side with a schema."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
+        """Return schema and value of the operated side."""
+
+    @abstractmethod
+    def replaced(
+        self,
+        record: ConnectRecord,
+        schema: Schema | None,
+        value: object,
+        headers: Iterable[Header] | None = None,
+    ) -> ConnectRecord:
+        """Return the record with another operated side; headers None keeps the record's."""
+
+
+class OnKey(OneSideTransformation):
+    """Makes the key the operated side."""
+
+    def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
+        return record.key_schema, record.key
+
+    def replaced(
+        self,
+        record: ConnectRecord,
+        schema: Schema | None,
+        value: object,
+        headers: Iterable[Header] | None = None,
+    ) -> ConnectRecord:
+        return record.new_record(
+            record.topic,
+            record.kafka_partition,
+            schema,
+            value,
+            record.value_schema,
+            record.value,
+            record.timestamp,
+            headers,
+        )
+
+
+class OnValue(OneSideTransformation):
+    """Makes the value the operated side."""
+
+    def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
+        return record.value_schema, record.value
+
+    def replaced(
+        self,
+        record: ConnectRecord,
+        schema: Schema | None,
+        value: object,
+        headers: Iterable[Header] | None = None,
+    ) -> ConnectRecord:
+        return record.new_record(
+            record.topic,
+            record.kafka_partition,
+            record.key_schema,
+            record.key,
+            schema,
+            value,
+            record.timestamp,
+            headers,
+        )
+
+
+def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
+    """Return the record with another topic."""
+    return record.new_record(
+        topic,
+        record.kafka_partition,
+        record.key_schema,
+        record.key,
+        record.value_schema,
+        record.value,
+        record.timestamp,
+    )
+
+
+def with_headers(record: ConnectRecord, headers: Iterable[Header]) -> ConnectRecord:
+    """Return the record with other headers."""
+    return record.new_record(
+        record.topic,
+        record.kafka_partition,
+        record.key_schema,
+        record.key,
+        record.value_schema,
+        record.value,
+        record.timestamp,
+        headers,
+    )

@@ -1,0 +1,260 @@
+"""`org.apache.kafka.connect.transforms.Cast`: other primitive types for fields or a whole value.
+
+Layer: builtin. Single values are cast in `casts`. A field loses its schema's name; unlike in
+Kafka, so does a whole value of a logical type, which would otherwise pretend to be still one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.builtin.transforms import casts
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.definitions import (
+    REPLACE_NULL_WITH_DEFAULT,
+    define_replace_null_with_default,
+)
+from pyconnect_agent.builtin.transforms.java_split import split_at_colons
+from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_copy import (
+    CACHED_SCHEMAS,
+    StructCopy,
+    copied_basics,
+    renamed_schema,
+    struct_like,
+)
+from pyconnect_api import (
+    ConfigDef,
+    ConfigException,
+    ConfigType,
+    ConnectRecord,
+    DataException,
+    Field,
+    Importance,
+    LambdaValidator,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    Type,
+    validate_value,
+)
+from pyconnect_api.configdef import invalid_value
+from pyconnect_api.logical import SCALE_PARAMETER, is_logical
+
+SPEC = "spec"
+_PURPOSE = "cast types"
+
+
+def _check_spec(_name: str, value: object) -> None:
+    if not value:
+        raise ConfigException("Must specify at least one field to cast.")
+    assert isinstance(value, list)
+    _parsed_spec(tuple(value))
+
+
+def _parsed_spec(entries: tuple[str, ...]) -> dict[str | None, Type]:
+    """Return target types by field; the field None stands for the whole value."""
+    targets: dict[str | None, Type] = {}
+    for entry in entries:
+        parts = split_at_colons(entry)
+        if len(parts) not in {1, 2}:
+            # Kafka's text, which speaks of another transformation.
+            raise invalid_value("renames", list(entries), f"Invalid rename mapping: {entry}")
+        field = parts[0].strip() if len(parts) == 2 else None
+        targets[field] = _target_type(parts[-1].strip())
+    if None in targets and len(entries) > 1:
+        raise ConfigException(
+            "Cast transformations that specify a type to cast the entire value to may only "
+            "specify a single cast in their spec"
+        )
+    return targets
+
+
+def _target_type(name: str) -> Type:
+    target = Type.__members__.get(name.upper())
+    if target is None:
+        raise ConfigException(f"Invalid type found in casting spec: {name}")
+    if target not in casts.OUTPUT_TYPES:
+        raise ConfigException(
+            f"Cast transformation does not support casting to {target}; "
+            f"supported types are {casts.types_text(casts.OUTPUT_TYPES)}"
+        )
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldCast:
+    """How one field of a struct is cast: where it is, and its new schema."""
+
+    index: int
+    field: Field
+    cast: casts.Cast
+
+
+@dataclass(frozen=True, slots=True)
+class _StructCasts:
+    """What to do with structs of one schema."""
+
+    copy: StructCopy
+    field_casts: tuple[_FieldCast, ...]
+
+    def applied(self, struct: Struct) -> Struct:
+        values = self.copy.values(struct)
+        for item in self.field_casts:
+            value = values[item.index]
+            cast = None if value is None else item.cast(value)
+            values[item.index] = validate_value(item.field.schema, cast, item.field.name)
+        return Struct.of_checked(self.copy.target, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeCast:
+    """What to do with values of one schema that are cast as a whole."""
+
+    target: Schema
+    cast: casts.Cast
+
+
+class Cast(OneSideTransformation):
+    """Casts the fields of a struct or map, or the whole value, to what `spec` says."""
+
+    KEEPS_NONE = True
+    CONFIG_DEF = define_replace_null_with_default(
+        ConfigDef().define(
+            SPEC,
+            ConfigType.LIST,
+            validator=LambdaValidator(_check_spec, "list of pairs field:type, e.g. foo:int32"),
+            importance=Importance.HIGH,
+            documentation="Fields and their new types as field:type, or one type for the whole "
+            "value. Types are int8, int16, int32, int64, float32, float64, boolean and string; "
+            "binary data can become a string only (base64).",
+        )
+    )
+
+    _targets: dict[str, Type]
+    _whole_target: Type | None
+    _with_default: bool
+    _map_casts: tuple[tuple[str, casts.Cast], ...]
+    _whole_map_cast: casts.Cast | None
+    _struct_casts: RecentlyUsed[Schema, _StructCasts]
+    _whole_casts: RecentlyUsed[Schema, _WholeCast]
+
+    def _configured(self, options: Options) -> None:
+        targets = _parsed_spec(options.texts(SPEC))
+        self._whole_target = targets.get(None)
+        self._targets = {name: target for name, target in targets.items() if name is not None}
+        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
+        self._map_casts = tuple(
+            (name, casts.schemaless_cast(target)) for name, target in self._targets.items()
+        )
+        self._whole_map_cast = (
+            None if self._whole_target is None else casts.schemaless_cast(self._whole_target)
+        )
+        self._struct_casts = RecentlyUsed(CACHED_SCHEMAS)
+        self._whole_casts = RecentlyUsed(CACHED_SCHEMAS)
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        if self._whole_map_cast is not None:
+            return self._whole_map_cast(value)
+        updated = dict(require_map(value, _PURPOSE))
+        for name, cast in self._map_casts:
+            found = updated.get(name)
+            updated[name] = None if found is None else cast(found)
+        return updated
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        if self._whole_target is not None:
+            whole = self._whole_casts.get(schema)
+            if whole is None:
+                whole = _whole_cast(schema, self._whole_target)
+                self._whole_casts.put(schema, whole)
+            return whole.target, whole.cast(value)
+        struct = require_struct(value, _PURPOSE)
+        struct_casts = self._struct_casts.get(struct.schema)
+        if struct_casts is None:
+            struct_casts = self._casts_for(struct.schema)
+            self._struct_casts.put(struct.schema, struct_casts)
+        updated = struct_casts.applied(struct)
+        return updated.schema, updated
+
+    def _casts_for(self, schema: Schema) -> _StructCasts:
+        fields: list[tuple[str, Schema]] = []
+        cast_of: dict[str, casts.Cast] = {}
+        for field in schema.fields:
+            target = self._targets.get(field.name)
+            if target is None:
+                fields.append((field.name, field.schema))
+            else:
+                cast_of[field.name] = cast = _deferred(field.schema, target)
+                fields.append((field.name, _cast_schema(field.schema, target, cast)))
+        plain = struct_like(schema, fields).build()
+        copy = StructCopy(
+            plain, schema.fields, replace_null_with_default=self._with_default, changed=cast_of
+        )
+        field_casts = tuple(
+            _FieldCast(field.index, field, cast_of[field.name])
+            for field in plain.fields
+            if field.name in cast_of
+        )
+        if not schema.optional and schema.default is None:
+            return _StructCasts(copy, field_casts)
+        default = schema.default
+        if isinstance(default, Struct):
+            default = _StructCasts(copy, field_casts).applied(default)
+        copy.target = renamed_schema(
+            plain, name=plain.name, version=plain.version, optional=schema.optional, default=default
+        )
+        return _StructCasts(copy, field_casts)
+
+
+def _deferred(schema: Schema, target: Type) -> casts.Cast:
+    """Return the cast; one that does not exist fails when there is a value to cast, as Kafka's."""
+    try:
+        return casts.schema_cast(schema, target)
+    except DataException as error:
+        refusal = error
+
+    def refuse(_value: object) -> object:
+        raise DataException(*refusal.args)
+
+    return refuse
+
+
+def _cast_schema(schema: Schema, target: Type, cast: casts.Cast) -> Schema:
+    """Return the bare schema of a cast field: its optionality, and its default cast as well."""
+    builder = SchemaBuilder(target)
+    if schema.optional:
+        builder.optional()
+    if schema.default is not None:
+        builder.default(cast(schema.default))
+    return builder.build()
+
+
+def _whole_cast(schema: Schema, target: Type) -> _WholeCast:
+    cast = _deferred(schema, target)
+    basics = copied_basics(schema, SchemaBuilder(target)).build()
+    if is_logical(schema):
+        parameters = dict(schema.parameters or {})
+        parameters.pop(SCALE_PARAMETER, None)
+        basics = Schema(target, doc=schema.doc, parameters=parameters)
+    default = None if schema.default is None else cast(schema.default)
+    described = renamed_schema(
+        basics,
+        name=basics.name,
+        version=basics.version,
+        optional=schema.optional,
+        default=default,
+    )
+    return _WholeCast(described, cast)
+
+
+class CastKey(OnKey, Cast):
+    """Casts the key."""
+
+
+class CastValue(OnValue, Cast):
+    """Casts the value."""

@@ -1,0 +1,199 @@
+"""`org.apache.kafka.connect.transforms.Flatten`: nested fields at the top, under joined names.
+
+Layer: builtin. A field is optional if it or anything around it is; arrays stay as they are. Of
+fields whose joined names are the same the last one stays in a map, a struct's schema is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_copy import (
+    CACHED_SCHEMAS,
+    copied_basics,
+    struct_like,
+)
+from pyconnect_api import (
+    ConfigDef,
+    ConfigType,
+    ConnectRecord,
+    DataException,
+    Importance,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    Type,
+    validate_value,
+)
+
+DELIMITER = "delimiter"
+_PURPOSE = "flattening"
+_LEAF_CLASSES = (str, int, float, bytes, list, tuple, bytearray, memoryview)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A field that is not a struct: its new name and schema, and how to reach it.
+
+    `path` are the indexes of the structs around it, from the outermost; `index` is its own.
+    """
+
+    name: str
+    schema: Schema
+    path: tuple[int, ...]
+    index: int
+    default: object
+
+
+@dataclass(frozen=True, slots=True)
+class _Flattening:
+    """What to do with structs of one schema."""
+
+    target: Schema
+    leaves: tuple[_Leaf, ...]
+
+    def applied(self, struct: Struct) -> Struct:
+        return Struct.of_checked(self.target, [_value_of(leaf, struct) for leaf in self.leaves])
+
+
+class Flatten(OneSideTransformation):
+    """Flattens structs and schemaless maps."""
+
+    KEEPS_NONE = True
+    CONFIG_DEF = ConfigDef().define(
+        DELIMITER,
+        ConfigType.STRING,
+        default=".",
+        importance=Importance.MEDIUM,
+        documentation="What stands between the parts of a joined name.",
+    )
+
+    _delimiter: str
+    _flattenings: RecentlyUsed[Schema, _Flattening]
+
+    def _configured(self, options: Options) -> None:
+        self._delimiter = options.text(DELIMITER)
+        self._flattenings = RecentlyUsed(CACHED_SCHEMAS)
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        flat: dict[str, object] = {}
+        self._flatten_map(require_map(value, _PURPOSE), "", flat)
+        return flat
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        struct = require_struct(value, _PURPOSE)
+        flattening = self._flattenings.get(struct.schema)
+        if flattening is None:
+            leaves = tuple(self._leaves(struct.schema))
+            target = struct_like(struct.schema, [(leaf.name, leaf.schema) for leaf in leaves])
+            flattening = _Flattening(target.build(), leaves)
+            self._flattenings.put(struct.schema, flattening)
+        return flattening.target, flattening.applied(struct)
+
+    def _flatten_map(self, fields: dict[Any, Any], prefix: str, flat: dict[str, object]) -> None:
+        for key, value in fields.items():
+            if key.__class__ is not str:
+                raise DataException(
+                    f"Flatten transformation does not support keys of class "
+                    f"{type(key).__qualname__} for record without schemas (in field {prefix!r})."
+                )
+            name = self._joined(prefix, key)
+            if isinstance(value, dict):
+                self._flatten_map(value, name, flat)
+            elif value is None or isinstance(value, _LEAF_CLASSES):
+                flat[name] = value
+            elif isinstance(value, Struct):
+                raise DataException(
+                    "Flatten transformation does not support class Struct for record without "
+                    f"schemas (for field {name})."
+                )
+            else:
+                raise DataException(
+                    "Flatten transformation was passed a value of type class "
+                    f"{type(value).__qualname__} which is not supported by Connect's data API"
+                )
+
+    def _leaves(self, schema: Schema) -> Iterator[_Leaf]:
+        default = schema.default if isinstance(schema.default, Struct) else None
+        return self._leaves_of(schema, "", (), schema.optional, default)
+
+    def _leaves_of(
+        self,
+        schema: Schema,
+        prefix: str,
+        path: tuple[int, ...],
+        optional: bool,
+        default_struct: Struct | None,
+    ) -> Iterator[_Leaf]:
+        """Yield the leaves below a struct schema.
+
+        `optional` tells of the schemas around it, `default_struct` is the nearest default there.
+        """
+        for field in schema.fields:
+            name = self._joined(prefix, field.name)
+            is_optional = optional or field.schema.optional
+            default = field.schema.default
+            if default is None and default_struct is not None:
+                default = default_struct.get(field.name)
+            if field.schema.type is Type.MAP:
+                raise DataException(
+                    f"Flatten transformation does not support {field.schema.type} for record with "
+                    f"schemas (for field {name})."
+                )
+            if field.schema.type is Type.STRUCT:
+                inner = default if isinstance(default, Struct) else None
+                inner_path = (*path, field.index)
+                yield from self._leaves_of(field.schema, name, inner_path, is_optional, inner)
+            else:
+                leaf_schema = _leaf_schema(field.schema, is_optional, default)
+                yield _Leaf(name, leaf_schema, path, field.index, field.schema.default)
+
+    def _joined(self, prefix: str, name: str) -> str:
+        return f"{prefix}{self._delimiter}{name}" if prefix else name
+
+
+def _leaf_schema(schema: Schema, optional: bool, default: object) -> Schema:
+    """Return the schema with another optionality and default."""
+    if schema.type is Type.ARRAY:
+        assert schema.value_schema is not None
+        builder = SchemaBuilder.array(schema.value_schema)
+    else:
+        builder = SchemaBuilder(schema.type)
+    copied_basics(schema, builder)
+    if optional:
+        builder.optional()
+    if default is not None:
+        builder.default(default)
+    return builder.build()
+
+
+def _value_of(leaf: _Leaf, struct: Struct) -> object:
+    """Return the leaf's value or default; None if a struct around it is None."""
+    for index in leaf.path:
+        inner = struct.stored_values()[index]
+        if inner is None:
+            return None
+        assert isinstance(inner, Struct)
+        struct = inner
+    value = struct.stored_values()[leaf.index]
+    if value is None:
+        value = leaf.default
+        if value is None:
+            validate_value(leaf.schema, None, leaf.name)
+    return value
+
+
+class FlattenKey(OnKey, Flatten):
+    """Flattens the key."""
+
+
+class FlattenValue(OnValue, Flatten):
+    """Flattens the value."""

@@ -1,0 +1,134 @@
+"""`org.apache.kafka.connect.transforms.HeaderFrom`: fields of the key or value as headers.
+
+Layer: builtin. Of a struct every field must exist (DataException; Kafka: NullPointerException), of
+a map a missing one becomes a header of None.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.definitions import (
+    NON_EMPTY_LIST,
+    REPLACE_NULL_WITH_DEFAULT,
+    define_replace_null_with_default,
+)
+from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_copy import (
+    StructCopies,
+    StructCopy,
+    struct_copies,
+    struct_like,
+)
+from pyconnect_api import (
+    ConfigDef,
+    ConfigException,
+    ConfigType,
+    ConnectHeaders,
+    ConnectRecord,
+    DataException,
+    Header,
+    Importance,
+    Schema,
+    Struct,
+    ValidString,
+)
+
+FIELDS = "fields"
+HEADERS = "headers"
+OPERATION = "operation"
+MOVE = "move"
+COPY = "copy"
+
+
+class HeaderFrom(OneSideTransformation):
+    """Appends a header per field; moving also removes the fields."""
+
+    CONFIG_DEF = define_replace_null_with_default(
+        ConfigDef()
+        .define(
+            FIELDS,
+            ConfigType.LIST,
+            validator=NON_EMPTY_LIST,
+            importance=Importance.HIGH,
+            documentation="Fields that become headers.",
+        )
+        .define(
+            HEADERS,
+            ConfigType.LIST,
+            validator=NON_EMPTY_LIST,
+            importance=Importance.HIGH,
+            documentation="Keys of the headers, one per field, in the order of the fields.",
+        )
+        .define(
+            OPERATION,
+            ConfigType.STRING,
+            validator=ValidString.one_of(MOVE, COPY),
+            importance=Importance.HIGH,
+            documentation="move removes the fields from the key or value, copy leaves them there.",
+        )
+    )
+
+    _headers_by_field: tuple[tuple[str, str], ...]
+    _fields: frozenset[str]
+    _moves: bool
+    _purpose: str
+    _with_default: bool
+    _copies: StructCopies
+
+    def _configured(self, options: Options) -> None:
+        fields, headers = options.texts(FIELDS), options.texts(HEADERS)
+        if len(fields) != len(headers):
+            raise ConfigException(
+                f"'{FIELDS}' config must have the same number of elements as '{HEADERS}' config."
+            )
+        self._headers_by_field = tuple(zip(fields, headers, strict=True))
+        self._fields = frozenset(fields)
+        self._moves = options.text(OPERATION) == MOVE
+        self._purpose = f"header {options.text(OPERATION)}"
+        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
+        self._copies = struct_copies()
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        schema, value = self.operated(record)
+        headers = record.headers.duplicate()
+        if schema is None:
+            return self.replaced(record, None, self._from_map(value, headers), headers)
+        struct = self._from_struct(value, headers)
+        return self.replaced(record, struct.schema, struct, headers)
+
+    def _from_map(self, value: object, headers: ConnectHeaders) -> object:
+        fields = require_map(value, self._purpose)
+        for name, key in self._headers_by_field:
+            headers.add_header(Header(key, None, fields.get(name)))
+        if not self._moves:
+            return fields
+        return {name: kept for name, kept in fields.items() if name not in self._fields}
+
+    def _from_struct(self, value: object, headers: ConnectHeaders) -> Struct:
+        struct = require_struct(value, self._purpose)
+        updated = self._copy_for(struct.schema).struct(struct) if self._moves else struct
+        for name, key in self._headers_by_field:
+            field = struct.schema.field(name)
+            if field is None:
+                raise DataException(f"Field does not exist: {name}")
+            found = struct.get(field) if self._with_default else struct.get_without_default(field)
+            headers.add(key, found, field.schema)
+        return updated
+
+    def _copy_for(self, schema: Schema) -> StructCopy:
+        copy = self._copies.get(schema)
+        if copy is None:
+            kept = [field for field in schema.fields if field.name not in self._fields]
+            target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
+            copy = StructCopy(target, kept, replace_null_with_default=self._with_default)
+            self._copies.put(schema, copy)
+        return copy
+
+
+class HeaderFromKey(OnKey, HeaderFrom):
+    """Takes fields of the key."""
+
+
+class HeaderFromValue(OnValue, HeaderFrom):
+    """Takes fields of the value."""

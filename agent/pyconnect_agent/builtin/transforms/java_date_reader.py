@@ -1,0 +1,208 @@
+"""Reads texts that follow a pattern of `java.text.SimpleDateFormat`.
+
+Layer: builtin. As in Java: fields may be preceded by blanks; a number has any count of digits
+unless another number follows at once; what follows the pattern's end is ignored; a year of two
+digits lies between 80 years before and 20 years after now; names match in any case. Unlike Java,
+values out of a field's range and negative ones are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+
+from pyconnect_agent.builtin.transforms.java_date_pattern import (
+    MONTHS,
+    WEEKDAYS,
+    Field,
+    Literal,
+    date_pattern_elements,
+)
+from pyconnect_api import DataException
+from pyconnect_api.logical import MILLISECONDS_PER_DAY, date_to_days
+
+_ZONE_HOURS = {
+    "Coordinated Universal Time": 0,
+    "UTC": 0,
+    "WET": 0,
+    "CET": 1,
+    "CEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "JST": 9,
+    "EST": -5,
+    "EDT": -4,
+    "CDT": -5,
+    "CST": -6,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+}
+_NOT_READABLE = "WF"
+_RANGES = {
+    "w": (1, 53),
+    "D": (1, 366),
+    "u": (1, 7),
+    "H": (0, 23),
+    "k": (1, 24),
+    "K": (0, 11),
+    "h": (1, 12),
+    "m": (0, 59),
+    "s": (0, 59),
+    "S": (0, 999),
+}
+_ISO_ZONES = {1: r"Z|[+-]\d\d", 2: r"Z|[+-]\d{4}", 3: r"Z|[+-]\d\d:\d\d"}
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d\d)?$")
+
+
+class JavaDateReader:
+    """One pattern; serves any number of texts."""
+
+    __slots__ = ("_century_start", "_fields", "_pattern", "_regex")
+
+    def __init__(self, pattern: str) -> None:
+        """Compile the pattern; DataException for letters that can be written only."""
+        self._pattern = pattern
+        elements = date_pattern_elements(pattern)
+        self._fields = tuple(element for element in elements if isinstance(element, Field))
+        if any(field.letter in _NOT_READABLE for field in self._fields):
+            raise DataException(
+                f"Timestamps of the pattern ({pattern}) can be written but not read: "
+                "the letters F and W do not tell a day"
+            )
+        following = (*elements[1:], Literal(""))
+        self._regex = re.compile(
+            "".join(
+                _regex_of(element, after)
+                for element, after in zip(elements, following, strict=False)
+            )
+        )
+        self._century_start = datetime.now(UTC) - timedelta(days=80 * 365.2425)
+
+    def milliseconds(self, text: str) -> int:
+        """Return milliseconds since the epoch; DataException that does not repeat the text."""
+        match = self._regex.match(text)
+        try:
+            if match is None:
+                raise ValueError
+            found = {
+                field.letter: self._value(field, group)
+                for field, group in zip(self._fields, match.groups(), strict=True)
+            }
+            day = date_to_days(_date(found)) * MILLISECONDS_PER_DAY
+            offset = found.get("z", found.get("Z", found.get("X", 0)))
+            return day + _time_of_day(found) - offset
+        except (ValueError, OverflowError) as mismatch:
+            raise DataException(
+                f"Could not parse timestamp: value does not match pattern ({self._pattern})"
+            ) from mismatch
+
+    def _value(self, field: Field, text: str) -> int:
+        """Return the number a field's text stands for; ValueError out of its range."""
+        match field.letter:
+            case "y" | "Y":
+                return self._year(text) if field.count <= 2 and len(text) == 2 else int(text)
+            case "M" | "L" if not field.is_numeric:
+                return _position(MONTHS, text) + 1
+            case "E":
+                return _position(WEEKDAYS, text) + 1
+            case "a":
+                return int(text.upper() == "PM")
+            case "G":
+                if text.upper() not in {"AD", "ANNO DOMINI"}:
+                    raise ValueError("years before the first are not supported")
+                return 1
+            case "z" | "Z" | "X":
+                return _zone_offset(text)
+        number = int(text)
+        lowest, highest = _RANGES.get(field.letter, (number, number))
+        if not lowest <= number <= highest:
+            raise ValueError(f"{field.letter} is out of range")
+        return number
+
+    def _year(self, digits: str) -> int:
+        """Return the year of two digits that is nearest to 80 years ago, but not before."""
+        start = self._century_start.year
+        year = start - start % 100 + int(digits)
+        return year if year >= start else year + 100
+
+
+def _regex_of(element: Field | Literal, following: Field | Literal) -> str:
+    if isinstance(element, Literal):
+        return re.escape(element.text)
+    abuts = isinstance(following, Field) and following.is_numeric
+    return rf"[ \t]*+({_content_of(element, abuts=abuts)})"
+
+
+def _content_of(field: Field, *, abuts: bool) -> str:
+    match field.letter:
+        case "M" | "L" if not field.is_numeric:
+            return _any_of([*MONTHS, *(name[:3] for name in MONTHS)])
+        case "E":
+            return _any_of([*WEEKDAYS, *(name[:3] for name in WEEKDAYS)])
+        case "a":
+            return _any_of(["AM", "PM"])
+        case "G":
+            return _any_of(["AD", "BC", "Anno Domini", "Before Christ"])
+        case "z" | "Z":
+            names = _any_of(list(_ZONE_HOURS))
+            return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d)?|{names}"
+        case "X":
+            return _ISO_ZONES[field.count]
+    return rf"[0-9]{{1,{field.count}}}+" if abuts else "[0-9]++"
+
+
+def _any_of(names: list[str]) -> str:
+    longest_first = sorted(names, key=len, reverse=True)
+    return f"(?i:{'|'.join(map(re.escape, longest_first))})"
+
+
+def _position(names: tuple[str, ...], text: str) -> int:
+    return [name[:3].lower() for name in names].index(text[:3].lower())
+
+
+def _zone_offset(text: str) -> int:
+    """Return the zone's offset from UTC in milliseconds."""
+    offset = _OFFSET.search(text)
+    if offset is None:
+        hours = {name.upper(): hours for name, hours in _ZONE_HOURS.items()}
+        return hours.get(text.upper(), 0) * 3_600_000
+    sign, hour, minute = offset.groups("0")
+    if int(hour) > 23 or int(minute) > 59:
+        raise ValueError("the zone's offset is out of range")
+    milliseconds = (int(hour) * 60 + int(minute)) * 60_000
+    return -milliseconds if sign == "-" else milliseconds
+
+
+def _date(found: Mapping[str, int]) -> date:
+    """Return the day the fields tell; what they leave open is that of 1970-01-01."""
+    month = found.get("M", found.get("L"))
+    if "d" not in found and month is None and "w" in found:
+        return _day_of_week(found)
+    year = found.get("y", found.get("Y", 1970))
+    if "d" not in found and month is None and "D" in found:
+        day = date(year, 1, 1) + timedelta(days=found["D"] - 1)
+        if day.year != year:
+            raise ValueError("D is out of range")
+        return day
+    return date(year, 1 if month is None else month, found.get("d", 1))
+
+
+def _day_of_week(found: Mapping[str, int]) -> date:
+    """Return the day of a week and a weekday, the week's Sunday if there is none."""
+    first = date(found.get("Y", found.get("y", 1970)), 1, 1)
+    weekday = found.get("u", found.get("E", 7))
+    sunday = first - timedelta(days=first.isoweekday() % 7)
+    return sunday + timedelta(days=7 * (found["w"] - 1) + weekday % 7)
+
+
+def _time_of_day(found: Mapping[str, int]) -> int:
+    """Return the milliseconds since midnight."""
+    if "H" in found or "k" in found:
+        hour = found.get("H", found.get("k", 0) % 24)
+    else:
+        hour = found.get("K", found.get("h", 0) % 12) + 12 * found.get("a", 0)
+    seconds = (hour * 60 + found.get("m", 0)) * 60 + found.get("s", 0)
+    return seconds * 1000 + found.get("S", 0)

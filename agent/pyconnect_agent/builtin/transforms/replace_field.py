@@ -1,0 +1,157 @@
+"""`org.apache.kafka.connect.transforms.ReplaceField`: leaves out and renames fields.
+
+Layer: builtin. Unlike Kafka's, a rename of a field that is not there has no effect on a struct that
+already has a field of the new name (Kafka fails to find the old one).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.definitions import (
+    REPLACE_NULL_WITH_DEFAULT,
+    UNIQUE_LIST,
+    define_replace_null_with_default,
+)
+from pyconnect_agent.builtin.transforms.java_split import split_at_colons
+from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_copy import (
+    StructCopies,
+    StructCopy,
+    struct_copies,
+    struct_like,
+)
+from pyconnect_api import (
+    ConfigDef,
+    ConfigType,
+    ConnectRecord,
+    Importance,
+    LambdaValidator,
+    Schema,
+)
+from pyconnect_api.configdef import invalid_value
+
+EXCLUDE = "exclude"
+INCLUDE = "include"
+RENAMES = "renames"
+_REMOVED_NAMES = {"blacklist": EXCLUDE, "whitelist": INCLUDE}
+_PURPOSE = "field replacement"
+
+LOG = logging.getLogger(__name__)
+
+
+def _check_renames(_name: str, value: object) -> None:
+    assert isinstance(value, list)
+    _new_names(value)
+
+
+def _new_names(mappings: list[str]) -> dict[str, str]:
+    """Return new names by old ones; ConfigException unless each mapping is `old:new`."""
+    new_names = {}
+    for mapping in mappings:
+        parts = split_at_colons(mapping)
+        if len(parts) != 2:
+            raise invalid_value(RENAMES, mappings, f"Invalid rename mapping: {mapping}")
+        new_names[parts[0]] = parts[1]
+    return new_names
+
+
+class ReplaceField(OneSideTransformation):
+    """Keeps a field that is not excluded, and included if anything is; then renames it."""
+
+    KEEPS_NONE = True
+    CONFIG_DEF = define_replace_null_with_default(
+        ConfigDef()
+        .define(
+            EXCLUDE,
+            ConfigType.LIST,
+            default=[],
+            validator=UNIQUE_LIST,
+            importance=Importance.MEDIUM,
+            documentation="Fields to leave out, even if they are included as well.",
+        )
+        .define(
+            INCLUDE,
+            ConfigType.LIST,
+            default=[],
+            validator=UNIQUE_LIST,
+            importance=Importance.MEDIUM,
+            documentation="Fields to keep; all when empty.",
+        )
+        .define(
+            RENAMES,
+            ConfigType.LIST,
+            default=[],
+            validator=LambdaValidator(
+                _check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"
+            ),
+            importance=Importance.MEDIUM,
+            documentation="New names of fields, as old:new.",
+        )
+    )
+
+    _excluded: frozenset[str]
+    _included: frozenset[str]
+    _new_names: dict[str, str]
+    _with_default: bool
+    _copies: StructCopies
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        super().configure(configs)
+        for removed, name in _REMOVED_NAMES.items():
+            if removed in configs:
+                LOG.warning(
+                    "The option %r of ReplaceField was removed in Kafka 4.0 and has no effect; "
+                    "use %r",
+                    removed,
+                    name,
+                )
+
+    def _configured(self, options: Options) -> None:
+        self._excluded = frozenset(options.texts(EXCLUDE))
+        self._included = frozenset(options.texts(INCLUDE))
+        self._new_names = _new_names(list(options.texts(RENAMES)))
+        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
+        self._copies = struct_copies()
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        fields = require_map(value, _PURPOSE)
+        excluded, included, new_names = self._excluded, self._included, self._new_names
+        if included:
+            fields = {name: item for name, item in fields.items() if name in included}
+        if not new_names:
+            return {name: item for name, item in fields.items() if name not in excluded}
+        return {
+            new_names.get(name, name): item for name, item in fields.items() if name not in excluded
+        }
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        struct = require_struct(value, _PURPOSE)
+        copy = self._copies.get(struct.schema)
+        if copy is None:
+            copy = self._copy_for(struct.schema)
+            self._copies.put(struct.schema, copy)
+        return copy.target, copy.struct(struct)
+
+    def _copy_for(self, schema: Schema) -> StructCopy:
+        kept = [field for field in schema.fields if self._keeps(field.name)]
+        target = struct_like(
+            schema, [(self._new_names.get(field.name, field.name), field.schema) for field in kept]
+        )
+        return StructCopy(target.build(), kept, replace_null_with_default=self._with_default)
+
+    def _keeps(self, name: str) -> bool:
+        return name not in self._excluded and (not self._included or name in self._included)
+
+
+class ReplaceFieldKey(OnKey, ReplaceField):
+    """Changes the fields of the key."""
+
+
+class ReplaceFieldValue(OnValue, ReplaceField):
+    """Changes the fields of the value."""
