@@ -178,8 +178,8 @@ class EffectPerformer:
             case do.FlushStatuses(effect_id=effect_id):
                 flush = partial(statuses.flush, FLUSH_TIMEOUT_MS)
                 self._answer(effect_id, _in_thread(self._io, flush))
-            case do.CleanStatuses(snapshot=snapshot):
-                self._to.statuses.clean(snapshot)
+            case do.CleanStatuses(snapshot=snapshot, revoked=revoked):
+                self._to.statuses.clean(snapshot, revoked)
             case do.ForgetTopics(connectors=connectors):
                 for connector in connectors:
                     self._to.statuses.forget_topics(connector)

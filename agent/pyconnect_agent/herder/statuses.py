@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from pyconnect_agent.core.restart_plan import statuses_to_delete
 from pyconnect_agent.stores.ports import StatusStore
@@ -34,12 +35,19 @@ class StatusView:
             type=self._connector_type(snapshot.connector_config(connector)),
         )
 
-    def clean(self, snapshot: ConfigSnapshot) -> None:
-        """Tombstone what is not configured; tasks before their connector (internal-topics §4.5)."""
-        connectors = self._store.connectors()
+    def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
+        """Tombstone what is not configured; tasks before their connector (internal-topics §4.5).
+
+        `revoked`: looked at too, for its statuses may be on their way only.
+        """
+        connectors = self._store.connectors() | frozenset(revoked.connectors)
+        tasks = {name: frozenset(self._store.tasks(name)) for name in connectors}
+        for task_id in revoked.tasks:
+            known = tasks.get(task_id.connector, frozenset())
+            tasks[task_id.connector] = known | {task_id.task}
         gone_connectors, gone_tasks = statuses_to_delete(
             connectors=connectors,
-            tasks={name: frozenset(self._store.tasks(name)) for name in connectors},
+            tasks=tasks,
             configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
         )
         for task_id in gone_tasks:

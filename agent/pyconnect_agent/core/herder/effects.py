@@ -203,9 +203,13 @@ class FlushStatuses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanStatuses:
-    """Leader: tombstone statuses of work that `snapshot` does not have."""
+    """Leader: tombstone statuses of work that `snapshot` does not have.
+
+    `revoked` has just been stopped here: what it wrote last may not have been read back yet.
+    """
 
     snapshot: ConfigSnapshot
+    revoked: Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

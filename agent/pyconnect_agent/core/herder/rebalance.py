@@ -291,7 +291,7 @@ def _resolve(turn: Turn) -> None:
     membership = _membership(turn)
     turn.update(phase=Phase.RESOLVED, ready=True)
     if membership.is_leader:
-        turn.emit(CleanStatuses(snapshot=turn.state.snapshot))
+        turn.emit(CleanStatuses(snapshot=turn.state.snapshot, revoked=turn.state.revoked))
         session_keys.watch(turn)
     begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
     if begun:

@@ -1,0 +1,70 @@
+"""What the herder does with statuses, over the memory store."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.protocol.messages import Work
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.stores.status import MemoryStatusStore
+
+RUNNING = Status(state=State.RUNNING, worker_id="w:1", generation=3)
+ONE_TASK = ConfigSnapshot(connector_configs={"kept": {}}, task_counts={"kept": 1})
+
+
+class DeletionsStore(MemoryStatusStore):
+    """Remembers what was deleted, whether it was known or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deleted: list[str] = []
+
+    def delete_connector(self, connector: str) -> None:
+        self.deleted.append(connector)
+        super().delete_connector(connector)
+
+    def delete_task(self, task_id: ConnectorTaskId) -> None:
+        self.deleted.append(str(task_id))
+        super().delete_task(task_id)
+
+
+def view(store: MemoryStatusStore) -> StatusView:
+    return StatusView(store, lambda config: "unknown" if config is None else "source")
+
+
+def test_statuses_of_vanished_work_are_tombstoned_tasks_first() -> None:
+    """Connectors without a config and tasks beyond the task count go, everything else stays."""
+    store = DeletionsStore()
+    for name in ("kept", "gone"):
+        store.put_connector(name, RUNNING)
+        for number in (0, 1):
+            store.put_task(ConnectorTaskId(name, number), RUNNING)
+    view(store).clean(ONE_TASK, Work())
+    assert store.deleted == ["gone-0", "gone-1", "kept-1", "gone"]
+    assert store.connectors() == {"kept"}
+    assert list(store.tasks("kept")) == [0]
+
+
+def test_revoked_work_is_tombstoned_although_its_status_was_not_read_back() -> None:
+    """Its last status is on the way to the topic only; the tombstone has to follow it."""
+    store = DeletionsStore()
+    revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
+    view(store).clean(ONE_TASK, revoked)
+    assert store.deleted == ["kept-1", "gone"]
+
+
+def test_a_state_info_lists_tasks_by_number() -> None:
+    """The type comes from the config, and is unknown when that is gone."""
+    store = MemoryStatusStore()
+    store.put_connector("kept", RUNNING)
+    for number in (10, 2):
+        store.put_task(ConnectorTaskId("kept", number), RUNNING)
+    info = view(store).state_info("kept", ONE_TASK)
+    assert info is not None
+    assert [number for number, _ in info.tasks] == [2, 10]
+    assert info.type == "source"
+    gone = view(store).state_info("kept", ConfigSnapshot())
+    assert gone is not None
+    assert gone.type == "unknown"
+    assert view(store).state_info("none", ONE_TASK) is None
