@@ -17,6 +17,7 @@ from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.herder import (
     changes,
     config_requests,
+    draining,
     operations,
     rebalance,
     reconfiguration,
@@ -93,6 +94,10 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             rebalance.request_rejoin(turn)
         case on.MembershipLost():
             rebalance.membership_lost(turn)
+        case on.Drain():
+            draining.drain(turn)
+        case on.Undrain():
+            draining.undrain(turn)
         case on.GroupFailed(reason=reason):
             turn.emit(Abort(reason=reason))
         case _:
@@ -105,7 +110,8 @@ def _settle(turn: Turn) -> None:
     rebalance.advance(turn)
     restart_requests.execute_pending(turn)
     while (operation := operations.next_to_begin(turn)) is not None:
-        _begin(turn, operation)
+        if not draining.refused(turn, operation):
+            _begin(turn, operation)
     session_keys.keep_fresh(turn)
     turn.flush_stops()
     rebalance.advance(turn)
@@ -175,6 +181,8 @@ def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
                 restart_requests.work_stopped(turn, connector)
         case wait.FlushWaiter():
             rebalance.flushed(turn, waiter)
+        case wait.DrainWaiter():
+            draining.flushed(turn)
         case wait.CatchUpWaiter():
             rebalance.caught_up(turn, waiter, result)
         case wait.ClaimWaiter():
@@ -203,6 +211,8 @@ def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
             rebalance.stop_failed(turn, error)
         case wait.FlushWaiter():
             rebalance.flushed(turn, waiter)
+        case wait.DrainWaiter():
+            draining.flushed(turn)
         case wait.CatchUpWaiter():
             rebalance.catching_up_failed(turn, waiter)
         case wait.ClaimWaiter():

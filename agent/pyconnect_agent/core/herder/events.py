@@ -52,6 +52,16 @@ class MembershipLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """An operator wants this worker to give up all work and leave its group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undrain:
+    """It may take part again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
     """Membership has ended for good (authorization, no protocol in common)."""
 
@@ -172,7 +182,15 @@ class TimerDue:
 
 
 WorkerEvent = (
-    Initializing | Started | Stopping | Joined | RejoinNeeded | MembershipLost | GroupFailed
+    Initializing
+    | Started
+    | Stopping
+    | Joined
+    | RejoinNeeded
+    | MembershipLost
+    | GroupFailed
+    | Drain
+    | Undrain
 )
 
 Event = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.herder import session_keys, stages, work
+from pyconnect_agent.core.herder import draining, session_keys, stages, work
 from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
     Abort,
@@ -41,13 +41,19 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
 from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
+_NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
+_GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
 BACKOFF_RETRIES = 5
 CLAIM_BACKOFF_MS = 250
 
 
 def started(turn: Turn, event: Started) -> None:
     turn.end_stage(turn.state.stage)
-    turn.update(snapshot=event.snapshot, rejoin_wanted=True, phase=Phase.JOINING)
+    turn.update(snapshot=event.snapshot)
+    if turn.state.drain_wanted:
+        draining.drained(turn)
+        return
+    turn.update(rejoin_wanted=True, phase=Phase.JOINING)
     _join(turn)
 
 
@@ -64,6 +70,10 @@ def advance(turn: Turn) -> None:
     if state.phase is Phase.REVOKING:
         _revocations_done(turn)
         return
+    if state.phase is Phase.DRAINING:
+        if not writes_in_flight(turn):
+            draining.advance(turn)
+        return
     may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
     if not state.rejoin_wanted or not may_leave or writes_in_flight(turn):
         return
@@ -74,6 +84,9 @@ def advance(turn: Turn) -> None:
 def joined(turn: Turn, event: Joined) -> None:
     """Note what is ours now and have the rest stopped; statuses keep the old generation so long."""
     if turn.state.phase is Phase.STOPPED:
+        return
+    if turn.state.drain_wanted:
+        draining.joined(turn, event)
         return
     turn.end_stage(turn.state.stage)
     membership = Membership(
@@ -103,14 +116,9 @@ def joined(turn: Turn, event: Joined) -> None:
 
 def membership_lost(turn: Turn) -> None:
     """Nothing may run outside the group (group-protocol.md §6.3): stop all, then join again."""
-    if turn.state.phase in (Phase.STARTING, Phase.STOPPED):
+    if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
-    for connector in turn.work.keys_now():
-        share = turn.work_of(connector)
-        turn.put_work(
-            connector, replace(share, connector_assigned=False, tasks_assigned=frozenset())
-        )
-    work.stop_everything(turn)
+    work.give_up_everything(turn)
     if turn.state.phase is Phase.JOINING:
         # The join that is under way claims what has just been given up: another must follow it.
         turn.update(claims_outdated=True)

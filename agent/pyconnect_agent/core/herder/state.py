@@ -52,7 +52,7 @@ class Phase(Enum):
     STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
     CATCHING_UP are left out when there is nothing to do, BACKING_OFF comes between two attempts to
     catch up, UNRESOLVED when the assignment cannot be used. STOPPED is the end. Work is started in
-    RESOLVED only.
+    RESOLVED only. A drain goes DRAINING → LEAVING → DRAINED; its end is UNRESOLVED.
     """
 
     STARTING = auto()
@@ -63,6 +63,9 @@ class Phase(Enum):
     BACKING_OFF = auto()
     RESOLVED = auto()
     UNRESOLVED = auto()
+    DRAINING = auto()
+    LEAVING = auto()
+    DRAINED = auto()
     STOPPED = auto()
 
 
@@ -229,6 +232,7 @@ class HerderState:
     waiters: Mapping[int, Waiter] = field(default_factory=dict)
     stops_in_flight: int = 0
     rejoin_wanted: bool = False
+    drain_wanted: bool = False
     claims_outdated: bool = False
     revoked: Work = field(default_factory=Work)
     scheduled_rebalance: bool = False
@@ -269,7 +273,9 @@ class HerderState:
 
     @property
     def serving(self) -> bool:
-        """Whether queued requests may begin."""
+        """Whether queued requests may begin; drained, most of them are refused then."""
+        if self.phase is Phase.DRAINED:
+            return True
         return self.may_start_work and (not self.is_leader or self.privilege is WritePrivilege.HELD)
 
 

@@ -59,6 +59,11 @@ class SessionKeyWaiter:
     """A new session key is being written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainWaiter:
+    """The last statuses before this worker leaves its group are being written."""
+
+
 Waiter = (
     OperationWaiter
     | StopWaiter
@@ -68,4 +73,5 @@ Waiter = (
     | GenerationWaiter
     | RestartWaiter
     | SessionKeyWaiter
+    | DrainWaiter
 )

@@ -69,6 +69,16 @@ def stop_everything(turn: Turn) -> None:
         stop_tasks(turn, connector, turn.work_of(connector).tasks)
 
 
+def give_up_everything(turn: Turn) -> None:
+    """Stop everything, and own nothing any more."""
+    for connector in turn.work.keys_now():
+        share = turn.work_of(connector)
+        turn.put_work(
+            connector, replace(share, connector_assigned=False, tasks_assigned=frozenset())
+        )
+    stop_everything(turn)
+
+
 def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
     """Forget what is gone, publish what is RESTARTING; returns the connectors concerned."""
     turn.update(stops_in_flight=turn.state.stops_in_flight - 1)

@@ -1,0 +1,142 @@
+"""A worker that is drained and taken back at any moment, under schedules that hypothesis picks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis.stateful import invariant, precondition, rule
+
+from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.events import Drain, Undrain
+from pyconnect_agent.core.herder.state import Phase, owned_work
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.simulation.test_herder_schedules import COMMON, HerderMachine
+from tests.support.herder_world import TASKS, World
+
+pytestmark = pytest.mark.simulation
+
+
+class DrainedMachine(HerderMachine):
+    """Every rule of the herder holds, whenever a drain begins or ends."""
+
+    @rule()
+    def drain(self) -> None:
+        self.world.inbox.append(Drain())
+
+    @rule()
+    def undrain(self) -> None:
+        self.world.inbox.append(Undrain())
+
+    @precondition(lambda self: not self.world.inbox)
+    @rule()
+    def settle_drained(self) -> None:
+        self.drain()
+        self.world.settle()
+        assert self.world.state.phase is Phase.DRAINED
+
+    @invariant()
+    def nothing_runs_on_a_drained_worker(self) -> None:
+        world = self.world
+        if world.state.phase is Phase.DRAINED:
+            assert world.connectors == {}
+            assert world.tasks == {}
+            assert owned_work(world.state.work).empty
+            assert world.state.membership is None
+
+    def teardown(self) -> None:
+        self.undrain()
+        super().teardown()
+
+
+class StandaloneDrainedMachine(DrainedMachine):
+    standalone = True
+
+
+TestDraining = DrainedMachine.TestCase
+TestDraining.settings = COMMON
+TestStandaloneDraining = StandaloneDrainedMachine.TestCase
+TestStandaloneDraining.settings = COMMON
+
+
+class WatchedWorld(World):
+    """Keeps the kinds of all effects, in order."""
+
+    def __init__(self) -> None:
+        self.emitted: list[type] = []
+        super().__init__()
+
+    def _perform(self, effect: do.Effect) -> None:
+        self.emitted.append(type(effect))
+        super()._perform(effect)
+
+
+@pytest.fixture
+def world() -> WatchedWorld:
+    """A worker that runs one connector with two tasks."""
+    started = WatchedWorld()
+    started.ask(ask.PutConnectorConfig(connector="c", config={TASKS: "2"}))
+    started.settle()
+    assert set(started.tasks) == {ConnectorTaskId("c", 0), ConnectorTaskId("c", 1)}
+    return started
+
+
+def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> None:
+    """In this order, and the statuses say UNASSIGNED."""
+    world.emitted.clear()
+    world.inbox.append(Drain())
+    world.settle()
+    wanted = [do.StopWork, do.FlushStatuses, do.LeaveGroup]
+    assert [kind for kind in world.emitted if kind in wanted] == wanted
+    assert {status.state for status in world.task_statuses.values()} == {State.UNASSIGNED}
+    assert world.state.phase is Phase.DRAINED
+
+
+def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
+    """It joins again and runs what is configured."""
+    world.inbox.append(Drain())
+    world.settle()
+    world.inbox.append(Undrain())
+    world.settle()
+    world.check_rest()
+    assert len(world.tasks) == 2
+
+
+def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
+    """What every worker can do without the group."""
+    world.inbox.append(Drain())
+    world.settle()
+    numbers = [
+        world.ask(request)
+        for request in (
+            ask.Probe(),
+            ask.GetConnectorInfo(connector="c"),
+            ask.GetTaskConfigs(connector="c"),
+            ask.SetTargetState(connector="c", target_state=TargetState.PAUSED),
+        )
+    ]
+    world.settle()
+    assert [world.replies[number].error for number in numbers] == [None] * 4
+
+
+def test_a_drained_worker_refuses_what_needs_a_leader_or_an_owner(world: World) -> None:
+    """At once, with a text that says what to do, also for what had been queued."""
+    world.inbox.append(Drain())
+    queued = world.ask(ask.DeleteConnector(connector="c"))
+    world.settle()
+    later = world.ask(ask.RestartTask(task_id=ConnectorTaskId("c", 0)))
+    world.settle()
+    for number in (queued, later):
+        error = world.replies[number].error
+        assert isinstance(error, ServiceUnavailableError)
+        assert "drained" in error.message
+
+
+def test_a_worker_drained_before_its_start_never_joins() -> None:
+    """It is ready all the same."""
+    world = World()
+    world.inbox.appendleft(Drain())
+    world.settle()
+    assert world.state.phase is Phase.DRAINED
+    assert world.state.ready
+    assert world.generation == 0
