@@ -1,0 +1,88 @@
+"""Restart plans (KIP-745) and the statuses a leader cleans."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pyconnect_agent.core.configlog import RestartRequested
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
+from pyconnect_agent.core.restart_plan import (
+    impact,
+    restart_plan,
+    statuses_to_delete,
+    stronger,
+)
+
+
+def request(*, only_failed: bool, include_tasks: bool) -> RestartRequested:
+    return RestartRequested(connector="c", only_failed=only_failed, include_tasks=include_tasks)
+
+
+def status(state: State) -> Status:
+    return Status(state=state, worker_id="w:1", generation=1, trace="why", version="1.0")
+
+
+def info(connector: State, *tasks: State) -> ConnectorStateInfo:
+    return ConnectorStateInfo(
+        name="c",
+        connector=status(connector),
+        tasks=tuple((number, status(state)) for number, state in enumerate(tasks)),
+        type="sink",
+    )
+
+
+@pytest.mark.parametrize(
+    ("only_failed", "include_tasks", "connector", "tasks"),
+    [
+        (False, False, True, []),
+        (False, True, True, [0, 1]),
+        (True, False, False, []),
+        (True, True, False, [1]),
+    ],
+)
+def test_a_plan_selects_what_its_flags_say(
+    *, only_failed: bool, include_tasks: bool, connector: bool, tasks: list[int]
+) -> None:
+    """Of a running connector with one failed task."""
+    current = info(State.RUNNING, State.RUNNING, State.FAILED)
+    plan = restart_plan(request(only_failed=only_failed, include_tasks=include_tasks), current)
+    assert plan.restart_connector is connector
+    assert plan.restart_tasks == {ConnectorTaskId("c", number) for number in tasks}
+
+
+def test_what_is_selected_is_shown_restarting_and_nothing_else_changes() -> None:
+    """Worker ids, traces and versions are kept."""
+    current = info(State.FAILED, State.RUNNING, State.FAILED)
+    shown = restart_plan(request(only_failed=True, include_tasks=True), current).state_info
+    assert shown.connector.state is State.RESTARTING
+    assert shown.connector.trace == "why"
+    assert [state.state for _, state in shown.tasks] == [State.RUNNING, State.RESTARTING]
+
+
+def test_only_a_stronger_request_replaces_a_pending_one() -> None:
+    """Ascending: failed connector, failed connector and tasks, connector, everything."""
+    ascending = [
+        request(only_failed=True, include_tasks=False),
+        request(only_failed=True, include_tasks=True),
+        request(only_failed=False, include_tasks=False),
+        request(only_failed=False, include_tasks=True),
+    ]
+    assert [impact(each) for each in ascending] == [0, 1, 2, 3]
+    for weaker, higher in pairwise(ascending):
+        assert stronger(weaker, higher) is higher
+        assert stronger(higher, weaker) is higher
+        assert stronger(None, weaker) is weaker
+
+
+def test_statuses_beyond_the_task_count_are_deleted() -> None:
+    """And those of connectors that are not configured, tasks included."""
+    connectors, tasks = statuses_to_delete(
+        connectors=frozenset({"kept", "gone"}),
+        tasks={"kept": frozenset({0, 1, 2}), "gone": frozenset({0})},
+        configured={"kept": 2, "new": 1},
+    )
+    assert connectors == ("gone",)
+    assert tasks == (ConnectorTaskId("gone", 0), ConnectorTaskId("kept", 2))
