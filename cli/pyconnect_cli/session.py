@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings
 
 if TYPE_CHECKING:
     from pyconnect_cli.client import ConnectClient
+    from pyconnect_cli.exchange import Endpoint, Exchange
 
 META_KEY = "pyconnect.session"
 
@@ -29,6 +31,7 @@ class Session:
         self.given: dict[str, object] = {}
         self.environ = os.environ if environ is None else environ
         self.arguments: tuple[str, ...] = ()
+        self.results: tuple[dict[str, object], ...] = ()
         self._clients: list[ConnectClient] = []
 
     @cached_property
@@ -61,10 +64,17 @@ class Session:
     def client(self) -> ConnectClient:
         """The cluster of the settings. Secrets are fetched here, once."""
         from pyconnect_cli.client import ConnectClient
-        from pyconnect_cli.exchange import Endpoint, Exchange
+        from pyconnect_cli.exchange import Exchange
+
+        client = ConnectClient(Exchange(self._endpoint(), verbosity=self.settings.verbose))
+        self._clients.append(client)
+        return client
+
+    def _endpoint(self) -> Endpoint:
+        from pyconnect_cli.exchange import Endpoint
 
         settings = self.settings
-        endpoint = Endpoint(
+        return Endpoint(
             urls=settings.urls,
             username=settings.username,
             password=settings.password.reveal(self.environ) if settings.password else None,
@@ -75,9 +85,15 @@ class Session:
             insecure=settings.insecure,
             timeout_s=settings.timeout_s,
         )
-        client = ConnectClient(Exchange(endpoint, verbosity=settings.verbose))
-        self._clients.append(client)
-        return client
+
+    def exchange_with(self, url: str) -> Exchange:
+        """Return an exchange with one worker only, one of the addresses in force or another."""
+        from pyconnect_cli.exchange import Exchange
+
+        exchange = self.client.exchange
+        if url in exchange.urls:
+            return exchange.only(url)
+        return Exchange(replace(self._endpoint(), urls=(url,)), verbosity=self.settings.verbose)
 
     def close(self) -> None:
         """Close what was opened."""

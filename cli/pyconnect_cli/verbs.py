@@ -103,7 +103,8 @@ class Verb(SharedOptions, TyperCommand):
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write arguments and own options, then the shared ones."""
-        arguments, options = [], []
+        arguments: list[tuple[str, str]] = []
+        options: list[tuple[str, str]] = []
         for param in super().get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
@@ -124,7 +125,7 @@ class SelectingVerb(Verb):
 class ActingVerb(Verb):
     """A command that changes connectors: selection, batches, waiting, cron."""
 
-    shared_specs = (
+    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = (
         ("Selection", SELECTION_OPTIONS),
         ("Batch", (*BATCH_OPTIONS, *WAIT_OPTIONS)),
         ("Cron", CRON_OPTIONS),
@@ -213,7 +214,7 @@ def adopt(app: typer.Typer) -> None:
     """Give a plain typer app our classes, where it chose none itself."""
     app.rich_markup_mode = None
     app.pretty_exceptions_enable = False
-    app._add_completion = False  # typer has no other way once the app exists
+    app._add_completion = False  # noqa: SLF001 - typer has no other way once the app exists
     app.info.cls = NounGroup
     app.info.no_args_is_help = False
     app.info.context_settings = CONTEXT_SETTINGS

@@ -1,0 +1,169 @@
+"""What commands run by cron need: a lock, jitter, a deadline, a summary, a textfile.
+
+The contract: silent on success with -q, one line of JSON with --summary-json, exit 6 at once while
+another run holds the lock, exit 124 when the deadline ends the run, every verb safe to repeat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from pyconnect_cli.durations import parse_duration
+from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.session import Session
+
+LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@contextmanager
+def cron_run(session: Session, command: str) -> Iterator[None]:
+    """Wrap one acting command; without cron options it adds nothing."""
+    given = session.given
+    if given.get("summary_json"):
+        given["quiet"] = True
+    started = time.time()
+    code = int(ExitCode.OK)
+    error: str | None = None
+    try:
+        with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
+            _jitter(given.get("jitter"))
+            yield
+    except PyconnectError as failure:
+        code, error = int(failure.exit_code), failure.message
+        raise
+    except KeyboardInterrupt:
+        code, error = int(ExitCode.INTERRUPTED), "interrupted"
+        raise
+    finally:
+        run = _Run(
+            command=command,
+            exit_code=code,
+            started_s=started,
+            duration_s=time.time() - started,
+            error=error,
+            results=tuple(session.results),
+        )
+        if given.get("summary_json"):
+            print(json.dumps(run.summary(), ensure_ascii=False), flush=True)  # noqa: T201
+        if textfile := given.get("textfile"):
+            write_textfile(Path(str(textfile)), run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run as it is reported; times in seconds since the epoch."""
+
+    command: str
+    exit_code: int
+    started_s: float
+    duration_s: float
+    error: str | None
+    results: tuple[dict[str, object], ...]
+
+    @property
+    def failed(self) -> int:
+        return sum(not result["ok"] for result in self.results)
+
+    def summary(self) -> dict[str, object]:
+        return {
+            "command": self.command,
+            "exit_code": self.exit_code,
+            "ok": self.exit_code == ExitCode.OK,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started_s)),
+            "duration_s": round(self.duration_s, 3),
+            "succeeded": len(self.results) - self.failed,
+            "failed": self.failed,
+            "error": self.error,
+            "results": list(self.results),
+        }
+
+
+def write_textfile(path: Path, run: _Run) -> None:
+    """Write the run's result for Prometheus' textfile collector, whole or not at all."""
+    label = run.command.removeprefix("pyconnect ").replace('"', "")
+    values = {
+        "pyconnect_run_exit_code": run.exit_code,
+        "pyconnect_run_duration_seconds": round(run.duration_s, 3),
+        "pyconnect_run_timestamp_seconds": round(run.started_s + run.duration_s, 3),
+        "pyconnect_run_objects_succeeded": len(run.results) - run.failed,
+        "pyconnect_run_objects_failed": run.failed,
+    }
+    lines = []
+    for name, value in values.items():
+        lines += [f"# TYPE {name} gauge", f'{name}{{command="{label}"}} {value}']
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as exc:
+        print(f"warning: {path}: cannot be written: {exc.strerror}", file=sys.stderr)  # noqa: T201
+
+
+@contextmanager
+def _lock(session: Session, name: object) -> Iterator[None]:
+    if not name:
+        yield
+        return
+    text = str(name)
+    if not LOCK_NAME.fullmatch(text):
+        raise UsageError(f"--lock: `{text}` is no name", hint="use letters, digits, . _ and -")
+    directory = lock_directory(session)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (directory / f"{text}.lock").open("w")
+    except OSError as exc:
+        raise PyconnectError(f"{directory}: the lock cannot be made: {exc.strerror}") from exc
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise Conflict(
+                f"another run holds the lock `{text}`", hint="it is free once that run ends"
+            ) from exc
+        yield
+
+
+def lock_directory(session: Session) -> Path:
+    """Return where locks of this user live."""
+    if home := session.environ.get("XDG_RUNTIME_DIR") or session.environ.get("XDG_STATE_HOME"):
+        return Path(home) / "pyconnect"
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False))
+
+
+@contextmanager
+def _deadline(text: object) -> Iterator[None]:
+    """End the run after a time, wherever it is; the main thread only, as commands run there."""
+    if not text:
+        yield
+        return
+    seconds = parse_duration(str(text), what="--deadline")
+
+    def over(_signal: int, _frame: FrameType | None) -> None:
+        raise WaitTimedOut(f"the run took longer than its deadline of {text}")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _jitter(text: object) -> None:
+    if text:
+        time.sleep(random.uniform(0, parse_duration(str(text), what="--jitter")))

@@ -1,0 +1,70 @@
+"""What can be asked of each worker of a cluster on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pyconnect_cli.client import ConnectClient
+from pyconnect_cli.errors import NotFound, PyconnectError, Unreachable
+from pyconnect_cli.model import ConnectorView, Health
+from pyconnect_cli.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHealth:
+    """One worker; `status` is healthy, starting, unhealthy, unreachable or failed."""
+
+    url: str
+    status: str
+    message: str
+    version: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "url": self.url,
+            "status": self.status,
+            "message": self.message,
+            "version": self.version,
+        }
+
+
+def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
+    """Return the addresses in force; with `everywhere` also those that statuses name."""
+    urls = list(session.client.exchange.urls)
+    if not everywhere:
+        return urls
+    known = {urlsplit(url).netloc for url in urls}
+    scheme = urlsplit(urls[0]).scheme
+    for worker in sorted(_assigned_workers(session.client.connector_views())):
+        if worker not in known:
+            known.add(worker)
+            urls.append(f"{scheme}://{worker}")
+    return urls
+
+
+def worker_health(session: Session, url: str) -> WorkerHealth:
+    """Ask one worker; nothing is raised, every failure is an answer."""
+    try:
+        client = ConnectClient(session.exchange_with(url))
+        version = client.worker_info().version
+        try:
+            health = client.health()
+        except NotFound:
+            # Workers before 4.0 have no /health; that they answer is all there is to know.
+            health = Health(url=url, status="healthy", message="answers; it has no /health yet")
+        return WorkerHealth(url=url, status=health.status, message=health.message, version=version)
+    except Unreachable as exc:
+        return WorkerHealth(url=url, status="unreachable", message=exc.message)
+    except PyconnectError as exc:
+        return WorkerHealth(url=url, status="failed", message=exc.message)
+
+
+def _assigned_workers(views: dict[str, ConnectorView]) -> set[str]:
+    return {
+        item.worker_id
+        for view in views.values()
+        if view.status
+        for item in (view.status.connector, *view.status.tasks)
+        if item.worker_id
+    }

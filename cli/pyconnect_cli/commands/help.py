@@ -1,0 +1,116 @@
+"""`pyconnect help TOPIC`: what no single command explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from pyconnect_cli.errors import EXIT_CODE_MEANINGS
+from pyconnect_cli.session import session_of
+
+app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
+
+
+def exit_codes() -> str:
+    """The table of exit codes, from the errors themselves."""
+    lines = ["Exit codes, the same for every command:", ""]
+    lines += [f"  {int(code):>3}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()]
+    return "\n".join(lines)
+
+
+CONTEXTS = """\
+A context names a cluster: its workers' addresses, credentials, and its Kafka.
+
+  pyconnect context set prod --url https://connect-1:8083 --url https://connect-2:8083 \\
+      --username ops --password-command 'pass connect/prod' --use
+  pyconnect context list
+  pyconnect --context staging connectors list
+
+Contexts are read from ./pyconnect.toml, then $XDG_CONFIG_HOME/pyconnect/config.toml, then
+/etc/xdg/pyconnect/config.toml; the first file that defines one gives all of it.
+
+Precedence of a setting: flag, PYCONNECT_* variable, ./pyconnect.toml, context, user, system.
+Several addresses are tried in order. `pyconnect config view` shows where each value comes from.
+
+Secrets are references: --password-file, --password-command, or PYCONNECT_PASSWORD_ENV naming a
+variable. They are never printed or logged. A file with a secret in it that others can read is
+refused, and so is a command from a project's ./pyconnect.toml.
+"""
+
+SELECTORS = """\
+Verbs that act on connectors take names, and conditions that must all hold:
+
+  NAME…                 these connectors
+  --all                 every connector
+  -e, --regex REGEX     the whole name matches
+  -l, --selector K=V    a config value; also K!=V and K (is set); several with commas
+  --state STATE         RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING
+  --type source|sink    --class CLASS    --worker HOST:PORT
+  --failed              the connector or one of its tasks is FAILED
+
+An empty selection is exit 3 unless --allow-empty. Destructive verbs show the set first and ask;
+without a terminal they need --yes. --dry-run only prints, with --exit-code it exits 1 when
+something would change. --parallel N works on N at once, --max-failures N stops starting more.
+
+  pyconnect connectors restart --failed --include-tasks --only-failed
+  pyconnect connectors pause -l team=orders --type sink --dry-run
+"""
+
+OUTPUT = """\
+-o table (default), wide (more columns, nothing cut), json, yaml, ndjson (an object a line), name.
+
+json and yaml are the shapes of Connect's REST interface; their fields are stable, tables are not.
+Data goes to stdout, everything else to stderr. --columns NAME,STATE chooses and orders columns,
+--no-headers leaves the first line out. Colours are used on terminals only; NO_COLOR and
+--no-color switch them off.
+
+Values of secret keys are masked; ${provider:path:key} references are shown as they are.
+-v shows each HTTP exchange, -vv with bodies, secrets masked. --debug shows Python's traceback.
+"""
+
+CRON = """\
+For unattended runs every verb that acts takes:
+
+  --yes             no questions
+  -q                silent on success
+  --lock NAME       a second run with the same lock exits 6 at once
+  --jitter 30s      first wait a random time up to this
+  --deadline 10m    end the run after this, exit 124
+  --summary-json    one line of JSON on stdout instead of results
+  --textfile FILE   result for Prometheus' textfile collector, replaced whole
+
+Running a verb twice does no harm. In a crontab:
+
+  */5 * * * *  pyconnect --context prod connectors restart --failed --include-tasks --only-failed \\
+               --allow-empty -q --lock restart-failed --jitter 20s --deadline 4m \\
+               --textfile /var/lib/node_exporter/textfile/pyconnect_restart.prom
+"""
+
+TOPICS: dict[str, Callable[[], str]] = {
+    "exit-codes": exit_codes,
+    "contexts": lambda: CONTEXTS.rstrip("\n"),
+    "selectors": lambda: SELECTORS.rstrip("\n"),
+    "output": lambda: OUTPUT.rstrip("\n"),
+    "cron": lambda: CRON.rstrip("\n"),
+}
+
+
+def _topic_command(topic: str) -> None:
+    text = TOPICS[topic]
+
+    @app.command(topic, help=f"Explain {topic.replace('-', ' ')}.")
+    def show(context: typer.Context) -> None:
+        session_of(context).output.line(text())
+
+
+for _topic in TOPICS:
+    _topic_command(_topic)
+
+
+@app.callback()
+def help_topic(context: typer.Context) -> None:
+    """Explain a topic, such as exit codes."""
+    if context.invoked_subcommand is None:
+        session_of(context).output.line("topics: " + ", ".join(TOPICS))
+        session_of(context).output.line("each: pyconnect help TOPIC")

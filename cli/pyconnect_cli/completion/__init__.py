@@ -1,0 +1,1 @@
+"""Shell completion: static files from the tree of commands, names asked of the cluster."""

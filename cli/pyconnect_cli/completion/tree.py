@@ -1,0 +1,150 @@
+"""The tree of commands as data for the completion files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_cli.nouns import NOUNS
+from pyconnect_cli.options import GLOBAL_OPTIONS
+from pyconnect_cli.verbs import VERB_ALIASES, load_noun
+
+if TYPE_CHECKING:
+    from typer._click.core import Command
+
+NAMES_OF_NOUN = {
+    "connectors": "connectors",
+    "tasks": "connectors",
+    "plugins": "plugins",
+    "loggers": "loggers",
+    "context": "contexts",
+    "sandbox": "",
+}
+OWN_NAMES = {"tasks describe": "tasks", "tasks restart": "tasks", "connectors create": ""}
+VALUES_OF_OPTION = {"--context": "contexts"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionNode:
+    """One option; `choices` are its fixed values, `names` what to ask the cluster for."""
+
+    flags: tuple[str, ...]
+    help: str
+    takes_value: bool
+    choices: tuple[str, ...] = ()
+    names: str = ""
+    files: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerbNode:
+    """One verb; `names` is what its arguments name: connectors, tasks, plugins."""
+
+    name: str
+    help: str
+    options: tuple[OptionNode, ...]
+    names: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NounNode:
+    """One noun; without verbs its own options stand in `options`."""
+
+    name: str
+    help: str
+    aliases: tuple[str, ...]
+    verbs: tuple[VerbNode, ...]
+    options: tuple[OptionNode, ...]
+    choices: tuple[str, ...] = ()
+
+
+def command_tree() -> tuple[NounNode, ...]:
+    """Import every noun and read its verbs and options."""
+    nodes = []
+    for noun in NOUNS:
+        command = load_noun(noun)
+        verbs: tuple[VerbNode, ...] = ()
+        if noun.name not in {"completion", "help"}:
+            commands: dict[str, Command] = getattr(command, "commands", {})
+            verbs = tuple(_verb(noun.name, name, verb) for name, verb in commands.items())
+        nodes.append(
+            NounNode(
+                name=noun.name,
+                help=noun.help,
+                aliases=noun.aliases,
+                verbs=verbs,
+                options=_options(command),
+                choices=_words(noun.name),
+            )
+        )
+    return tuple(nodes)
+
+
+def global_options() -> tuple[OptionNode, ...]:
+    """The options that are accepted everywhere."""
+    return tuple(
+        OptionNode(
+            flags=spec.flags,
+            help=spec.help,
+            takes_value=bool(spec.metavar),
+            choices=spec.choices,
+            names=VALUES_OF_OPTION.get(spec.flags[0], ""),
+            files=spec.metavar == "FILE",
+        )
+        for spec in GLOBAL_OPTIONS
+    )
+
+
+def verb_aliases(noun: NounNode) -> dict[str, str]:
+    """Aliases of this noun's verbs that hide no verb of its own."""
+    names = {verb.name for verb in noun.verbs}
+    return {a: v for a, v in VERB_ALIASES.items() if v in names and a not in names}
+
+
+def _verb(noun: str, name: str, command: Command) -> VerbNode:
+    takes_names = any(p.param_type_name == "argument" for p in command.params)
+    default = NAMES_OF_NOUN.get(noun, "") if takes_names else ""
+    return VerbNode(
+        name=name,
+        help=_first_line(command.help or ""),
+        options=_options(command),
+        names=OWN_NAMES.get(f"{noun} {name}", default),
+        choices=_words(f"{noun} {name}"),
+    )
+
+
+def _options(command: Any) -> tuple[OptionNode, ...]:
+    """Own and shared options of a command, without the global ones."""
+    everywhere = {spec.flags[0] for spec in GLOBAL_OPTIONS}
+    shared = command.shared_options() if hasattr(command, "shared_options") else []
+    nodes = []
+    for option in [*command.params, *shared]:
+        if option.param_type_name != "option" or option.opts[0] in everywhere:
+            continue
+        flags = tuple(sorted((*option.opts, *option.secondary_opts), key=len, reverse=True))
+        metavar = option.metavar or ""
+        nodes.append(
+            OptionNode(
+                flags=flags,
+                help=option.help or "",
+                takes_value=not (option.is_flag or option.count),
+                choices=tuple(getattr(option.type, "choices", ())),
+                files=metavar in {"FILE", "DIR"},
+            )
+        )
+    return tuple(nodes)
+
+
+def _words(path: str) -> tuple[str, ...]:
+    if path == "completion":
+        return ("bash", "zsh", "fish")
+    if path == "help":
+        from pyconnect_cli.commands.help import TOPICS
+
+        return tuple(TOPICS)
+    return ()
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0].rstrip(".") if text.strip() else ""

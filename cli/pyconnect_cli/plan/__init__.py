@@ -1,0 +1,1 @@
+"""Pure decisions of the command line: what a command will do, before it does it."""

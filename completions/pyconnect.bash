@@ -1,0 +1,581 @@
+# bash completion of pyconnect; made by `pyconnect completion bash`.
+# Nouns, verbs and options are static; names come from `pyconnect __complete` (cached, 300 ms).
+
+_pyconnect_names() {
+    local kind=$1 index word
+    local -a given=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        case $word in
+            --url | --context | --config) given+=("$word" "${COMP_WORDS[index + 1]}") ;;
+            --url=* | --context=* | --config=*) given+=("$word") ;;
+        esac
+    done
+    local IFS=$'\n'
+    COMPREPLY=($(compgen -W "$(pyconnect __complete "$kind" "${given[@]}" 2>/dev/null)" -- "$cur"))
+}
+
+_pyconnect() {
+    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local noun="" verb="" index word skip=0
+    COMPREPLY=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        if ((skip)); then skip=0; continue; fi
+        case $word in
+            --ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--state|--textfile|--timeout|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-s) skip=1 ;;
+            -*) ;;
+            *)
+                if [[ -z $noun ]]; then noun=$word
+                elif [[ -z $verb ]]; then verb=$word; fi
+                ;;
+        esac
+    done
+    case $noun in
+        connector) noun=connectors ;;
+        task) noun=tasks ;;
+        plugin) noun=plugins ;;
+        logger) noun=loggers ;;
+        contexts) noun=context ;;
+    esac
+    # nouns: completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|plugin|plugins|sandbox|task|tasks|version
+    case "$noun $verb $previous" in
+        "connectors list --regex"|"connectors list -e") :; return ;;
+        "connectors list --selector"|"connectors list -l") :; return ;;
+        "connectors list --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors list --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors list --class") :; return ;;
+        "connectors list --worker") :; return ;;
+        "connectors wait --for") :; return ;;
+        "connectors wait --regex"|"connectors wait -e") :; return ;;
+        "connectors wait --selector"|"connectors wait -l") :; return ;;
+        "connectors wait --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors wait --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors wait --class") :; return ;;
+        "connectors wait --worker") :; return ;;
+        "connectors watch --interval") :; return ;;
+        "connectors watch --regex"|"connectors watch -e") :; return ;;
+        "connectors watch --selector"|"connectors watch -l") :; return ;;
+        "connectors watch --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors watch --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors watch --class") :; return ;;
+        "connectors watch --worker") :; return ;;
+        "connectors create --file"|"connectors create -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors create --set"|"connectors create -s") :; return ;;
+        "connectors create --initial-state") :; return ;;
+        "connectors create --regex"|"connectors create -e") :; return ;;
+        "connectors create --selector"|"connectors create -l") :; return ;;
+        "connectors create --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors create --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors create --class") :; return ;;
+        "connectors create --worker") :; return ;;
+        "connectors create --parallel") :; return ;;
+        "connectors create --max-failures") :; return ;;
+        "connectors create --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors create --lock") :; return ;;
+        "connectors create --jitter") :; return ;;
+        "connectors create --deadline") :; return ;;
+        "connectors create --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors apply --file"|"connectors apply -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors apply --regex"|"connectors apply -e") :; return ;;
+        "connectors apply --selector"|"connectors apply -l") :; return ;;
+        "connectors apply --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors apply --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors apply --class") :; return ;;
+        "connectors apply --worker") :; return ;;
+        "connectors apply --parallel") :; return ;;
+        "connectors apply --max-failures") :; return ;;
+        "connectors apply --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors apply --lock") :; return ;;
+        "connectors apply --jitter") :; return ;;
+        "connectors apply --deadline") :; return ;;
+        "connectors apply --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors diff --file"|"connectors diff -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors diff --regex"|"connectors diff -e") :; return ;;
+        "connectors diff --selector"|"connectors diff -l") :; return ;;
+        "connectors diff --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors diff --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors diff --class") :; return ;;
+        "connectors diff --worker") :; return ;;
+        "connectors patch --set"|"connectors patch -s") :; return ;;
+        "connectors patch --unset") :; return ;;
+        "connectors patch --regex"|"connectors patch -e") :; return ;;
+        "connectors patch --selector"|"connectors patch -l") :; return ;;
+        "connectors patch --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors patch --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors patch --class") :; return ;;
+        "connectors patch --worker") :; return ;;
+        "connectors patch --parallel") :; return ;;
+        "connectors patch --max-failures") :; return ;;
+        "connectors patch --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors patch --lock") :; return ;;
+        "connectors patch --jitter") :; return ;;
+        "connectors patch --deadline") :; return ;;
+        "connectors patch --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors edit --parallel") :; return ;;
+        "connectors edit --max-failures") :; return ;;
+        "connectors edit --lock") :; return ;;
+        "connectors edit --jitter") :; return ;;
+        "connectors edit --deadline") :; return ;;
+        "connectors edit --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors validate --file"|"connectors validate -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors validate --set"|"connectors validate -s") :; return ;;
+        "connectors export --dir"|"connectors export -d") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors export --regex"|"connectors export -e") :; return ;;
+        "connectors export --selector"|"connectors export -l") :; return ;;
+        "connectors export --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors export --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors export --class") :; return ;;
+        "connectors export --worker") :; return ;;
+        "connectors pause --regex"|"connectors pause -e") :; return ;;
+        "connectors pause --selector"|"connectors pause -l") :; return ;;
+        "connectors pause --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors pause --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors pause --class") :; return ;;
+        "connectors pause --worker") :; return ;;
+        "connectors pause --parallel") :; return ;;
+        "connectors pause --max-failures") :; return ;;
+        "connectors pause --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors pause --lock") :; return ;;
+        "connectors pause --jitter") :; return ;;
+        "connectors pause --deadline") :; return ;;
+        "connectors pause --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors resume --regex"|"connectors resume -e") :; return ;;
+        "connectors resume --selector"|"connectors resume -l") :; return ;;
+        "connectors resume --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors resume --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors resume --class") :; return ;;
+        "connectors resume --worker") :; return ;;
+        "connectors resume --parallel") :; return ;;
+        "connectors resume --max-failures") :; return ;;
+        "connectors resume --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors resume --lock") :; return ;;
+        "connectors resume --jitter") :; return ;;
+        "connectors resume --deadline") :; return ;;
+        "connectors resume --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors stop --regex"|"connectors stop -e") :; return ;;
+        "connectors stop --selector"|"connectors stop -l") :; return ;;
+        "connectors stop --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors stop --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors stop --class") :; return ;;
+        "connectors stop --worker") :; return ;;
+        "connectors stop --parallel") :; return ;;
+        "connectors stop --max-failures") :; return ;;
+        "connectors stop --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors stop --lock") :; return ;;
+        "connectors stop --jitter") :; return ;;
+        "connectors stop --deadline") :; return ;;
+        "connectors stop --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors restart --regex"|"connectors restart -e") :; return ;;
+        "connectors restart --selector"|"connectors restart -l") :; return ;;
+        "connectors restart --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors restart --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors restart --class") :; return ;;
+        "connectors restart --worker") :; return ;;
+        "connectors restart --parallel") :; return ;;
+        "connectors restart --max-failures") :; return ;;
+        "connectors restart --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors restart --lock") :; return ;;
+        "connectors restart --jitter") :; return ;;
+        "connectors restart --deadline") :; return ;;
+        "connectors restart --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors delete --regex"|"connectors delete -e") :; return ;;
+        "connectors delete --selector"|"connectors delete -l") :; return ;;
+        "connectors delete --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors delete --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors delete --class") :; return ;;
+        "connectors delete --worker") :; return ;;
+        "connectors delete --parallel") :; return ;;
+        "connectors delete --max-failures") :; return ;;
+        "connectors delete --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors delete --lock") :; return ;;
+        "connectors delete --jitter") :; return ;;
+        "connectors delete --deadline") :; return ;;
+        "connectors delete --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors prune --regex"|"connectors prune -e") :; return ;;
+        "connectors prune --selector"|"connectors prune -l") :; return ;;
+        "connectors prune --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "connectors prune --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "connectors prune --class") :; return ;;
+        "connectors prune --worker") :; return ;;
+        "connectors prune --parallel") :; return ;;
+        "connectors prune --max-failures") :; return ;;
+        "connectors prune --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors prune --lock") :; return ;;
+        "connectors prune --jitter") :; return ;;
+        "connectors prune --deadline") :; return ;;
+        "connectors prune --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "tasks list --regex"|"tasks list -e") :; return ;;
+        "tasks list --selector"|"tasks list -l") :; return ;;
+        "tasks list --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "tasks list --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "tasks list --class") :; return ;;
+        "tasks list --worker") :; return ;;
+        "tasks restart --regex"|"tasks restart -e") :; return ;;
+        "tasks restart --selector"|"tasks restart -l") :; return ;;
+        "tasks restart --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "tasks restart --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "tasks restart --class") :; return ;;
+        "tasks restart --worker") :; return ;;
+        "tasks restart --parallel") :; return ;;
+        "tasks restart --max-failures") :; return ;;
+        "tasks restart --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "tasks restart --lock") :; return ;;
+        "tasks restart --jitter") :; return ;;
+        "tasks restart --deadline") :; return ;;
+        "tasks restart --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "plugins list --search") :; return ;;
+        "plugins describe --search") :; return ;;
+        "plugins describe --version") :; return ;;
+        "plugins validate --file"|"plugins validate -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "loggers set --scope") :; return ;;
+        "loggers set --for") :; return ;;
+        "context set --description") :; return ;;
+        "sandbox up --name") :; return ;;
+        "sandbox up --port") :; return ;;
+        "sandbox up --data-dir") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "sandbox up --sasl") :; return ;;
+        "sandbox up --kafka-dir") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "sandbox down --name") :; return ;;
+        "sandbox status --name") :; return ;;
+        "sandbox logs --name") :; return ;;
+        "sandbox logs --server") :; return ;;
+        "sandbox logs --lines"|"sandbox logs -n") :; return ;;
+    esac
+    case $previous in
+        --context) _pyconnect_names contexts; return ;;
+        --url) :; return ;;
+        --output|-o) COMPREPLY=($(compgen -W "table wide json yaml ndjson name" -- "$cur")); return ;;
+        --columns) :; return ;;
+        --timeout) :; return ;;
+        --config) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --username) :; return ;;
+        --password) :; return ;;
+        --password-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --password-command) :; return ;;
+        --token) :; return ;;
+        --token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --token-command) :; return ;;
+        --ca-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --kafka-bootstrap) :; return ;;
+        --kafka-properties) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    esac
+    local options="--context --url --output -o --columns --no-headers --timeout --yes -y --quiet -q --verbose -v --debug --no-color --config --username --password --password-file --password-command --token --token-file --token-command --ca-file --cert --key --insecure --kafka-bootstrap --kafka-properties --help"
+    case "$noun $verb" in
+        " ")
+            if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "connectors tasks plugins loggers health info doctor context config sandbox completion version help" -- "$cur")); fi
+            ;;
+        "connectors ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list get describe topics wait watch create apply diff patch edit validate export pause resume stop restart delete prune" -- "$cur"))
+            fi
+            ;;
+        "connectors list"|"connectors ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors get")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--show-secrets $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors describe"|"connectors show")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--show-secrets $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors topics")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--reset $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors wait")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--for --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors watch")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--interval --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors create")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "connectors apply")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --prune --no-validate --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "connectors diff")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            fi
+            ;;
+        "connectors patch")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--set -s --unset --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors edit")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors validate")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --set -s $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors export")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--dir -d --show-secrets --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors pause")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors resume")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors stop")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors restart")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--include-tasks --only-failed --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors delete"|"connectors rm")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors prune")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "tasks ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list describe restart" -- "$cur"))
+            fi
+            ;;
+        "tasks list"|"tasks ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "tasks describe"|"tasks show")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names tasks
+            fi
+            ;;
+        "tasks restart")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names tasks
+            fi
+            ;;
+        "plugins ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list describe validate" -- "$cur"))
+            fi
+            ;;
+        "plugins list"|"plugins ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --search $options" -- "$cur"))
+            fi
+            ;;
+        "plugins describe"|"plugins show")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--search --version $options" -- "$cur"))
+            else _pyconnect_names plugins
+            fi
+            ;;
+        "plugins validate")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f $options" -- "$cur"))
+            fi
+            ;;
+        "loggers ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list get set" -- "$cur"))
+            fi
+            ;;
+        "loggers list"|"loggers ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "loggers get")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names loggers
+            fi
+            ;;
+        "loggers set")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--scope --for $options" -- "$cur"))
+            else _pyconnect_names loggers
+            fi
+            ;;
+        "health ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all-workers $options" -- "$cur"))
+            fi
+            ;;
+        "info ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "doctor ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "context ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list current use set show delete test import" -- "$cur"))
+            fi
+            ;;
+        "context list"|"context ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "context current")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "context use")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "context set")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--use --description $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "context show")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "context delete"|"context rm")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "context test")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "context import")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--force $options" -- "$cur"))
+            else _pyconnect_names contexts
+            fi
+            ;;
+        "config ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "view" -- "$cur"))
+            fi
+            ;;
+        "config view")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "sandbox ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "up down status logs" -- "$cur"))
+            fi
+            ;;
+        "sandbox up")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--name --port --data-dir --acl --sasl --agent --java-worker --kafka-dir $options" -- "$cur"))
+            fi
+            ;;
+        "sandbox down")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--name --all --remove-data $options" -- "$cur"))
+            fi
+            ;;
+        "sandbox status")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--name $options" -- "$cur"))
+            fi
+            ;;
+        "sandbox logs")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--name --server --lines -n --follow -f $options" -- "$cur"))
+            fi
+            ;;
+        "completion ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur"))
+            fi
+            ;;
+        "version ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "help ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "exit-codes contexts selectors output cron" -- "$cur"))
+            fi
+            ;;
+    esac
+}
+
+complete -F _pyconnect pyconnect
