@@ -1,4 +1,4 @@
-"""One herder under schedules that hypothesis picks: delays, failures, crashes, requests any time."""
+"""One herder under schedules that hypothesis picks: delays, failures, crashes, any request."""
 
 from __future__ import annotations
 
@@ -10,50 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from tests.support.herder_world import TASKS, World
+from pyconnect_agent.core.ids import TargetState
+from tests.simulation.requests import CONFIGS, CONNECTORS, TIMEOUTS_MS, requests
+from tests.support.herder_world import World
 
 pytestmark = pytest.mark.simulation
-
-CONNECTORS = st.sampled_from(["a", "b"])
-CONFIGS = st.fixed_dictionaries(
-    {TASKS: st.sampled_from(["0", "1", "3"]), "text": st.sampled_from(["x", "y"])}
-)
-TIMEOUTS_MS = st.sampled_from([100, 1_000, 90_000])
-
-
-def requests() -> st.SearchStrategy[ask.Request]:
-    """Every request that one worker serves."""
-    tasks = st.builds(ConnectorTaskId, CONNECTORS, st.integers(0, 3))
-    unready = st.sampled_from([TargetState.STARTED, TargetState.PAUSED])
-    return st.one_of(
-        st.builds(ask.Probe),
-        st.builds(ask.GetConnectorInfo, connector=CONNECTORS),
-        st.builds(ask.GetTaskConfigs, connector=CONNECTORS),
-        st.builds(
-            ask.PutConnectorConfig,
-            connector=CONNECTORS,
-            config=CONFIGS,
-            initial_state=st.none() | st.sampled_from(TargetState),
-            allow_replace=st.booleans(),
-        ),
-        st.builds(
-            ask.PatchConnectorConfig,
-            connector=CONNECTORS,
-            patch=st.fixed_dictionaries({"text": st.sampled_from(["p", None])}),
-        ),
-        st.builds(ask.DeleteConnector, connector=CONNECTORS),
-        st.builds(ask.SetTargetState, connector=CONNECTORS, target_state=unready),
-        st.builds(ask.StopConnector, connector=CONNECTORS),
-        st.builds(ask.RestartConnector, connector=CONNECTORS),
-        st.builds(
-            ask.RestartConnectorAndTasks,
-            connector=CONNECTORS,
-            only_failed=st.booleans(),
-            include_tasks=st.booleans(),
-        ),
-        st.builds(ask.RestartTask, task_id=tasks),
-    )
 
 
 class HerderMachine(RuleBasedStateMachine):

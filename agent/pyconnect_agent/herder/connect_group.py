@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
@@ -33,8 +34,13 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
-from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.kafka.group import GroupThread, JoinedGroup, MembershipSettings
+from pyconnect_agent.kafka.group import (
+    GroupListener,
+    GroupThread,
+    JoinedGroup,
+    LeaderHooks,
+    MembershipSettings,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -77,17 +83,49 @@ class _Leadership:
     owners: Owners | None = None
 
 
+class GroupMember(Protocol):
+    """What keeps the membership: `GroupThread`, or a simulated group's."""
+
+    def start(self, timeout_ms: int) -> None: ...
+    def permit_join(self) -> None: ...
+    def leave(self, reason: str) -> None: ...
+    def stop(self, timeout_ms: int) -> None: ...
+
+
+class MakeMember(Protocol):
+    def __call__(
+        self,
+        settings: MembershipSettings,
+        hooks: LeaderHooks,
+        listener: GroupListener,
+        *,
+        herder_alive: Callable[[], bool],
+    ) -> GroupMember: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int: ...
+
+
 class ConnectGroup:
     """Implements `performer.Group`, and listener and hooks of the group thread."""
 
-    def __init__(self, options: GroupOptions, ports: GroupPorts, clock: WorkerClock) -> None:
+    def __init__(
+        self,
+        options: GroupOptions,
+        ports: GroupPorts,
+        clock: Clock,
+        make_member: MakeMember = GroupThread,
+    ) -> None:
         self._options = options
         self._ports = ports
         self._clock = clock
         self._claims = _Claims()
         self._leadership = _Leadership()
         self._last_completed_generation = -1
-        self._thread = GroupThread(options.membership, self, self, herder_alive=ports.herder_alive)
+        self._thread = make_member(
+            options.membership, self, self, herder_alive=ports.herder_alive
+        )
 
     # The herder's side
 

@@ -1,0 +1,181 @@
+"""What a cluster must do with a worker that comes, goes, returns or falls behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.state import Phase
+from pyconnect_agent.core.ids import TargetState
+from tests.support.cluster_world import MAX_DELAY_MS, Cluster, Worker, settled_cluster, work_of
+from tests.support.herder_world import TASKS
+
+pytestmark = pytest.mark.simulation
+
+
+def connectors(count: int, tasks: int) -> list[ask.Request]:
+    return [
+        ask.PutConnectorConfig(connector=f"c{number:03}", config={TASKS: str(tasks)})
+        for number in range(count)
+    ]
+
+
+def leader_of(cluster: Cluster) -> Worker:
+    return next(worker for worker in cluster.running() if worker.state.is_leader)
+
+
+def follower_of(cluster: Cluster) -> Worker:
+    return next(worker for worker in cluster.running() if not worker.state.is_leader)
+
+
+def run_until(cluster: Cluster, reached: Callable[[], bool]) -> None:
+    for _ in range(5_000):
+        if reached():
+            return
+        assert cluster.take_step()
+    raise AssertionError("never reached")
+
+
+def run_until_expired(cluster: Cluster, member_id: str) -> None:
+    """Let the group notice one death; nothing waits for time."""
+    cluster.coordinator.expire(member_id)
+    now_ms = cluster.now_ms
+    while cluster.take_step():
+        if cluster.now_ms != now_ms:
+            raise AssertionError("time passed before everything else had happened")
+        if all(worker.state.scheduled_rebalance for worker in cluster.running()):
+            return
+
+
+def test_every_worker_answers_for_all() -> None:
+    """A request through any worker reaches who can serve it, and its effect is everywhere."""
+    cluster = settled_cluster(3)
+    for number, worker in enumerate(cluster.workers):
+        created = cluster.ask(worker, connectors(number + 1, 2)[number])
+        cluster.settle()
+        assert created.reply is not None
+        assert created.reply.error is None
+    for worker in cluster.workers:
+        stopped = cluster.ask(worker, ask.StopConnector(connector="c000"))
+        cluster.settle()
+        assert stopped.reply is not None
+        assert stopped.reply.error is None
+        assert worker.state.snapshot.target_state("c000") is TargetState.STOPPED
+    assert cluster.ask(cluster.workers[1], ask.DeleteConnector(connector="c001")).hops_left == 2
+    cluster.settle()
+    assert leader_of(cluster).state.snapshot.connectors() == ("c000", "c002")
+    cluster.check_rest()
+
+
+def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
+    """Only the leader knows owners, so it takes two hops when follower and owner differ."""
+    cluster = settled_cluster(3, connectors(1, 3))
+    leader = leader_of(cluster)
+    asker, owner = (w for w in cluster.workers if w is not leader)
+    task_id = next(iter(owner.tasks))
+    before = len(cluster.starts)
+    restart = cluster.ask(asker, ask.RestartTask(task_id=task_id))
+    cluster.settle()
+    assert restart.reply is not None
+    assert restart.reply.error is None
+    assert restart.hops_left == 0
+    assert [(name, t) for _, name, t in cluster.starts[before:]] == [(owner.name, task_id)]
+
+
+def test_a_new_worker_takes_only_what_balance_needs() -> None:
+    """A hundred connectors of two tasks on three workers: a fourth moves a quarter, once."""
+    cluster = settled_cluster(3, connectors(100, 2))
+    cluster.check_rest()
+    before = {worker.name: work_of(worker) for worker in cluster.workers}
+    starts = len(cluster.starts)
+    added = cluster.add_worker()
+    cluster.settle()
+    cluster.check_rest()
+    moved = work_of(added)
+    assert (len(moved.connectors), len(moved.tasks)) == (25, 50)
+    assert len(cluster.starts) - starts == 50
+    for worker in cluster.workers[:3]:
+        assert (work_of(worker) - before[worker.name]).empty
+
+
+def test_lost_work_waits_for_the_scheduled_delay_and_no_longer() -> None:
+    """A follower's work starts elsewhere exactly when the delay has passed."""
+    cluster = settled_cluster(3, connectors(3, 2))
+    victim = follower_of(cluster)
+    lost = set(victim.tasks)
+    member_id, began_ms, starts = victim.member.member_id, cluster.now_ms, len(cluster.starts)
+    victim.crash()
+    run_until_expired(cluster, member_id)
+    assert cluster.starts[starts:] == []
+    cluster.settle()
+    cluster.check_rest()
+    restarted = cluster.starts[starts:]
+    assert {task_id for _, _, task_id in restarted} == lost
+    assert {at_ms - began_ms for at_ms, _, _ in restarted} == {MAX_DELAY_MS}
+
+
+def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
+    """What was lost goes to the newcomer, and nothing else moves."""
+    cluster = settled_cluster(3, connectors(3, 2))
+    victim = follower_of(cluster)
+    lost = work_of(victim)
+    kept = {w.name: work_of(w) for w in cluster.workers if w is not victim}
+    member_id, starts = victim.member.member_id, len(cluster.starts)
+    victim.crash()
+    run_until_expired(cluster, member_id)
+    victim.boot()
+    cluster.settle()
+    cluster.check_rest()
+    assert work_of(victim) == lost
+    assert {t for _, _, t in cluster.starts[starts:]} == set(lost.tasks)
+    assert {w.name: work_of(w) for w in cluster.workers if w is not victim} == kept
+
+
+def test_the_work_of_a_lost_leader_moves_at_once() -> None:
+    """A new leader remembers no one's work, so it deals what nobody claims without waiting."""
+    cluster = settled_cluster(3, connectors(3, 2))
+    leader = leader_of(cluster)
+    lost, began_ms, starts = set(leader.tasks), cluster.now_ms, len(cluster.starts)
+    leader.crash()
+    cluster.settle()
+    cluster.check_rest()
+    restarted = cluster.starts[starts:]
+    assert {task_id for _, _, task_id in restarted} == lost
+    assert {at_ms for at_ms, _, _ in restarted} == {began_ms}
+
+
+def test_a_worker_that_outlived_its_session_gives_up_what_others_have() -> None:
+    """It comes back with its old claims: nobody keeps a task that two have, then one gets it."""
+    cluster = settled_cluster(3, connectors(3, 2))
+    frozen = follower_of(cluster)
+    cluster.coordinator.expire(frozen.member.member_id)
+    others = [worker for worker in cluster.workers if worker is not frozen]
+    # Everybody else goes on until the delay is over and the lost work runs elsewhere.
+    for _ in range(5_000):
+        if set(frozen.tasks) <= {t for worker in others for t in worker.tasks}:
+            break
+        frozen.up = frozen.member.alive = False
+        cluster.take_step()
+        frozen.up = frozen.member.alive = True
+    else:
+        raise AssertionError("lost work never ran elsewhere")
+    cluster.settle()
+    cluster.check_rest()
+
+
+def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while() -> None:
+    """It starts nothing from what it has not read, keeps its work, and comes back."""
+    cluster = settled_cluster(2, connectors(2, 2))
+    slow = follower_of(cluster)
+    slow.lagging = True
+    kept = work_of(slow)
+    cluster.ask(leader_of(cluster), connectors(3, 2)[2])
+    run_until(cluster, lambda: slow.state.phase is Phase.BACKING_OFF)
+    assert work_of(slow) == kept
+    assert len(cluster.coordinator.seats) == 1
+    slow.lagging = False
+    cluster.settle()
+    cluster.check_rest()
+    assert slow.state.snapshot.connectors() == ("c000", "c001", "c002")

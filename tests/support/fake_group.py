@@ -1,0 +1,241 @@
+"""A group coordinator of the classic protocol, and members whose steps a test takes one by one.
+
+`FakeMember` stands for `kafka.group.GroupThread` with kafka-python behind it: it joins only when
+permitted and shows what a heartbeat says only when the test lets it beat. `FakeCoordinator` follows
+the broker's rules of group-protocol.md §5: the leader stays leader while it joins again in time, a
+follower whose metadata did not change gets its old generation back, a member that nobody hears of
+is removed only when the test says that its session is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from pyconnect_agent.kafka.group import GroupListener, JoinedGroup, LeaderHooks, MembershipSettings
+
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+class GroupState(Enum):
+    EMPTY = auto()
+    PREPARING = auto()
+    COMPLETING = auto()
+    STABLE = auto()
+
+
+@dataclass(slots=True)
+class Seat:
+    """A member as the coordinator knows it. `waiting`: its JoinGroup is not answered yet."""
+
+    member: FakeMember
+    protocols: Protocols
+    waiting: bool = True
+
+
+@dataclass(slots=True)
+class FakeCoordinator:
+    """See the module. `generations` notes who was in each generation, for the rules."""
+
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    leader: str = ""
+    protocol: str = ""
+    seats: dict[str, Seat] = field(default_factory=dict)
+    assignments: Mapping[str, bytes] = field(default_factory=dict)
+    generations: dict[int, frozenset[str]] = field(default_factory=dict)
+    _joined: int = 0
+
+    def join(self, member: FakeMember) -> None:
+        protocols = member.offer()
+        seat = self.seats.get(member.member_id)
+        if seat is None:
+            self._joined += 1
+            member.member_id = f"{member.name}-{self._joined}"
+            # MEMBER_ID_REQUIRED: the request is repeated with the id, its metadata made anew.
+            newcomer = Seat(member, member.offer())
+            self.seats[member.member_id] = newcomer
+            self._prepare(newcomer)
+            return
+        unchanged = seat.protocols == protocols
+        if unchanged and self.state is GroupState.STABLE and member.member_id != self.leader:
+            member.answer = self._answer(member.member_id)
+            return
+        seat.protocols, seat.waiting = protocols, True
+        self._prepare(seat)
+
+    def leave(self, member_id: str) -> None:
+        if self.seats.pop(member_id, None) is not None:
+            self._prepare()
+
+    def expire(self, member_id: str) -> None:
+        """Its session is over."""
+        self.leave(member_id)
+
+    def end_rebalance(self) -> None:
+        """The rebalance timeout has passed: who has not joined is out."""
+        for member_id in [m for m, seat in self.seats.items() if not seat.waiting]:
+            del self.seats[member_id]
+        self._complete_if_all_joined()
+
+    @property
+    def electable(self) -> bool:
+        """Whether the leader may now send the assignments."""
+        return self.state is GroupState.COMPLETING and self.seats[self.leader].member.alive
+
+    def elect(self) -> None:
+        """The leader's SyncGroup arrives."""
+        members = {m: dict(seat.protocols)[self.protocol] for m, seat in self.seats.items()}
+        leader = self.seats[self.leader].member
+        self.assignments = leader.hooks.assign(self.leader, self.protocol, self.generation, members)
+        assert self.assignments.keys() == self.seats.keys()
+        self.state = GroupState.STABLE
+        for member_id, seat in self.seats.items():
+            if seat.waiting:
+                seat.waiting = False
+                seat.member.answer = self._answer(member_id)
+
+    def _answer(self, member_id: str) -> JoinedGroup:
+        return JoinedGroup(
+            generation=self.generation,
+            member_id=member_id,
+            protocol_name=self.protocol,
+            assignment=self.assignments[member_id],
+        )
+
+    def _prepare(self, joining: Seat | None = None) -> None:
+        if self.state is GroupState.COMPLETING:
+            # Who waits for the leader's SyncGroup is told to join again.
+            for seat in self.seats.values():
+                seat.waiting = seat is joining
+        self.state = GroupState.PREPARING if self.seats else GroupState.EMPTY
+        self._complete_if_all_joined()
+
+    def _complete_if_all_joined(self) -> None:
+        if self.state is not GroupState.PREPARING:
+            return
+        if not self.seats:
+            self.state = GroupState.EMPTY
+            return
+        if not all(seat.waiting for seat in self.seats.values()):
+            return
+        self.generation += 1
+        self.generations[self.generation] = frozenset(self.seats)
+        if self.leader not in self.seats:
+            self.leader = next(iter(self.seats))
+        offered = [[name for name, _ in seat.protocols] for seat in self.seats.values()]
+        self.protocol = next(n for n in offered[0] if all(n in names for names in offered))
+        self.state = GroupState.COMPLETING
+
+
+class FakeMember:
+    """One worker's membership from its start to its crash; made in place of `GroupThread`."""
+
+    def __init__(
+        self,
+        coordinator: FakeCoordinator,
+        name: str,
+        hooks: LeaderHooks,
+        listener: GroupListener,
+    ) -> None:
+        self.name = name
+        self.hooks = hooks
+        self.member_id = ""
+        self.alive = True
+        self.answer: JoinedGroup | None = None
+        self._coordinator = coordinator
+        self._listener = listener
+        self._needs_rejoin = True
+        self._permitted = False
+        self._announced = False
+
+    # What the herder's shell asks
+
+    def start(self, timeout_ms: int) -> None:
+        """The first announcement follows by itself."""
+
+    def stop(self, timeout_ms: int) -> None:
+        self.leave("stopped")
+
+    def permit_join(self) -> None:
+        self._permitted = True
+        self._needs_rejoin = True
+
+    def leave(self, reason: str) -> None:
+        self._coordinator.leave(self.member_id)
+        self.member_id, self.answer, self._needs_rejoin = "", None, True
+
+    # What a test may let happen
+
+    def steps(self) -> Sequence[tuple[str, Callable[[], None]]]:
+        """What this member could do now, by name."""
+        if not self.alive:
+            return ()
+        if self.answer is not None:
+            return (("receive", self._receive),)
+        seat = self._seat()
+        if seat is not None and seat.waiting:
+            return ()
+        if self._needs_rejoin and not self._announced:
+            return (("announce", self._announce),)
+        if self._needs_rejoin and self._permitted:
+            return (("join", self._join),)
+        if not self._needs_rejoin and self._beat_tells():
+            return (("heartbeat", self._heartbeat),)
+        return ()
+
+    def lose_coordinator(self) -> None:
+        """Nobody answers for a heartbeat interval; a request under way is lost."""
+        seat = self._seat()
+        if seat is None or not seat.waiting:
+            self._listener.coordinator_lost()
+
+    # What the coordinator asks
+
+    def offer(self) -> Protocols:
+        return tuple(self.hooks.offered_protocols())
+
+    def _seat(self) -> Seat | None:
+        return self._coordinator.seats.get(self.member_id)
+
+    def _announce(self) -> None:
+        self._announced = True
+        self._listener.rejoin_needed()
+
+    def _join(self) -> None:
+        self._coordinator.join(self)
+
+    def _receive(self) -> None:
+        assert self.answer is not None
+        joined, self.answer = self.answer, None
+        self._needs_rejoin = self._permitted = self._announced = False
+        self._listener.joined(joined)
+
+    def _beat_tells(self) -> bool:
+        seat = self._seat()
+        return seat is None or self._coordinator.state is GroupState.PREPARING
+
+    def _heartbeat(self) -> None:
+        if self._seat() is None:
+            self.member_id = ""
+        self._needs_rejoin = True
+
+
+def member_maker(
+    coordinator: FakeCoordinator, name: str, made: Callable[[FakeMember], None]
+) -> Callable[..., FakeMember]:
+    """What `ConnectGroup` takes as `make_member`; `made` is told of the member."""
+
+    def make(
+        settings: MembershipSettings,
+        hooks: LeaderHooks,
+        listener: GroupListener,
+        *,
+        herder_alive: Callable[[], bool],
+    ) -> FakeMember:
+        member = FakeMember(coordinator, name, hooks, listener)
+        made(member)
+        return member
+
+    return make
