@@ -1,0 +1,110 @@
+"""Children without processes: they do at once what is asked, or hold it back on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyconnect_agent.core.config.config_infos import ConfigInfos
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
+
+_STATES = {
+    TargetState.STARTED: State.RUNNING,
+    TargetState.PAUSED: State.PAUSED,
+    TargetState.STOPPED: State.STOPPED,
+}
+
+
+class FakeChildren:
+    """Implements `supervise.ports.Children`. Connectors make as many tasks as `tasks` says.
+
+    `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self.listener: ChildListener | None = None
+        self.connectors: dict[str, ConnectorConfig] = {}
+        self.tasks: dict[ConnectorTaskId, ConnectorConfig] = {}
+        self.may_stop = asyncio.Event()
+        self.may_stop.set()
+        self.stopped: list[bool] = []
+
+    async def start(self) -> None: ...
+
+    async def stop(self, *, hurry: bool = False) -> None:
+        """Note whether it was in a hurry."""
+        self.stopped.append(hurry)
+        if hurry:
+            self.may_stop.set()
+        await self.stop_tasks(tuple(self.tasks))
+        await self.stop_connectors(tuple(self.connectors))
+
+    def start_connector(
+        self, connector: str, config: ConnectorConfig, target_state: TargetState
+    ) -> None:
+        if config.get("refuse"):
+            raise AgentError("refused on purpose")
+        self.connectors[connector] = config
+        self._connector(connector, _STATES[target_state])
+
+    async def stop_connectors(self, connectors: Sequence[str]) -> None:
+        await self.may_stop.wait()
+        for connector in connectors:
+            if self.connectors.pop(connector, None) is not None:
+                self._connector(connector, State.UNASSIGNED)
+
+    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
+        self._connector(connector, _STATES[target_state])
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        count = int(config.get("tasks") or 1)
+        return TaskConfigsGenerated(
+            configs=tuple({"n": str(n), "text": config.get("text")} for n in range(count)),
+            connector_config_changed=config != applied_config,
+        )
+
+    def start_task(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+    ) -> None:
+        self.tasks[task_id] = task_config
+        self._task(task_id, _STATES[target_state])
+
+    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        await self.may_stop.wait()
+        for task_id in task_ids:
+            if self.tasks.pop(task_id, None) is not None:
+                self._task(task_id, State.UNASSIGNED)
+
+    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
+        self._task(task_id, _STATES[target_state])
+
+    def running_connectors(self) -> frozenset[str]:
+        return frozenset(self.connectors)
+
+    def running_tasks(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self.tasks)
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        name = str(config.get("connector.class"))
+        return ConfigInfos(name=name, error_count=0, groups=(), configs=())
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+        return ()
+
+    def _connector(self, connector: str, state: State) -> None:
+        assert self.listener is not None
+        self.listener.connector_state(connector, state, trace=None, version="1")
+
+    def _task(self, task_id: ConnectorTaskId, state: State) -> None:
+        assert self.listener is not None
+        self.listener.task_state(task_id, state, trace=None, version="1")
