@@ -1,6 +1,7 @@
 """The story `scripts/quickstart` tells: file -> topic -> file, and a task killed half way.
 
-Every step on the cluster is a `pyconnect` command a reader can repeat; they are printed as they run.
+Every step on the cluster is a `pyconnect` command that a reader can repeat; each is printed as it
+runs.
 """
 
 from __future__ import annotations
@@ -89,8 +90,7 @@ def sample_file(target: Path) -> None:
         fail("the sample data is not installed", "run it as scripts/quickstart, or name a FILE")
     archive = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as zipped, zipped.open("flights.csv") as data:
-        with target.open("wb") as out:
-            shutil.copyfileobj(data, out)
+        target.write_bytes(data.read())
 
 
 def prepare_input(named: Path | None, places: Workplace) -> int:
@@ -180,10 +180,11 @@ def free_port() -> int:
 def create(url: str, places: Workplace, name: str, config: dict[str, str]) -> None:
     file = places.directory / f"{name}.json"
     file.write_text(json.dumps(config, indent=2) + "\n")
-    pyconnect(
+    answer = pyconnect(
         "--url", url, "connectors", "create", name, "-f", str(file.relative_to(ROOT)),
         "--wait", "RUNNING", "--timeout", "30s",
     )  # fmt: skip
+    print(answer, end="")
 
 
 def follow(places: Workplace, size: int, label: str) -> None:
@@ -265,10 +266,11 @@ def crash_and_recover(
         lambda: "FAILED" in pyconnect("--url", url, "tasks", "list", SOURCE, show=False),
     )
     print(pyconnect("--url", url, "tasks", "list", SOURCE), end="")
-    pyconnect(
+    answer = pyconnect(
         "--url", url, "connectors", "restart", SOURCE, "--include-tasks", "--only-failed",
         "--wait", "RUNNING", "--timeout", "30s", "--yes",
     )  # fmt: skip
+    print(answer, end="")
 
 
 def digest(path: Path) -> str:
@@ -314,7 +316,7 @@ def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:
         verdict = "[green]identical, byte by byte[/]" if same else "[red]different[/]"
         console.print(
             Panel(
-                f"{lines:,} lines, {size:,} bytes: input and output are {verdict}\n"
+                f"{lines:,} lines, {size:,} bytes\ninput and output are {verdict}\n"
                 f"sha256 {digest(places.sink)}\n"
                 f"took {time.monotonic() - started:.1f} s",
                 title="quickstart",
@@ -331,7 +333,7 @@ def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:
             if agent is not None:
                 agent.terminate()
                 agent.wait(30)
-            pyconnect("sandbox", "down", "--name", NAME, show=False, check=False)
+            pyconnect("sandbox", "down", "--name", NAME, "--yes", show=False, check=False)
 
 
 def main() -> int:
@@ -340,7 +342,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave broker and agent running")
     options = parser.parse_args()
     places = Workplace(ROOT / "out" / "quickstart")
-    pyconnect("sandbox", "down", "--name", NAME, "--purge", show=False, check=False)
+    pyconnect("sandbox", "down", "--name", NAME, "--remove-data", "--yes", show=False, check=False)
     places.clear()
     return tell(places, options.file, keep=options.keep)
 

@@ -11,7 +11,7 @@ import typer.main
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, UsageError
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
-from pyconnect_cli.session import META_KEY, Session
+from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
 
 app = typer.Typer(
@@ -49,8 +49,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
 def _invoke(session: Session, arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
-        with command.make_context("pyconnect", arguments) as context:
-            context.meta[META_KEY] = session
+        # Given before parsing: options before the noun are kept in it too.
+        with command.make_context("pyconnect", arguments, obj=session) as context:
             answer = context.command.invoke(context)
     except typer.Exit as leaving:
         return leaving.exit_code

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyconnect_cli.client import ConnectClient
     from pyconnect_cli.exchange import Endpoint, Exchange
 
-META_KEY = "pyconnect.session"
-
 
 class Session:
     """Settings, client and output of one command; each is made on first use."""
@@ -137,9 +135,10 @@ class Session:
 
 
 def session_of(context: typer.Context) -> Session:
-    """Return the session of a command's context."""
-    session = context.meta.get(META_KEY)
+    """Return the session of a command's context; contexts inherit it from the root's."""
+    session = context.obj
     if not isinstance(session, Session):
         session = Session()
-        context.meta[META_KEY] = session
+        context.find_root().obj = session
+        context.obj = session
     return session
