@@ -13,14 +13,8 @@ def local_assignment(
     member_id: str, worker_url: str, snapshot: ConfigSnapshot, owned: Work
 ) -> Assignment:
     """Everything configured is ours, what is configured no more is revoked."""
-    configured = Work.of(
-        snapshot.connector_configs,
-        (
-            task_id
-            for connector in snapshot.connector_configs
-            for task_id in snapshot.tasks(connector)
-        ),
-    )
+    names = snapshot.connectors()
+    configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
     return Assignment(
         version=ConnectProtocol.COMPATIBLE,
         leader=member_id,

@@ -96,8 +96,10 @@ def joined(turn: Turn, event: Joined) -> None:
         owners=event.owners,
     )
     assignment = event.assignment
-    owned = owned_work(turn.work.current)
-    revoked = assignment.revoked if membership.incremental else owned - assignment.assigned
+    if membership.incremental:
+        revoked = assignment.revoked
+    else:
+        revoked = owned_work(turn.work.current) - assignment.assigned
     _disown(turn, revoked)
     _own(turn, assignment.assigned)
     turn.update(

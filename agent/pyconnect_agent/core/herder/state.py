@@ -281,7 +281,13 @@ class HerderState:
 
 def owned_work(work: Mapping[str, ConnectorWork]) -> Work:
     """Everything assigned to this worker, whether it runs or not."""
-    return Work.of(
-        (name for name, share in work.items() if share.connector_assigned),
-        (ConnectorTaskId(name, n) for name, share in work.items() for n in share.tasks_assigned),
+    # In order already: sorting the tasks of a large cluster would take most of a decision.
+    names = sorted(work)
+    return Work(
+        tuple(name for name in names if work[name].connector_assigned),
+        tuple(
+            ConnectorTaskId(name, number)
+            for name in names
+            for number in sorted(work[name].tasks_assigned)
+        ),
     )

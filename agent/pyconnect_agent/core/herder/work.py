@@ -205,6 +205,7 @@ def _start_tasks(turn: Turn, connector: str) -> int:
     target = snapshot.target_state(connector) or TargetState.STARTED
     generation = snapshot.task_config_generations.get(connector, 0)
     tasks = dict(work.tasks)
+    running = RunningTask(generation=generation, target_state=target)
     for task_id in startable:
         turn.emit(
             StartTask(
@@ -215,7 +216,7 @@ def _start_tasks(turn: Turn, connector: str) -> int:
                 generation=generation,
             )
         )
-        tasks[task_id.task] = RunningTask(generation=generation, target_state=target)
+        tasks[task_id.task] = running
     turn.put_work(connector, replace(work, tasks=tasks))
     return len(startable)
 
@@ -243,4 +244,4 @@ def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:
     target = snapshot.target_state(connector)
     if not snapshot.contains(connector) or target is TargetState.STOPPED:
         return 0
-    return len(snapshot.tasks(connector))
+    return 0 if connector in snapshot.inconsistent else snapshot.task_count(connector)
