@@ -51,7 +51,7 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> list[StepRe
         _print_plan(session, verb, steps)
         return []
     results = list(_results(session, verb, steps))
-    report_results(session, results)
+    report_results(session, results, planned=len(steps))
     return results
 
 
@@ -64,18 +64,18 @@ def confirm_steps(session: Session, verb: str, names: Sequence[str]) -> None:
     session.confirm(f"{verb} {len(names)} connector{'' if len(names) == 1 else 's'}?")
 
 
-def report_results(session: Session, results: Sequence[StepResult]) -> None:
-    """Raise for failures, after each has been printed."""
+def report_results(session: Session, results: Sequence[StepResult], *, planned: int) -> None:
+    """Raise for failures, after each has been printed; `planned` counts what was to be done."""
     session.results = tuple(result.to_json() for result in results)
     if session.settings.output in {"json", "yaml"} and not session.settings.quiet:
         session.output.document([result.to_json() for result in results])
     failures = [result for result in results if result.error is not None]
     if not failures:
         return
-    if len(results) == 1 and failures[0].error is not None:
+    if planned == 1 and failures[0].error is not None:
         raise failures[0].error
     raise PartialFailure(
-        f"{len(failures)} of {len(results)} failed: {', '.join(f.name for f in failures)}",
+        f"{len(failures)} of {planned} failed: {', '.join(f.name for f in failures)}",
         exit_code=ExitCode.PARTIAL_FAILURE,
     )
 

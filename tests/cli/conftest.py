@@ -1,0 +1,84 @@
+"""A command line in a home of its own, against a Connect server in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+
+
+class Outcome(NamedTuple):
+    """What a command printed and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Only what the tests set: nothing of the developer's own configuration."""
+    return {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_DIRS": str(tmp_path / "system"),
+        "PATH": "/usr/bin:/bin",
+    }
+
+
+@pytest.fixture
+def connect() -> FakeConnect:
+    """Two connectors, one with a failed task."""
+    orders = {
+        "name": "orders",
+        "connector.class": "org.example.FileSource",
+        "team": "a",
+        "db.password": "hunter2",
+    }
+    broken = {"name": "broken", "connector.class": "org.example.FileSink", "team": "b"}
+    trace = "java.lang.IllegalStateException: disk full\n\tat org.example.Sink.put"
+    return FakeConnect(
+        connectors={
+            "orders": FakeConnector(config=orders),
+            "broken": FakeConnector(config=broken, tasks=["RUNNING", "FAILED"], trace=trace),
+        }
+    )
+
+
+@pytest.fixture
+def url(connect: FakeConnect) -> Iterator[str]:
+    with serve(connect) as address:
+        yield address
+
+
+@pytest.fixture
+def run(
+    url: str,
+    environ: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run:
+    """Run `pyconnect ARGUMENTS` against the server, in an empty directory."""
+    from pyconnect_cli.app import run as run_command
+
+    directory = tmp_path / "work"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+
+    def invoke(*arguments: str, address: str | None = url) -> Outcome:
+        variables = dict(environ)
+        if address:
+            variables["PYCONNECT_URL"] = address
+        code = run_command(list(arguments), variables)
+        printed = capsys.readouterr()
+        return Outcome(int(code), printed.out, printed.err)
+
+    return invoke

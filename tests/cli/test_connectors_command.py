@@ -1,0 +1,308 @@
+"""`pyconnect connectors` and `tasks`: what they print, change, and exit with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+
+
+def test_list_shows_states_and_tasks(run: Run) -> None:
+    """A table with a line per connector, the tasks that run out of all."""
+    outcome = run("connectors", "list")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[0].split() == ["NAME", "TYPE", "STATE", "TASKS", "WORKER", "CLASS"]
+    assert lines[1].split() == ["broken", "source", "RUNNING", "1/2", "worker-1:8083", "FileSink"]
+    assert lines[2].split()[:4] == ["orders", "source", "RUNNING", "1/1"]
+
+
+def test_json_is_the_api_shape_with_secrets_masked(run: Run) -> None:
+    """`-o json` after the verb prints info and status; passwords are masked."""
+    outcome = run("connectors", "ls", "-o", "json")
+    document = json.loads(outcome.out)
+    assert document["orders"]["info"]["config"]["db.password"] == "********"
+    assert document["broken"]["status"]["tasks"][1]["state"] == "FAILED"
+    assert "hunter2" not in outcome.out
+
+
+def test_secrets_are_shown_only_when_asked_for(run: Run) -> None:
+    """`get` masks, `get --show-secrets` does not."""
+    assert "hunter2" not in run("connectors", "get", "orders").out
+    assert "hunter2" in run("connectors", "get", "orders", "--show-secrets").out
+
+
+def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
+    """Nothing is done and the near names are told."""
+    outcome = run("connectors", "pause", "order")
+    assert outcome.code == 3
+    assert "connector `order` does not exist" in outcome.err
+    assert "did you mean `orders`?" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("resume", "RUNNING")]
+)
+def test_verbs_change_the_state_and_wait_for_it(
+    run: Run, connect: FakeConnect, verb: str, state: str
+) -> None:
+    """Each verb asks the worker and `--wait` sees the state come."""
+    outcome = run("connectors", verb, "orders", "--wait", state, "--timeout", "5s")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["orders"].state == state
+
+
+def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
+    """Conditions on config values choose what is paused."""
+    outcome = run("connectors", "pause", "-l", "team=b")
+    assert outcome.code == 0
+    assert connect.connectors["broken"].state == "PAUSED"
+    assert connect.connectors["orders"].state == "RUNNING"
+
+
+def test_an_empty_selection_is_exit_3_unless_allowed(run: Run) -> None:
+    """Nothing matching is an error that cron can switch off."""
+    assert run("connectors", "pause", "-l", "team=z").code == 3
+    assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
+
+
+def test_no_selection_at_all_is_a_usage_error(run: Run) -> None:
+    """A verb that acts never acts on everything by accident."""
+    outcome = run("connectors", "pause")
+    assert outcome.code == 2
+    assert "nothing is selected" in outcome.err
+
+
+def test_delete_without_a_terminal_does_nothing_and_prints_the_command(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Exit 9 with the very command to run."""
+    outcome = run("connectors", "delete", "orders")
+    assert outcome.code == 9
+    assert "pyconnect connectors delete orders --yes" in outcome.err
+    assert "orders" in connect.connectors
+
+
+def test_delete_with_yes_deletes(run: Run, connect: FakeConnect) -> None:
+    """One result line per object."""
+    outcome = run("connectors", "delete", "orders", "--yes", "--wait", "DELETED")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "orders: deleted\n"
+    assert "orders" not in connect.connectors
+
+
+def test_dry_run_changes_nothing_and_can_say_so_by_exit_code(
+    run: Run, connect: FakeConnect
+) -> None:
+    """`--dry-run --exit-code` exits 1 when something would change."""
+    outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
+    assert outcome.code == 1
+    assert outcome.out.splitlines() == ["would stop broken", "would stop orders"]
+    assert connect.connectors["orders"].state == "RUNNING"
+
+
+def test_part_of_a_batch_failing_is_exit_8(run: Run, connect: FakeConnect) -> None:
+    """The others are done, and the failed one is named."""
+    connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
+    outcome = run("connectors", "pause", "--all")
+    assert outcome.code == 8
+    assert "orders: paused" in outcome.out
+    assert "broken" in outcome.err
+    assert "no luck" in outcome.err
+
+
+def test_max_failures_stops_starting_more(run: Run, connect: FakeConnect) -> None:
+    """After the first failure the rest is left alone."""
+    connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
+    outcome = run("connectors", "pause", "--all", "--max-failures", "1")
+    assert outcome.code == 8
+    assert connect.connectors["orders"].state == "RUNNING"
+    assert "1 more were not tried" in outcome.err
+
+
+def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
+    """409 of a rebalance is retried within the timeout."""
+    text = (
+        "Cannot complete request momentarily due to stale configuration (typically caused by a"
+        " concurrent config change)"
+    )
+    connect.failures["POST /connectors/orders/restart"] = [(409, text), (409, text)]
+    outcome = run("connectors", "restart", "orders", "--timeout", "10s")
+    assert outcome.code == 0, outcome.err
+    assert connect.requests.count("POST /connectors/orders/restart") == 3
+
+
+def test_an_existing_name_is_a_conflict_at_once(run: Run, tmp_path: Path) -> None:
+    """Exit 6; creating again would never succeed."""
+    file = tmp_path / "c.json"
+    file.write_text('{"connector.class": "X"}')
+    outcome = run("connectors", "create", "orders", "-f", str(file))
+    assert outcome.code == 6
+    assert "already exists" in outcome.err
+
+
+def test_create_takes_post_bodies_yaml_and_properties(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """All three forms make connectors, several documents at once."""
+    post = tmp_path / "a.json"
+    post.write_text('{"name": "a", "config": {"x": 1, "y": true}, "initial_state": "paused"}')
+    yaml = tmp_path / "b.yaml"
+    yaml.write_text("name: b\nx: one\n---\nname: c\nx: two\n")
+    properties = tmp_path / "d.properties"
+    properties.write_text("name=d\nx: three\n")
+    files = ["-f", str(post), "-f", str(yaml), "-f", str(properties)]
+    outcome = run("connectors", "create", *files)
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["a"].config == {"name": "a", "x": "1", "y": "true"}
+    assert connect.connectors["a"].state == "PAUSED"
+    assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
+
+
+def test_apply_shows_the_plan_and_changes_only_what_differs(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Create, update and unchanged in one run; a second run has nothing to do."""
+    config = dict(connect.connectors["broken"].config)
+    (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
+    (tmp_path / "broken.json").write_text(json.dumps({"name": "broken", **config, "team": "c"}))
+    (tmp_path / "orders.json").write_text(
+        json.dumps({"name": "orders", "config": connect.connectors["orders"].config})
+    )
+    outcome = run("connectors", "apply", "-f", str(tmp_path))
+    assert outcome.code == 0, outcome.err
+    assert "+ create new" in outcome.err
+    assert "  - team=b\n  + team=c" in outcome.err
+    assert "= unchanged orders" in outcome.err
+    assert connect.connectors["broken"].config["team"] == "c"
+    assert "PUT /connectors/orders/config" not in connect.requests
+    before = len(connect.requests)
+    assert run("connectors", "apply", "-f", str(tmp_path), "--dry-run", "--exit-code").code == 0
+    assert not any(r.startswith(("PUT /connectors", "POST")) for r in connect.requests[before:])
+
+
+def test_apply_validates_before_it_changes_anything(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """One wrong file leaves the cluster as it was."""
+    connect.invalid_keys = ("tasks.max",)
+    (tmp_path / "a.json").write_text('{"name": "a", "connector.class": "N"}')
+    (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
+    outcome = run("connectors", "apply", "-f", str(tmp_path))
+    assert outcome.code == 2
+    assert "b.json: the worker finds 1 error(s); nothing was changed" in outcome.err
+    assert "a" not in connect.connectors
+
+
+def test_apply_prunes_only_the_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """Connectors outside the selector survive, those inside without a file go."""
+    (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
+    outcome = run("connectors", "apply", "-f", str(tmp_path), "--prune", "-l", "team=b", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert set(connect.connectors) == {"orders", "new"}
+
+
+def test_apply_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """A config printed with masks is never stored as it is."""
+    printed = run("connectors", "get", "orders", "-o", "json").out
+    (tmp_path / "orders.json").write_text(printed)
+    outcome = run("connectors", "apply", "-f", str(tmp_path))
+    assert outcome.code == 2
+    assert "db.password" in outcome.err
+    assert connect.connectors["orders"].config["db.password"] == "hunter2"
+
+
+def test_diff_exits_1_when_something_differs(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """And 0 when nothing does; the changed secret is not shown."""
+    file = tmp_path / "orders.json"
+    config = dict(connect.connectors["orders"].config)
+    file.write_text(json.dumps({"name": "orders", **config}))
+    assert run("connectors", "diff", "-f", str(file)).code == 0
+    file.write_text(json.dumps({"name": "orders", **config, "db.password": "other"}))
+    outcome = run("connectors", "diff", "-f", str(file))
+    assert outcome.code == 1
+    assert "hunter2" not in outcome.err
+    assert "other" not in outcome.err
+    assert "(changed)" in outcome.err
+
+
+def test_waiting_for_running_ends_at_a_failed_task(run: Run) -> None:
+    """Exit 1 at once with the reason, not after the timeout."""
+    outcome = run("connectors", "wait", "broken", "--for", "RUNNING", "--timeout", "60s")
+    assert outcome.code == 1
+    assert "disk full" in outcome.err
+
+
+def test_a_wait_in_vain_is_exit_124(run: Run) -> None:
+    """The message tells where things stand."""
+    outcome = run("connectors", "wait", "orders", "--for", "PAUSED", "--timeout", "300ms")
+    assert outcome.code == 124
+    assert "orders is RUNNING" in outcome.err
+
+
+def test_patch_sets_and_unsets_keys(run: Run, connect: FakeConnect) -> None:
+    """Other keys stay."""
+    outcome = run("connectors", "patch", "orders", "--set", "a=b=c", "--unset", "team")
+    assert outcome.code == 0, outcome.err
+    config = connect.connectors["orders"].config
+    assert config["a"] == "b=c"
+    assert "team" not in config
+    assert config["db.password"] == "hunter2"
+
+
+def test_names_with_any_character_reach_the_server(run: Run, connect: FakeConnect) -> None:
+    """Reserved characters are encoded in paths."""
+    connect.connectors["a b/c?d"] = connect.connectors["orders"]
+    assert run("connectors", "pause", "a b/c?d").code == 0
+
+
+def test_tasks_list_filters_by_the_tasks_own_state(run: Run) -> None:
+    """`--state FAILED` shows the failed task with the line that names its error."""
+    outcome = run("tasks", "list", "--state", "FAILED")
+    assert outcome.out.splitlines()[1].split()[:3] == ["broken/1", "FAILED", "worker-1:8083"]
+    assert "disk full" in outcome.out
+
+
+def test_restarting_failed_tasks_leaves_the_others_alone(run: Run, connect: FakeConnect) -> None:
+    """Without names only FAILED tasks of the selection are restarted."""
+    outcome = run("tasks", "restart", "--all")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "broken/1: restarted\n"
+    assert [r for r in connect.requests if r.endswith("restart")] == [
+        "POST /connectors/broken/tasks/1/restart"
+    ]
+
+
+def test_an_unreachable_worker_is_exit_7(run: Run) -> None:
+    """The address and the reason are named."""
+    outcome = run("connectors", "list", address="http://127.0.0.1:9")
+    assert outcome.code == 7
+    assert "127.0.0.1:9" in outcome.err
+
+
+def test_the_next_address_answers_when_the_first_is_down(run: Run, url: str) -> None:
+    """Several addresses are tried in order."""
+    outcome = run("connectors", "list", "-o", "name", address=f"http://127.0.0.1:9,{url}")
+    assert outcome.out.split() == ["broken", "orders"]
+
+
+def test_statuses_become_exit_codes(run: Run, connect: FakeConnect) -> None:
+    """401 is 4, 403 is 5, 500 is 10."""
+    for status, code in ((401, 4), (403, 5), (500, 10)):
+        connect.failures["GET /connectors/orders"] = [(status, "no")]
+        assert run("connectors", "get", "orders").code == code
+
+
+def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
+    """Both places mean the same."""
+    assert (
+        run("-o", "name", "connectors", "list").out == run("connectors", "list", "-o", "name").out
+    )

@@ -1,0 +1,68 @@
+"""What unattended runs rely on: lock, silence, summary, textfile, deadline."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+
+
+def test_quiet_is_silent_on_success(run: Run) -> None:
+    """Cron mails nothing when nothing is wrong."""
+    outcome = run("connectors", "pause", "orders", "-q")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str, str]) -> None:
+    """The lock is the kernel's: it is free when its holder ends."""
+    directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
+    directory.mkdir(parents=True)
+    with (directory / "nightly.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        outcome = run("connectors", "pause", "orders", "--lock", "nightly")
+    assert outcome.code == 6
+    assert "another run holds the lock `nightly`" in outcome.err
+    assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
+
+
+def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
+    """Counts, exit code and each object's result; nothing else on stdout."""
+    connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
+    outcome = run("connectors", "pause", "--all", "--summary-json")
+    assert outcome.code == 8
+    summary = json.loads(outcome.out)
+    assert (summary["succeeded"], summary["failed"], summary["exit_code"]) == (1, 1, 8)
+    assert {r["name"]: r["ok"] for r in summary["results"]} == {"orders": True, "broken": False}
+
+
+def test_the_textfile_is_replaced_whole(run: Run, tmp_path: Path) -> None:
+    """Prometheus reads the exit code of the last run."""
+    textfile = tmp_path / "run.prom"
+    textfile.write_text("old\n")
+    assert run("connectors", "pause", "nobody", "--textfile", str(textfile)).code == 3
+    text = textfile.read_text()
+    assert 'pyconnect_run_exit_code{command="connectors pause"} 3' in text
+    assert "old" not in text
+    assert list(tmp_path.glob(".run*")) == []
+
+
+def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:
+    """Exit 124 although the timeout would allow more."""
+    outcome = run(
+        "connectors", "pause", "orders", "--wait", "STOPPED", "--timeout", "60s",
+        "--deadline", "300ms",
+    )  # fmt: skip
+    assert outcome.code == 124
+    assert "deadline of 300ms" in outcome.err
+
+
+def test_a_bad_lock_name_is_a_usage_error(run: Run) -> None:
+    """A lock's name never leads out of the lock directory."""
+    assert run("connectors", "pause", "orders", "--lock", "../x").code == 2

@@ -1,0 +1,208 @@
+"""A small Connect REST server in memory, for tests of the command line.
+
+It keeps connectors and their states and answers in Connect's shapes. `tests/java/test_cli.py` runs
+the same commands against real workers, which is what keeps this one honest.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+WORKER_ID = "worker-1:8083"
+
+
+@dataclass
+class FakeConnector:
+    config: dict[str, str | None]
+    state: str = "RUNNING"
+    tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
+    trace: str | None = None
+
+
+@dataclass
+class FakeConnect:
+    """Owned by the test; the server's threads take `lock`."""
+
+    connectors: dict[str, FakeConnector] = field(default_factory=dict)
+    loggers: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})
+    requests: list[str] = field(default_factory=list)
+    failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Answers to give first: `METHOD path` -> (status, message) in order."""
+    invalid_keys: tuple[str, ...] = ()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, method: str, target: str, body: Any) -> tuple[int, Any]:
+        split = urlsplit(target)
+        path = [unquote(part) for part in split.path.strip("/").split("/") if part]
+        with self.lock:
+            self.requests.append(f"{method} {split.path}")
+            waiting = self.failures.get(f"{method} {split.path}")
+            if waiting:
+                status, message = waiting.pop(0)
+                return status, {"error_code": status, "message": message}
+            return self._route(method, path, parse_qs(split.query), body)
+
+    def _route(
+        self, method: str, path: list[str], query: dict[str, list[str]], body: Any
+    ) -> tuple[int, Any]:
+        match method, path:
+            case "GET", []:
+                return 200, {"version": "4.3.1", "commit": "c", "kafka_cluster_id": "k"}
+            case "GET", ["health"]:
+                return 200, {"status": "healthy", "message": "ready"}
+            case "GET", ["connectors"]:
+                if "expand" not in query:
+                    return 200, list(self.connectors)
+                return 200, {n: self._expanded(n, query["expand"]) for n in self.connectors}
+            case "POST", ["connectors"]:
+                return self._create(body)
+            case "GET", ["connector-plugins"]:
+                return 200, [{"class": "org.example.FileSource", "type": "source", "version": "1"}]
+            case "PUT", ["connector-plugins", _, "config", "validate"]:
+                return 200, self._validation(body)
+            case "GET", ["admin", "loggers"]:
+                return 200, {n: _logger(level) for n, level in self.loggers.items()}
+            case "GET", ["admin", "loggers", name] if name in self.loggers:
+                return 200, _logger(self.loggers[name])
+            case "PUT", ["admin", "loggers", name]:
+                self.loggers[name] = body["level"]
+                return (204, None) if query.get("scope") == ["cluster"] else (200, [name])
+            case _, ["connectors", name, *rest] if name in self.connectors:
+                return self._on_connector(method, name, rest, body)
+            case "PUT", ["connectors", name, "config"]:
+                return self._create({"name": name, "config": body})
+            case _, ["connectors", name, *_]:
+                return 404, {"error_code": 404, "message": f"Connector {name} not found"}
+        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _create(self, body: Any) -> tuple[int, Any]:
+        name = body["name"]
+        if name in self.connectors:
+            return 409, {"error_code": 409, "message": f"Connector {name} already exists"}
+        state = (body.get("initial_state") or "RUNNING").upper()
+        tasks = [] if state == "STOPPED" else [state]
+        config = {**body["config"], "name": name}
+        self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks)
+        return 201, self._info(name)
+
+    def _on_connector(self, method: str, name: str, rest: list[str], body: Any) -> tuple[int, Any]:
+        connector = self.connectors[name]
+        match method, rest:
+            case "GET", []:
+                return 200, self._info(name)
+            case "GET", ["config"]:
+                return 200, connector.config
+            case "PUT", ["config"]:
+                connector.config = {**body, "name": name}
+                return 200, self._info(name)
+            case "PATCH", ["config"]:
+                merged = {**connector.config, **body}
+                connector.config = {k: v for k, v in merged.items() if v is not None}
+                return 200, self._info(name)
+            case "DELETE", []:
+                del self.connectors[name]
+                return 204, None
+            case "GET", ["status"]:
+                return 200, self._status(name)
+            case "GET", ["topics"]:
+                return 200, {name: {"topics": ["t1"]}}
+            case "GET", ["tasks"]:
+                ids = range(len(connector.tasks))
+                return 200, [{"id": {"connector": name, "task": n}, "config": {}} for n in ids]
+            case "GET", ["tasks", number, "status"] if int(number) < len(connector.tasks):
+                return 200, self._status(name)["tasks"][int(number)]
+            case "POST", ["tasks", number, "restart"] if int(number) < len(connector.tasks):
+                connector.tasks[int(number)] = "RUNNING"
+                return 204, None
+            case "PUT", ["pause" | "resume" | "stop" as verb]:
+                state = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED"}[verb]
+                connector.state = state
+                connector.tasks = [] if state == "STOPPED" else [state]
+                return (204 if verb == "stop" else 202), None
+            case "POST", ["restart"]:
+                connector.state = "RUNNING"
+                connector.tasks = ["RUNNING" for _ in connector.tasks]
+                return 204, None
+        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _expanded(self, name: str, expand: list[str]) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        if "info" in expand:
+            members["info"] = self._info(name)
+        if "status" in expand:
+            members["status"] = self._status(name)
+        return members
+
+    def _info(self, name: str) -> dict[str, Any]:
+        connector = self.connectors[name]
+        tasks = [{"connector": name, "task": n} for n in range(len(connector.tasks))]
+        return {"name": name, "config": connector.config, "tasks": tasks, "type": "source"}
+
+    def _status(self, name: str) -> dict[str, Any]:
+        connector = self.connectors[name]
+        common = {"worker_id": WORKER_ID, "version": "1"}
+        trace = {"trace": connector.trace} if connector.trace else {}
+        return {
+            "name": name,
+            "connector": {"state": connector.state, **common},
+            "tasks": [
+                {"id": n, "state": state, **common, **(trace if state == "FAILED" else {})}
+                for n, state in enumerate(connector.tasks)
+            ],
+            "type": "source",
+        }
+
+    def _validation(self, config: dict[str, str]) -> dict[str, Any]:
+        wrong = [key for key in self.invalid_keys if key in config]
+        values = [
+            {"definition": None, "value": {"name": key, "value": config[key], "errors": ["is bad"]}}
+            for key in wrong
+        ]
+        return {"name": "c", "error_count": len(wrong), "groups": [], "configs": values}
+
+
+def _logger(level: str) -> dict[str, Any]:
+    return {"level": level, "last_modified": None}
+
+
+@contextmanager
+def serve(connect: FakeConnect) -> Iterator[str]:
+    """Serve on a free port of the loopback address; yields the URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _handle(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            data = self.rfile.read(length)
+            body = json.loads(data) if data else None
+            status, document = connect.answer(self.command, self.path, body)
+            content = b"" if document is None else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815 - http.server's
+
+        def log_message(self, *_: Any) -> None:
+            """Tests read the requests from `FakeConnect.requests`."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
