@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pyconnect_agent.supervision import supervise, worker_command
 from pyconnect_agent.version import version
 
 EXIT_USAGE = 1
@@ -20,6 +21,10 @@ EXIT_USAGE = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    if options.supervise:
+        given = sys.argv[1:] if arguments is None else arguments
+        own = [argument for argument in given if argument != "--supervise"]
+        return supervise(worker_command(own))
     from pyconnect_agent.command import run
 
     code = run(options)
@@ -42,6 +47,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pyconnect-agent",
+        allow_abbrev=False,
         description="Run a Kafka Connect worker in the foreground.",
         epilog="Exit codes: 0 stopped by a signal; 1 wrong usage, or a part of the worker died; "
         "2 wrong worker configuration or topics; 3 the worker could not start, or a connector "
@@ -58,6 +64,11 @@ def _parser() -> argparse.ArgumentParser:
         "--standalone",
         action="store_true",
         help="keep connectors in memory and offsets in a file, without a group",
+    )
+    parser.add_argument(
+        "--supervise",
+        action="store_true",
+        help="stay as a small parent and run the worker again whenever it exits with code 64",
     )
     parser.add_argument(
         "--log-level",

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-from pyconnect_agent.config_file import load_properties
+from pyconnect_agent.config_file import read_properties_file
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     ExactlyOnceSourceSupport,
@@ -61,7 +61,8 @@ def _parts(
             "connector files are for a standalone worker: add --standalone, or create the"
             " connectors through REST"
         )
-    raw = load_properties(options.worker_file)
+    file = read_properties_file(options.worker_file)
+    raw = file.entries
     catalog = find_plugins(raw)
     properties = _resolved(raw, catalog)
     if options.standalone:
@@ -71,6 +72,7 @@ def _parts(
         files = [read_connector_file(path) for path in options.connector_files]
         return WorkerParts(
             config=standalone,
+            file=file,
             catalog=catalog,
             stores=standalone_stores(standalone),
             levels=levels,
@@ -83,6 +85,7 @@ def _parts(
     _warn(distributed)
     return WorkerParts(
         config=distributed,
+        file=file,
         catalog=catalog,
         stores=distributed_stores(distributed),
         levels=levels,

@@ -5,6 +5,9 @@ Corresponds to ``Utils.loadProps`` of Kafka. Everything inward takes typed confi
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import javaproperties
@@ -12,14 +15,37 @@ import javaproperties
 from pyconnect_api.errors import ConfigException
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertiesFile:
+    """A properties file as it was read; `entries` may hold secrets. `path` is absolute."""
+
+    path: Path
+    sha256: str
+    entries: Mapping[str, str] = field(repr=False)
+
+
 def load_properties(path: str | Path) -> dict[str, str]:
     """Return the entries of a properties file, in the order of the file; the last of a key wins.
 
     Raises ConfigException that names the file, and the line where possible, and says what to do.
     """
+    return dict(read_properties_file(path).entries)
+
+
+def read_properties_file(path: str | Path) -> PropertiesFile:
+    """Do as `load_properties`, and tell the version of the file."""
     file = Path(path)
+    data = _read(file)
+    return PropertiesFile(
+        path=file.absolute(),
+        sha256=hashlib.sha256(data).hexdigest(),
+        entries=parse_properties(_decode(data), source=str(file)),
+    )
+
+
+def _read(file: Path) -> bytes:
     try:
-        data = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError as error:
         raise ConfigException(f"{file}: there is no such file; check the path.") from error
     except IsADirectoryError as error:
@@ -28,7 +54,6 @@ def load_properties(path: str | Path) -> dict[str, str]:
         raise ConfigException(
             f"{file}: cannot be read ({error.strerror}); give this user read access."
         ) from error
-    return parse_properties(_decode(data), source=str(file))
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, str]:

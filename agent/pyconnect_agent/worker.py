@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.client_configs import worker_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
@@ -41,7 +43,9 @@ from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
+from pyconnect_agent.supervision import is_supervised
 from pyconnect_agent.version import server_info
+from pyconnect_agent.worker_admin import admin_interface
 from pyconnect_agent.worker_group import group_options
 from pyconnect_agent.worker_plugins import connector_type
 from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
@@ -56,6 +60,9 @@ EXIT_START = 3
 LOOKUP_ATTEMPT_MS = 3_000
 """Of asking for the cluster's id, so that a signal is heeded in between."""
 
+SAME_SIGNAL_S = 1.0
+"""Service managers signal a supervising parent and the worker, and the parent passes it on."""
+
 AfterStart = Callable[[HerderService], Awaitable[None]]
 
 
@@ -64,6 +71,7 @@ class WorkerParts:
     """What makes one worker. `after_start` creates a standalone worker's connectors."""
 
     config: WorkerConfig
+    file: PropertiesFile
     catalog: Catalog
     stores: Stores
     levels: RuntimeLevels
@@ -83,6 +91,7 @@ class Worker:
         self._parts = parts
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._signalled_s = 0.0
 
     async def run(self) -> int:
         self._handle_signals()
@@ -129,7 +138,9 @@ class Worker:
         children.connect(herder.child_listener)
         herding = asyncio.create_task(herder.run(), name="herder")
         try:
-            await rest.start(herder)
+            parts, url = self._parts, rest.advertised_url
+            admin = admin_interface(parts.config, parts.file, url, herder, children)
+            await rest.start(herder, admin)
             await self._while_alive(self._start(herder), herding, rest)
             LOG.info("worker has started", extra={"url": rest.advertised_url})
             await self._while_alive(self._stop_requested.wait(), herding, rest)
@@ -183,10 +194,14 @@ class Worker:
             loop.add_signal_handler(number, self._signalled, number)
 
     def _signalled(self, number: signal.Signals) -> None:
+        now_s = asyncio.get_running_loop().time()
         if self._stop_requested.is_set():
+            if now_s - self._signalled_s < SAME_SIGNAL_S and is_supervised(os.environ):
+                return
             LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
             self._hurry.set()
         else:
+            self._signalled_s = now_s
             LOG.info("signalled: stopping", extra={"signal": number.name})
             self._stop_requested.set()
 
@@ -227,6 +242,12 @@ class Worker:
                 log_format=parts.log_format,
             ),
             task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,
+            # A group of one has no session to lose.
+            lease_ms=(
+                parts.config.session_timeout_ms
+                if isinstance(parts.config, DistributedConfig)
+                else None
+            ),
         )
 
     def _herder_options(self, url: str, cluster_id: str) -> HerderOptions:

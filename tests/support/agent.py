@@ -116,6 +116,7 @@ class Agents:
         properties: Mapping[str, str] | None = None,
         connectors: tuple[Mapping[str, str], ...] | None = None,
         group_id: str | None = None,
+        kind: type[AgentWithFiles] = AgentWithFiles,
     ) -> AgentWithFiles:
         """Return an agent that is not started; it ends with the test."""
         self._count += 1
@@ -126,7 +127,7 @@ class Agents:
         }
         if connectors is not None:
             defaults["offset.storage.file.filename"] = str(self._directory / "offsets.json")
-        process = AgentWithFiles(
+        process = kind(
             WorkerConfig(
                 directory=self._directory / f"agent-{self._count}",
                 properties={**defaults, **(properties or {})},

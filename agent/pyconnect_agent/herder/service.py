@@ -257,6 +257,15 @@ class HerderService:
         """The herder's view of the config topic."""
         return self._loop.state.snapshot
 
+    @property
+    def state(self) -> HerderState:
+        """What the herder knows, for the admin interface."""
+        return self._loop.state
+
+    def request_drain(self, *, undrain: bool) -> None:
+        """Give up all work and leave the group, or take part again; takes effect later."""
+        self._loop.post(on.Undrain() if undrain else on.Drain())
+
     def server_info(self) -> ServerInfo:
         return self._options.server
 

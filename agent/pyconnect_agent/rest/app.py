@@ -25,6 +25,7 @@ from pyconnect_agent.rest.errors import error_response, refused_target_page
 from pyconnect_agent.rest.exchange import Exchange, Services
 from pyconnect_agent.rest.media_types import BadMediaType, content_type
 from pyconnect_agent.rest.resources import (
+    agent,
     connector_state,
     connectors,
     internal,
@@ -43,7 +44,7 @@ MAIN_ROUTES: tuple[Route, ...] = (
     *plugins.ROUTES,
     *internal.ROUTES,
 )
-ADMIN_ROUTES: tuple[Route, ...] = loggers.ROUTES
+ADMIN_ROUTES: tuple[Route, ...] = (*loggers.ROUTES, *agent.ROUTES)
 
 
 class RestApplication:

@@ -6,6 +6,8 @@ decided here and nowhere else.
 RestError                   an answer that is an error
 ├── RouterError             no resource method fits: 404, 405, 406, 415; no Content-Type header
 ├── UnsupportedBodyError    415 found when the body is read
+├── UnauthorizedError       401 of the admin interface, with the schemes it takes
+├── RunsElsewhereError      409 of the admin interface, with the owner's address
 ├── NullBodyError           500: a body is needed and there is none, or it is null
 └── RelayedError            what another worker answered, status and code as they came
 `json_reader.BodyError`     500: the body cannot be read or bound
@@ -15,7 +17,9 @@ RestError                   an answer that is an error
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 
 from starlette.responses import Response
 
@@ -55,6 +59,8 @@ _REASONS = {
 class RestError(Exception):
     """An error the REST layer itself answers with."""
 
+    headers: Mapping[str, str] = MappingProxyType({})
+
     def __init__(self, status: int, message: str | None, *, error_code: int | None = None) -> None:
         super().__init__(message)
         self.status = status
@@ -84,6 +90,22 @@ class UnsupportedBodyError(RestError):
         super().__init__(status, _router_text(status))
 
 
+class UnauthorizedError(RestError):
+    """The admin interface needs other credentials; `challenge` names the schemes."""
+
+    def __init__(self, message: str, challenge: str) -> None:
+        super().__init__(HTTPStatus.UNAUTHORIZED, message)
+        self.headers = {"WWW-Authenticate": challenge}
+
+
+class RunsElsewhereError(RestError):
+    """The task's owner is another worker; `url` is the same resource there, None when unknown."""
+
+    def __init__(self, message: str, url: str | None) -> None:
+        super().__init__(HTTPStatus.CONFLICT, message)
+        self.headers = {} if url is None else {"Location": url}
+
+
 class NullBodyError(RestError):
     """A value is missing where Apache's worker dereferences null; its text is Java's."""
 
@@ -104,7 +126,9 @@ def error_response(error: Exception) -> Response:
         case RouterError():
             return _envelope(error.status, error.error_code, error.message, media_type=None)
         case RestError():
-            return _envelope(error.status, error.error_code, error.message)
+            response = _envelope(error.status, error.error_code, error.message)
+            response.headers.update(error.headers)
+            return response
         case BodyError() | errors.AgentError() | ConnectException():
             status = _status_of(error)
             return _envelope(status, status, str(error))

@@ -17,7 +17,9 @@ from pyconnect_agent.core import json_text
 from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder import requests as herder_requests
 from pyconnect_agent.core.herder.stages import timed_out_text
+from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.admin_access import AdminAccess
 from pyconnect_agent.rest.deadline import Deadline
 from pyconnect_agent.rest.errors import UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
@@ -27,11 +29,20 @@ Bound = TypeVar("Bound")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdminServices:
+    """The admin interface of this worker, and who may use it."""
+
+    worker: WorkerAdmin
+    access: AdminAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What resources work with; one value for all requests."""
 
     herder: Herder
     forwarder: Forwarder
+    admin: AdminServices | None = None
     topic_tracking_enable: bool = True
     topic_tracking_allow_reset: bool = True
     request_timeout_ms: int = 90_000

@@ -33,13 +33,14 @@ _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")
 class Route:
     """A method of a path template such as `/connectors/{connector}/tasks/{task}/status`.
 
-    `any_content`: the request's content type does not matter.
+    `any_content`: the request's content type does not matter. `produces`: the answer's.
     """
 
     method: str
     template: str
     resource: Resource
     any_content: bool = False
+    produces: str = JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Router:
             raise RouterError(HTTPStatus.METHOD_NOT_ALLOWED)
         if not (route.any_content or content_type is None or consumes_json(content_type)):
             raise RouterError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        if not accepts(accepted_ranges(accept), JSON):
+        if not accepts(accepted_ranges(accept), route.produces):
             raise RouterError(HTTPStatus.NOT_ACCEPTABLE)
         decoded = {name: decode_segment(value) for name, value in parameters.items()}
         return Match(route, decoded)

@@ -21,9 +21,11 @@ from starlette.types import ASGIApp
 
 from pyconnect_agent.core.config.listeners import Listener, advertised_url
 from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
-from pyconnect_agent.rest.exchange import Services
+from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
 from pyconnect_agent.rest.sockets import BoundListener, bind, local_address
@@ -58,6 +60,7 @@ class RestServer:
             for listener in self._config.admin_listeners or ():
                 self._admin += (bind(listener),)
             self.advertised_url  # noqa: B018  wrong settings are to be found now
+            self._access().check_files()
         except BaseException:
             self._close_sockets()
             raise
@@ -84,14 +87,15 @@ class RestServer:
             protocol=config.rest_advertised_listener,
         )
 
-    async def start(self, herder: Herder) -> None:
-        """Serve requests; returns when all listeners answer."""
+    async def start(self, herder: Herder, admin: WorkerAdmin | None = None) -> None:
+        """Serve requests; returns when all listeners answer. `admin` None: no `/agent`."""
         config = self._config
         services = Services(
             herder=herder,
             forwarder=Forwarder(self.client),
             topic_tracking_enable=config.topic_tracking_enable,
             topic_tracking_allow_reset=config.topic_tracking_allow_reset,
+            admin=None if admin is None else AdminServices(worker=admin, access=self._access()),
         )
         main = RestApplication(
             services,
@@ -103,8 +107,8 @@ class RestServer:
         )
         await self._serve(main, self._main, _MAIN_TLS_PREFIX)
         if self._admin:
-            admin = RestApplication(services, ADMIN_ROUTES)
-            await self._serve(admin, self._admin, _ADMIN_TLS_PREFIX)
+            separate = RestApplication(services, ADMIN_ROUTES)
+            await self._serve(separate, self._admin, _ADMIN_TLS_PREFIX)
         LOG.info(
             "REST server is listening",
             extra={
@@ -144,6 +148,14 @@ class RestServer:
             task = asyncio.create_task(server.serve(sockets), name=f"rest-{protocol}")
             self._running.append(_Running(server, task))
             await server.wait_started(task)
+
+    def _access(self) -> AdminAccess:
+        serving = self._main if self._config.admin_listeners is None else self._admin
+        return AdminAccess(
+            basic_file=self._config.agent_admin_basic_auth_file,
+            token_file=self._config.agent_admin_bearer_token_file,
+            loopback=loopback_addresses(bound.socket.getsockname()[:2] for bound in serving),
+        )
 
     def _load_tls(self, listeners: Sequence[Listener], prefix: str) -> None:
         if any(listener.protocol == "https" for listener in listeners):

@@ -87,6 +87,8 @@ class WorkerConfig:
     rest_extension_classes: tuple[str, ...]
     admin_listeners: tuple[Listener, ...] | None
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
+    agent_admin_basic_auth_file: str | None
+    agent_admin_bearer_token_file: str | None
 
     @classmethod
     def definition(cls) -> ConfigDef:

@@ -283,3 +283,17 @@ def _define_rest(definition: ConfigDef) -> None:
             "Addresses of the admin endpoints; unset serves them with the rest, empty not at all."
         ),
     )
+    for name, text in (
+        ("basic.auth", "Properties file of users and passwords (user=password)"),
+        ("bearer.token", "File of bearer tokens, one a line,"),
+    ):
+        definition.define(
+            f"agent.admin.{name}.file",
+            ConfigType.STRING,
+            default=None,
+            importance=LOW,
+            documentation=(
+                f"{text} for the admin interface below /agent; read at each request. Without "
+                "credentials it is served on loopback listeners only. A key of this agent alone."
+            ),
+        )

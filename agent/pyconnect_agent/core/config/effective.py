@@ -1,0 +1,92 @@
+"""The configuration in force, as an operator may see it: no secrets, and where each value is from.
+
+Layer: core. No Kafka counterpart; a Java worker prints its configuration to the log at its start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_api.configdef import ConfigType, convert_to_string
+
+HIDDEN = "[hidden]"
+"""As Kafka prints a password."""
+
+_SECRET = re.compile(
+    r"(password|secret|token|credential|passphrase|jaas\.config|user\.info|keystore\.key"
+    r"|private\.key|api\.key|access\.key)",
+    re.IGNORECASE,
+)
+_LOCATION = re.compile(r"\.(file|location|path|url|uri|class|endpoint|ms|seconds)$", re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^/@\s,]*:[^/@\s,]*@")
+_REFERENCE = re.compile(r"\$\{([^}:]+):[^}]*\}")
+_ENVIRONMENT_PROVIDER = "EnvVarConfigProvider"
+
+
+class ConfigSource(Enum):
+    """Where a value comes from."""
+
+    FILE = "file"
+    ENVIRONMENT = "env"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveValue:
+    """`value` is as written in the file, references unresolved and secrets hidden; or a default."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.value, "source": self.source.value}
+
+
+def effective_values(
+    config: WorkerConfig, written: Mapping[str, str]
+) -> tuple[EffectiveValue, ...]:
+    """Return every key that is known or was written, sorted; `written` is the file as it stands."""
+    known = config.definition().keys
+    environment = _environment_providers(written)
+    values = []
+    for name in sorted({*known, *written}):
+        key = known.get(name)
+        password = key is not None and key.type is ConfigType.PASSWORD
+        if name in written:
+            text: str | None = written[name]
+            source = _source(written[name], environment)
+        else:
+            assert key is not None
+            text = convert_to_string(key.default, key.type) if key.has_default else None
+            source = ConfigSource.DEFAULT
+        values.append(EffectiveValue(name=name, value=_shown(name, text, password), source=source))
+    return tuple(values)
+
+
+def _shown(name: str, value: str | None, password: bool) -> str | None:
+    """Return a value without secrets; a reference is none, what it stands for is not here."""
+    if not value or _REFERENCE.fullmatch(value.strip()):
+        return value
+    if password or (_SECRET.search(name) and not _LOCATION.search(name)):
+        return HIDDEN
+    return _USER_INFO.sub(f"{HIDDEN}@", value)
+
+
+def _source(value: str, environment: frozenset[str]) -> ConfigSource:
+    providers = {found[1] for found in _REFERENCE.finditer(value)}
+    return ConfigSource.ENVIRONMENT if providers & environment else ConfigSource.FILE
+
+
+def _environment_providers(written: Mapping[str, str]) -> frozenset[str]:
+    names = [name.strip() for name in written.get("config.providers", "").split(",")]
+    return frozenset(
+        name
+        for name in names
+        if written.get(f"config.providers.{name}.class", "").endswith(_ENVIRONMENT_PROVIDER)
+    )

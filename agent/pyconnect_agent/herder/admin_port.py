@@ -1,0 +1,41 @@
+"""What the admin interface may ask of this worker (spec agent-admin.md).
+
+Layer: herder. Called on the event loop only; nothing here blocks it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pyconnect_agent.core.config.effective import EffectiveValue
+from pyconnect_agent.core.ids import ConnectorTaskId
+
+
+class WorkerAdmin(Protocol):
+    """One worker, seen by its operator."""
+
+    async def about(self) -> dict[str, Any]:
+        """The document of `GET /agent`."""
+        ...
+
+    def config(self) -> tuple[EffectiveValue, ...]: ...
+
+    async def children(self) -> list[dict[str, Any]]:
+        """One document per child process, sorted."""
+        ...
+
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
+        """Begin to kill a task of this worker.
+
+        NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
+        (`target_url` None when nobody knows where), ConflictError for one that does not run.
+        """
+        ...
+
+    async def stacks(self, task_id: ConnectorTaskId) -> str:
+        """Errors as `kill`, and InternalError when the process shows none."""
+        ...
+
+    def drain(self, *, undrain: bool) -> None:
+        """Begin to give up all work, or to take part again; `about` tells how far it is."""
+        ...

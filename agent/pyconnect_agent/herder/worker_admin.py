@@ -1,0 +1,201 @@
+"""The admin interface over the herder's state and the child processes.
+
+Layer: herder. Implements `admin_port.WorkerAdmin`; owns nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from pyconnect_agent.core.config.effective import EffectiveValue
+from pyconnect_agent.core.errors import (
+    AgentError,
+    ConflictError,
+    InternalError,
+    NotAssignedError,
+    NotFoundError,
+)
+from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.supervise.ports import ChildDetails, ChildrenAdmin
+
+KILLED = (
+    "The task was killed through the admin interface ({how}). It is not restarted by itself; its"
+    " process left no trace of its own."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerIdentity:
+    """What does not change while the worker runs.
+
+    `group_id` and `exactly_once_source_support` None: standalone. `config_sha256` of the file as
+    it was read, `config_file` absolute. `restart`: what brings the worker back when it ends for
+    a restart, `supervised` or `none`.
+    """
+
+    version: str
+    started_ms: int
+    url: str
+    group_id: str | None
+    exactly_once_source_support: str | None
+    config_file: Path
+    config_sha256: str
+    config: tuple[EffectiveValue, ...]
+    restart: str
+
+
+class HerderView(Protocol):
+    """The herder as the admin interface sees it."""
+
+    @property
+    def state(self) -> HerderState: ...
+
+    def task_status(self, connector: str, task: int) -> Status | None: ...
+
+    def request_drain(self, *, undrain: bool) -> None: ...
+
+
+class AgentAdmin:
+    """Implements `admin_port.WorkerAdmin`."""
+
+    def __init__(
+        self,
+        identity: WorkerIdentity,
+        herder: HerderView,
+        children: ChildrenAdmin,
+        *,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._identity = identity
+        self._herder = herder
+        self._children = children
+        self._now_ms = now_ms
+
+    async def about(self) -> dict[str, Any]:
+        identity, state = self._identity, self._herder.state
+        sha256 = await asyncio.to_thread(file_sha256, identity.config_file)
+        membership = state.membership
+        distributed = identity.group_id is not None
+        return {
+            "version": identity.version,
+            "pid": os.getpid(),
+            "started_ms": identity.started_ms,
+            "worker_id": state.settings.worker_id,
+            "url": identity.url,
+            "mode": "distributed" if distributed else "standalone",
+            "state": worker_state(state),
+            "group_id": identity.group_id,
+            "leader": state.is_leader,
+            "leader_url": state.leader_url,
+            "generation": None if membership is None else membership.generation,
+            "protocol": (
+                ConnectProtocol(membership.assignment.version).name.lower()
+                if membership is not None and distributed
+                else None
+            ),
+            "exactly_once_source_support": identity.exactly_once_source_support,
+            "config_file": str(identity.config_file),
+            "config_sha256": sha256,
+            "config_outdated": sha256 != identity.config_sha256,
+            "restart": identity.restart,
+            "last_upgrade_run_id": None,
+        }
+
+    def config(self) -> tuple[EffectiveValue, ...]:
+        return self._identity.config
+
+    async def children(self) -> list[dict[str, Any]]:
+        now_ms = self._now_ms()
+        return [child_json(child, now_ms) for child in await self._children.child_details()]
+
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
+        self._check_runs_here(task_id)
+        how = "at once" if force else "asked to stop, then SIGTERM, then SIGKILL"
+        self._children.kill_task(task_id, force=force, reason=KILLED.format(how=how))
+
+    async def stacks(self, task_id: ConnectorTaskId) -> str:
+        self._check_runs_here(task_id)
+        try:
+            return await self._children.task_stacks(task_id)
+        except AgentError as error:
+            raise InternalError(error.message) from error
+
+    def drain(self, *, undrain: bool) -> None:
+        self._herder.request_drain(undrain=undrain)
+
+    def _check_runs_here(self, task_id: ConnectorTaskId) -> None:
+        if task_id in self._children.running_tasks():
+            return
+        state = self._herder.state
+        if not state.snapshot.contains(task_id.connector):
+            raise NotFoundError(f"Connector {task_id.connector} not found")
+        if task_id not in state.snapshot.tasks(task_id.connector):
+            raise NotFoundError(f"Unknown task: {task_id}")
+        status = self._herder.task_status(task_id.connector, task_id.task)
+        last = "unknown" if status is None else status.state.value
+        if status is None or status.worker_id == state.settings.worker_id:
+            raise ConflictError(f"Task {task_id} has no process; its last state is {last}.")
+        if status.state in (State.UNASSIGNED, State.FAILED):
+            raise ConflictError(
+                f"Task {task_id} has no process; its last state, at worker {status.worker_id}, is"
+                f" {last}."
+            )
+        url = state.owner_url(task_id) or self._url_of(status.worker_id)
+        raise NotAssignedError(f"Task {task_id} runs on another worker: {url}", target_url=url)
+
+    def _url_of(self, worker_id: str) -> str:
+        """Workers are named by host and port; they share the protocol more often than not."""
+        return f"{urlsplit(self._identity.url).scheme}://{worker_id}/"
+
+
+def worker_state(state: HerderState) -> str:
+    """One word for an operator."""
+    match state.phase:
+        case Phase.STARTING:
+            return "starting"
+        case Phase.STOPPED:
+            return "stopping"
+        case Phase.DRAINED:
+            return "drained"
+        case Phase.DRAINING | Phase.LEAVING:
+            return "draining"
+        case Phase.RESOLVED:
+            return "draining" if state.drain_wanted else "active"
+        case _:
+            return "draining" if state.drain_wanted else "rebalancing"
+
+
+def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
+    """`last_activity` is a source's poll or a sink's put; ages and times in ms."""
+    began_ms = child.transaction_began_ms
+    return {
+        "connector": child.connector,
+        "task": child.task,
+        "pid": child.pid,
+        "state": None if child.state is None else child.state.value,
+        "since_ms": child.since_ms,
+        "rss_bytes": child.rss_bytes,
+        "responsive": child.responsive,
+        "last_activity_ms": child.last_activity_ms,
+        "last_commit_ms": child.last_commit_ms,
+        "open_transaction_age_ms": None if began_ms is None else max(0, now_ms - began_ms),
+        "queue_size": child.queue_size,
+    }
+
+
+def file_sha256(file: Path) -> str | None:
+    """None when it cannot be read (any more)."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None

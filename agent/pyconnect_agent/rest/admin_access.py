@@ -1,0 +1,140 @@
+"""Who may use the admin interface (spec agent-admin.md): credentials, or a loopback listener.
+
+Layer: rest. Credentials are in files that are read at each request, so that they can be changed
+while the worker runs: user names and passwords as properties (`name=password`), tokens one a line.
+
+Without credentials only a listener on a loopback address serves the interface, and only to clients
+that are no web pages: a browser on this machine must not do what a foreign page tells it to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from pyconnect_agent.config_file import load_properties
+from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.rest.errors import UnauthorizedError
+from pyconnect_api.errors import ConfigException
+
+BASIC_FILE = "agent.admin.basic.auth.file"
+TOKEN_FILE = "agent.admin.bearer.token.file"  # noqa: S105  the name of a key
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminAccess:
+    """`loopback`: addresses of the bound listeners that no other host reaches."""
+
+    basic_file: str | None = None
+    token_file: str | None = None
+    loopback: frozenset[Address] = frozenset()
+
+    def check_files(self) -> None:
+        """Raise WorkerConfigError for a file that cannot be read or names nobody."""
+        for key, file, read in (
+            (BASIC_FILE, self.basic_file, _passwords),
+            (TOKEN_FILE, self.token_file, _tokens),
+        ):
+            if file is None:
+                continue
+            try:
+                found = read(file)
+            except (OSError, ConfigException) as error:
+                raise WorkerConfigError(f"{key}: {error}") from error
+            if not found:
+                raise WorkerConfigError(f"{key}: {file} holds no credentials.")
+
+    async def check(self, request: Request) -> None:
+        """Raise UnauthorizedError unless this request may be answered."""
+        if self.basic_file is None and self.token_file is None:
+            self._check_loopback(request)
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if not await asyncio.to_thread(self._admits, scheme.lower(), given.strip()):
+            raise UnauthorizedError(
+                "The admin interface of this worker needs credentials.", self._challenge()
+            )
+
+    def _admits(self, scheme: str, given: str) -> bool:
+        if scheme == "basic" and self.basic_file is not None:
+            user, colon, password = _decoded(given).partition(":")
+            expected = _passwords(self.basic_file).get(user)
+            return bool(colon) and _same(password, expected)
+        if scheme == "bearer" and self.token_file is not None:
+            # All of them, so that the time does not tell which one was nearly right.
+            return sum(_same(given, token) for token in _tokens(self.token_file)) > 0
+        return False
+
+    def _challenge(self) -> str:
+        schemes = []
+        if self.basic_file is not None:
+            schemes.append('Basic realm="pyconnect-agent", charset="UTF-8"')
+        if self.token_file is not None:
+            schemes.append('Bearer realm="pyconnect-agent"')
+        return ", ".join(schemes)
+
+    def _check_loopback(self, request: Request) -> None:
+        server = request.scope.get("server")
+        if server is None or (server[0], server[1]) not in self.loopback:
+            raise UnauthorizedError(
+                "Without credentials the admin interface is served on loopback listeners only."
+                f" Set {BASIC_FILE} or {TOKEN_FILE} in the worker's properties, or let"
+                " admin.listeners name a loopback address.",
+                "Basic",
+            )
+        if "origin" in request.headers or not _is_loopback_host(request.headers.get("host", "")):
+            raise UnauthorizedError(
+                "Without credentials the admin interface does not serve web pages, nor names"
+                " other than localhost.",
+                "Basic",
+            )
+
+
+def loopback_addresses(addresses: Iterable[Address]) -> frozenset[Address]:
+    """Return those of bound addresses that only this host reaches."""
+    return frozenset(
+        (host, port) for host, port in addresses if ipaddress.ip_address(host).is_loopback
+    )
+
+
+def _is_loopback_host(header: str) -> bool:
+    host = urlsplit(f"//{header}").hostname
+    if host is None or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _passwords(file: str) -> dict[str, str]:
+    return load_properties(file)
+
+
+def _tokens(file: str) -> list[str]:
+    lines = (line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def _decoded(given: str) -> str:
+    try:
+        return base64.b64decode(given, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _same(given: str, expected: str | None) -> bool:
+    """Take the same time for every wrong value."""
+    matches = hmac.compare_digest(given.encode(), (expected or "").encode())
+    return matches and bool(expected)

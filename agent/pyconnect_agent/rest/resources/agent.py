@@ -1,0 +1,125 @@
+"""`/agent`: the admin interface of this worker alone (spec agent-admin.md).
+
+A Java worker has none of it. Nothing here is forwarded: who asks wants this very worker.
+"""
+
+from __future__ import annotations
+
+import functools
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from pyconnect_agent.core import json_text
+from pyconnect_agent.core.errors import BadRequestError, NotAssignedError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.herder.admin_port import WorkerAdmin
+from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
+from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.media_types import TEXT
+from pyconnect_agent.rest.routing import Resource, Route
+
+
+def guarded(resource: Resource) -> Resource:
+    """Let a request through to `resource` only with the admin interface's credentials."""
+
+    @functools.wraps(resource)
+    async def check_and_answer(exchange: Exchange) -> Response:
+        admin = exchange.services.admin
+        if admin is None:
+            raise ResourceNotFoundError
+        await admin.access.check(exchange.request)
+        return await resource(exchange)
+
+    return check_and_answer
+
+
+@guarded
+async def about(exchange: Exchange) -> Response:
+    return json_response(await _worker(exchange).about())
+
+
+@guarded
+async def effective_config(exchange: Exchange) -> Response:
+    return json_response([value.to_json() for value in _worker(exchange).config()])
+
+
+@guarded
+async def children(exchange: Exchange) -> Response:
+    return json_response(await _worker(exchange).children())
+
+
+@guarded
+async def kill_task(exchange: Exchange) -> Response:
+    force = _flag(await exchange.body(), "force")
+    task_id = _task_id(exchange)
+    try:
+        _worker(exchange).kill(task_id, force=force)
+    except NotAssignedError as error:
+        raise _elsewhere(exchange, error) from error
+    return json_response(
+        {"connector": task_id.connector, "task": task_id.task, "force": force},
+        HTTPStatus.ACCEPTED,
+    )
+
+
+@guarded
+async def task_stacks(exchange: Exchange) -> Response:
+    try:
+        text = await _worker(exchange).stacks(_task_id(exchange))
+    except NotAssignedError as error:
+        raise _elsewhere(exchange, error) from error
+    return Response(text, media_type=TEXT)
+
+
+@guarded
+async def drain(exchange: Exchange) -> Response:
+    undrain = _flag(await exchange.body(), "undrain")
+    _worker(exchange).drain(undrain=undrain)
+    return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
+
+
+def _worker(exchange: Exchange) -> WorkerAdmin:
+    assert exchange.services.admin is not None
+    return exchange.services.admin.worker
+
+
+def _task_id(exchange: Exchange) -> ConnectorTaskId:
+    text = exchange.parameters["task"]
+    if not (text.isascii() and text.isdecimal()):
+        raise ResourceNotFoundError
+    return ConnectorTaskId(exchange.connector, int(text))
+
+
+def _flag(body: bytes, name: str) -> bool:
+    """Return the one member a body may have, False without it; BadRequestError for anything else.
+
+    Stricter than Connect's own endpoints: a mistyped `{"undrian": true}` must not drain.
+    """
+    if not body.strip():
+        return False
+    try:
+        document = json_text.loads(body)
+    except ValueError as error:
+        raise BadRequestError(f"The body is not JSON: {error}") from error
+    value = document.get(name, False) if isinstance(document, dict) else None
+    if not isinstance(document, dict) or document.keys() - {name} or not isinstance(value, bool):
+        raise BadRequestError(f'The body must be empty or {{"{name}": true|false}}.')
+    return value
+
+
+def _elsewhere(exchange: Exchange, error: NotAssignedError) -> RunsElsewhereError:
+    path = exchange.request.scope["raw_path"].decode("latin-1")
+    url = None if error.target_url is None else error.target_url.rstrip("/") + path
+    return RunsElsewhereError(error.message, url)
+
+
+_TASK = "/agent/tasks/{connector}/{task}"
+ROUTES = (
+    Route("GET", "/agent", about, any_content=True),
+    Route("GET", "/agent/config", effective_config, any_content=True),
+    Route("GET", "/agent/tasks", children, any_content=True),
+    Route("POST", f"{_TASK}/kill", kill_task),
+    Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),
+    Route("POST", "/agent/drain", drain),
+)

@@ -1,0 +1,43 @@
+"""What makes the admin interface of one worker.
+
+Composition root.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyconnect_agent.config_file import PropertiesFile
+from pyconnect_agent.core.config.effective import effective_values
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.service import HerderService
+from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
+from pyconnect_agent.supervise.children import ChildProcesses
+from pyconnect_agent.supervision import is_supervised
+from pyconnect_agent.version import version
+
+
+def admin_interface(
+    config: WorkerConfig,
+    file: PropertiesFile,
+    url: str,
+    herder: HerderService,
+    children: ChildProcesses,
+) -> AgentAdmin:
+    """`url` is the advertised one; the worker counts as started now."""
+    clock = WorkerClock()
+    distributed = config if isinstance(config, DistributedConfig) else None
+    support = distributed.exactly_once_source_support.value if distributed else None
+    identity = WorkerIdentity(
+        version=version(),
+        started_ms=clock.now_ms(),
+        url=url,
+        group_id=distributed.group_id if distributed else None,
+        exactly_once_source_support=support,
+        config_file=file.path,
+        config_sha256=file.sha256,
+        config=effective_values(config, file.entries),
+        restart="supervised" if is_supervised(os.environ) else "none",
+    )
+    return AgentAdmin(identity, herder, children, now_ms=clock.now_ms)

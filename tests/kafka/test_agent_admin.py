@@ -1,0 +1,202 @@
+"""The admin interface of real agents (agent-admin.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.agent import Agent, Agents, AgentWithFiles, closing, source_config
+from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.rest_client import call_url
+
+pytestmark = pytest.mark.kafka
+
+SESSION_TIMEOUT_MS = 6_000
+"""The least a broker allows."""
+QUICK = {
+    "task.shutdown.graceful.timeout.ms": "500",
+    "scheduled.rebalance.max.delay.ms": "0",
+    "session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "heartbeat.interval.ms": "1000",
+}
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+def about(agent: Agent) -> Any:
+    return agent.get("/agent")
+
+
+def wait_for_state(agent: Agent, state: str) -> None:
+    eventually(lambda: about(agent)["state"] == state, 30, lambda: about(agent))
+
+
+def owners(agent: Agent, name: str) -> list[str]:
+    return [task["worker_id"] for task in agent.get(f"/connectors/{name}/status")["tasks"]]
+
+
+def test_an_agent_tells_about_itself(agents: Agents, tmp_path: Path) -> None:
+    """Process, group, leadership, configuration file and its version."""
+    agent = agents.start()
+    told = about(agent)
+    file = Path(told["config_file"])
+    assert told["pid"] == agent.process.pid
+    assert told["worker_id"] == agent.url.removeprefix("http://")
+    assert told["url"] == f"{agent.url}/"
+    assert (told["mode"], told["state"], told["leader"]) == ("distributed", "active", True)
+    assert told["protocol"] == "sessioned"
+    assert told["generation"] >= 1
+    assert told["exactly_once_source_support"] == "disabled"
+    assert told["restart"] == "none"
+    assert told["config_sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert not told["config_outdated"]
+    file.write_text(file.read_text() + "\n# changed\n")
+    assert about(agent)["config_outdated"]
+
+
+def test_the_configuration_in_force_hides_secrets(agents: Agents) -> None:
+    """Each key with its source; passwords are hidden, references stay as they are."""
+    properties = {"ssl.key.password": "tiger", "producer.sasl.jaas.config": "x password=tiger"}
+    agent = agents.start(properties=properties)
+    answer = agent.call("GET", "/agent/config")
+    values = {value["name"]: value for value in answer.json()}
+    assert "tiger" not in answer.text
+    assert values["ssl.key.password"]["value"] == "[hidden]"
+    assert values["group.id"]["source"] == "file"
+    assert values["session.timeout.ms"] == {
+        "name": "session.timeout.ms",
+        "value": "10000",
+        "source": "default",
+    }
+
+
+def test_a_hung_task_is_seen_killed_and_restarted(agents: Agents) -> None:
+    """Stacks show where it hangs; it becomes FAILED with the reason; a restart brings it back."""
+    agent = agents.start(properties=QUICK)
+    agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
+    agent.wait_for_states("bad", "RUNNING", "RUNNING")
+    stacks = agent.call("GET", "/agent/tasks/bad/0/stacks")
+    assert stacks.headers["content-type"].startswith("text/plain")
+    assert "in misbehave" in stacks.text
+    connector, task = agent.get("/agent/tasks")
+    assert (connector["connector"], connector["task"], task["task"]) == ("bad", None, 0)
+    assert task["pid"] in [child.pid for child in agent.children()]
+    assert agent.call("POST", "/agent/tasks/bad/0/kill", {"force": False}).status == 202
+    agent.wait_for_states("bad", "RUNNING", "FAILED")
+    trace = agent.get("/connectors/bad/status")["tasks"][0]["trace"]
+    assert "killed through the admin interface" in trace
+    assert agent.call("POST", "/agent/tasks/bad/0/kill").status == 409
+    assert agent.call("POST", "/connectors/bad/tasks/0/restart").status == 204
+    agent.wait_for_states("bad", "RUNNING", "RUNNING")
+    assert agent.get("/agent/tasks")[1]["pid"] != task["pid"]
+
+
+def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
+    agents: Agents, tmp_path: Path
+) -> None:
+    """Its peer runs everything meanwhile; the drained one answers reads."""
+    group_id = unique_name("agents")
+    one = agents.start(properties=QUICK, group_id=group_id)
+    two = agents.start(properties=QUICK, group_id=group_id)
+    names = [unique_name("source") for _ in range(2)]
+    for name in names:
+        one.create(name, source_config(tmp_path / "in.txt", name))
+    both = {one.url.removeprefix("http://"), two.url.removeprefix("http://")}
+
+    def workers() -> set[str]:
+        return {owner for name in names for owner in owners(two, name)}
+
+    eventually(lambda: workers() == both, 30, workers)
+    assert one.call("POST", "/agent/drain").status == 202
+    wait_for_state(one, "drained")
+    assert one.get("/agent/tasks") == []
+    left = both - {one.url.removeprefix("http://")}
+    eventually(lambda: workers() == left, 30, workers)
+    for name in names:
+        two.wait_for_states(name, "RUNNING", "RUNNING")
+    assert one.get(f"/connectors/{names[0]}")["name"] == names[0]
+    assert one.call("GET", "/health").status == 200
+    refused = one.call("DELETE", f"/connectors/{names[0]}")
+    assert refused.status == 503
+    assert "drained" in (refused.message or "")
+    assert one.call("POST", "/agent/drain", {"undrain": True}).status == 202
+    wait_for_state(one, "active")
+    eventually(lambda: workers() == both, 30, workers)
+
+
+def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -> None:
+    """409 with the owner's address, where the same request is accepted; 404 for what is unknown."""
+    group_id = unique_name("agents")
+    pair = [agents.start(properties=QUICK, group_id=group_id) for _ in range(2)]
+    pair[0].create("source", source_config(tmp_path / "in.txt", "lines"))
+    pair[0].wait_for_states("source", "RUNNING", "RUNNING")
+    path = "/agent/tasks/source/0/kill"
+    owner_url = f"http://{owners(pair[0], 'source')[0]}"
+    other = next(agent for agent in pair if agent.url != owner_url)
+    elsewhere = other.call("POST", path)
+    assert elsewhere.status == 409
+    assert elsewhere.headers["location"] == f"{owner_url}{path}"
+    assert owner_url in (elsewhere.message or "")
+    assert call_url(owner_url, "POST", path).status == 202
+    assert other.call("POST", "/agent/tasks/source/7/kill").status == 404
+    assert other.call("GET", "/agent/tasks/none/0/stacks").status == 404
+
+
+def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
+    agents: Agents, tmp_path: Path
+) -> None:
+    """The children end within the session timeout; the thawed supervisor joins again."""
+    agent = agents.start(properties=QUICK)
+    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    before = agent.children()
+    os.kill(agent.process.pid, signal.SIGSTOP)
+    try:
+        _, alive = psutil.wait_procs(before, timeout=1.5 * SESSION_TIMEOUT_MS / 1000)
+        assert alive == []
+    finally:
+        os.kill(agent.process.pid, signal.SIGCONT)
+
+    def running_anew() -> bool:
+        pids = {child["pid"] for child in agent.get("/agent/tasks")}
+        return len(pids) == 2 and pids.isdisjoint(child.pid for child in before)
+
+    eventually(running_anew, 30)
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+
+
+class SupervisedAgent(AgentWithFiles):
+    """Runs below the small parent of `--supervise`."""
+
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        return (*super()._command(worker_file, connector_files), "--supervise")
+
+
+def test_a_supervised_agent_drains_once_however_often_it_is_told(
+    agents: Agents, tmp_path: Path
+) -> None:
+    """A service manager's signal to parent and worker does not count as two."""
+    process = agents.process(kind=SupervisedAgent)
+    agent = Agent(process.start())
+    told = about(agent)
+    assert told["restart"] == "supervised"
+    assert psutil.Process(told["pid"]).ppid() == process.pid
+    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    os.kill(told["pid"], signal.SIGTERM)
+    os.kill(process.pid, signal.SIGTERM)
+    assert agent.exit_code() == 0
+    assert "signalled again" not in agent.log()
