@@ -14,7 +14,7 @@ from pyconnect_agent.core.herder.effects import (
     ValidateConfig,
     WriteConnectorConfig,
 )
-from pyconnect_agent.core.herder.operations import fail, leave_lane, proceed, succeed
+from pyconnect_agent.core.herder.operations import begin_again, fail, leave_lane, proceed, succeed
 from pyconnect_agent.core.herder.requests import (
     DeleteConnector,
     GetConnectorConfig,
@@ -166,6 +166,9 @@ def begin_patch(turn: Turn, operation: Operation, request: PatchConnectorConfig)
 
 
 def patch_validated(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
+    if not turn.state.serving:
+        begin_again(turn, operation)
+        return
     config = turn.state.snapshot.connector_config(request.connector)
     if config is None or not turn.state.is_leader or patched(config, request) != operation.config:
         # The config changed while the merged one was validated: merge and validate again.

@@ -109,6 +109,11 @@ def proceed(turn: Turn, operation: Operation, step: Step, stage: str, **changes:
     return begun
 
 
+def begin_again(turn: Turn, operation: Operation) -> None:
+    """Put it back among the waiting: a rebalance has begun while it only looked around."""
+    turn.operations.set(operation.request_id, replace(operation, step=Step.QUEUED, stage=None))
+
+
 def succeed(turn: Turn, operation: Operation, result: Any = None) -> None:
     turn.end_stage(operation.stage)
     if _wants_answer(operation):

@@ -9,7 +9,7 @@ from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoun
 from pyconnect_agent.core.herder import stages, work
 from pyconnect_agent.core.herder.config_requests import not_leader
 from pyconnect_agent.core.herder.effects import ReadStatus, WriteRestartRequest
-from pyconnect_agent.core.herder.operations import fail, proceed, succeed
+from pyconnect_agent.core.herder.operations import begin_again, fail, proceed, succeed
 from pyconnect_agent.core.herder.requests import (
     RestartConnector,
     RestartConnectorAndTasks,
@@ -127,6 +127,12 @@ def resume_restart_by_plan(
 ) -> None:
     """Write the record; the reply shows what it selects of the statuses that were read."""
     if operation.step is Step.READING_STATUS:
+        if not turn.state.serving:
+            begin_again(turn, operation)
+            return
+        if not turn.state.is_leader:
+            fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
+            return
         stage = stages.writing_restart_request(request.connector)
         status = result if isinstance(result, ConnectorStateInfo) else None
         proceed(turn, operation, Step.WRITING, stage, status=status)
