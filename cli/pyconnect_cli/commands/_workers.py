@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pyconnect_cli.client import ConnectClient
-from pyconnect_cli.errors import NotFound, PyconnectError, Unreachable
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.model import ConnectorView, Health
 from pyconnect_cli.session import Session
 
@@ -46,18 +46,22 @@ def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
 def worker_health(session: Session, url: str) -> WorkerHealth:
     """Ask one worker; nothing is raised, every failure is an answer."""
     try:
-        client = ConnectClient(session.exchange_with(url))
-        version = client.worker_info().version
-        try:
-            health = client.health()
-        except NotFound:
-            # Workers before 4.0 have no /health; that they answer is all there is to know.
-            health = Health(url=url, status="healthy", message="answers; it has no /health yet")
+        with ConnectClient(session.exchange_with(url)) as client:
+            version = client.worker_info().version
+            health = _health(client, url)
         return WorkerHealth(url=url, status=health.status, message=health.message, version=version)
     except Unreachable as exc:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)
     except PyconnectError as exc:
         return WorkerHealth(url=url, status="failed", message=exc.message)
+
+
+def _health(client: ConnectClient, url: str) -> Health:
+    try:
+        return client.health()
+    except (NotFound, PreconditionFailed):
+        # Workers before 4.0 have no /health; that they answer is all there is to know.
+        return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
 def _assigned_workers(views: dict[str, ConnectorView]) -> set[str]:

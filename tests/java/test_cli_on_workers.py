@@ -1,0 +1,112 @@
+"""The command line's own verbs, with the same expectations of Apache's worker and of our agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.app import run
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture(params=["java_worker", "agent_worker"])
+def worker_url(request: pytest.FixtureRequest) -> str:
+    """First Apache's worker, then our agent, on the same broker."""
+    return str(request.getfixturevalue(request.param).url)
+
+
+class Command:
+    """Runs `pyconnect` against one worker and keeps what it printed."""
+
+    def __init__(self, url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.environ = {"PYCONNECT_URL": url, "XDG_CONFIG_HOME": str(home)}
+        self.capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        code = run([*arguments, "--timeout", "60s"], self.environ)
+        self.out, self.err = self.capsys.readouterr()
+        return int(code)
+
+
+@pytest.fixture
+def command(worker_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(worker_url, tmp_path / "home", capsys)
+
+
+def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
+    """Create, look, patch, pause, resume, stop, restart, apply, delete: the same on both kinds."""
+    name = unique_name("cli")
+    source = tmp_path / "in.txt"
+    source.write_text("one\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "tasks.max": "1",
+        "file": str(source),
+        "topic": unique_name("lines"),
+    }
+    file = tmp_path / f"{name}.json"
+    file.write_text(json.dumps({"name": name, "config": config}))
+
+    assert command("connectors", "validate", "-f", str(file)) == 0, command.err
+    assert command("connectors", "create", "-f", str(file), "--wait", "RUNNING") == 0, command.err
+    assert command("connectors", "create", "-f", str(file)) == 6, command.err
+    assert command("connectors", "list", name, "-o", "json") == 0
+    view = json.loads(command.out)[name]
+    assert view["info"]["config"] == {"name": name, **config}
+    assert view["status"]["tasks"][0]["state"] == "RUNNING"
+
+    assert command("connectors", "patch", name, "--set", "batch.size=100") == 0, command.err
+    assert command("connectors", "diff", "-f", str(file)) == 1
+    assert "batch.size=100" in command.err
+    assert command("connectors", "apply", "-f", str(file), "--wait", "RUNNING") == 0, command.err
+    assert command("connectors", "diff", "-f", str(file)) == 0
+
+    for verb, state in (("pause", "PAUSED"), ("resume", "RUNNING"), ("stop", "STOPPED")):
+        assert command("connectors", verb, name, "--wait", state) == 0, command.err
+    assert command("tasks", "list", name, "-o", "json") == 0
+    assert json.loads(command.out) == []
+    assert command("connectors", "resume", name, "--wait", "RUNNING") == 0, command.err
+    assert command("connectors", "restart", name, "--include-tasks", "--wait", "RUNNING") == 0
+    assert command("tasks", "restart", f"{name}/0") == 0, command.err
+    assert command("tasks", "describe", f"{name}/7") == 3
+    assert command("connectors", "delete", name, "--yes", "--wait", "DELETED") == 0, command.err
+    assert command("connectors", "get", name) == 3
+
+
+def test_wrong_configurations_are_told_before_they_are_stored(
+    command: Command, tmp_path: Path
+) -> None:
+    """Field errors come from the worker, one line each; exit 1 of validate, 2 of create."""
+    name = unique_name("cli")
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps({"connector.class": "FileStreamSource", "tasks.max": "none"}))
+    assert command("connectors", "validate", name, "-f", str(file)) == 1
+    assert f"{name}: tasks.max: Invalid value none" in command.out
+    assert f'{name}: topic: Missing required configuration "topic"' in command.out
+    assert command("connectors", "create", name, "-f", str(file)) == 2
+    assert "tasks.max" in command.err
+
+
+def test_what_the_worker_tells_of_itself(command: Command) -> None:
+    """Health, info, plugins and loggers are answered by both kinds."""
+    assert command("health") == 0, command.err
+    assert command("info", "-o", "json") == 0
+    assert json.loads(command.out)["version"].startswith("4.")
+    assert command("plugins", "list", "-o", "name") == 0
+    assert "org.apache.kafka.connect.file.FileStreamSourceConnector" in command.out.split()
+    assert command("plugins", "describe", "FileStreamSource", "-o", "json") == 0
+    keys = {key["name"]: key for key in json.loads(command.out)}
+    assert keys["topic"]["required"] is True
+    assert command("plugins", "describe", "FileStreamSorce") == 3
+    assert "FileStreamSource" in command.err
+    logger = f"org.example.{unique_name('x').replace('-', '')}"
+    assert command("loggers", "set", logger, "DEBUG") == 0, command.err
+    assert command("loggers", "get", logger) == 0
+    assert command.out.strip() == "DEBUG"
+    assert command("loggers", "set", logger, "LOUD") == 2
