@@ -6,6 +6,7 @@ herder; the life of a connector is told by a Java worker and by an agent, and co
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
-from tests.support.rest_life import Life, Told, tell_life
+from tests.support.rest_life import Life, Told
 from tests.support.rest_scenarios import SCENARIOS, Scenario
+from tests.support.rest_stories import STORIES, Story
 
 pytestmark = pytest.mark.java
 
@@ -39,15 +41,18 @@ def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedAg
     assert scenario.differences(answer) == []
 
 
-def test_a_connectors_life_is_the_same_on_both(
-    java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_each_story_is_the_same_on_both(
+    story: Story, java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
 ) -> None:
-    """Every step of a connector's life is answered alike, but for addresses and versions."""
+    """Every step of it is answered alike, but for addresses and the like."""
     on_java, on_agent = (
-        tell_life(Life(worker.url, unique_name("life"), str(tmp_path)))
+        Life(worker.url, unique_name("life"), str(tmp_path))
         for worker in (java_worker, agent_worker)
     )
-    assert differences(on_java, on_agent) == []
+    with ThreadPoolExecutor(2) as tellers:
+        list(tellers.map(story, (on_java, on_agent)))
+    assert differences(on_java.told, on_agent.told) == []
 
 
 def differences(on_java: list[Told], on_agent: list[Told]) -> list[tuple[str, str]]:

@@ -243,6 +243,15 @@ class Catalog:
                 f"{name}, available connectors are: {_descriptions(connectors)}"
             ) from error
 
+    def connector_version(self, config: Mapping[str, str | None]) -> str | None:
+        """Return the version of the plugin that a raw config selects; None when it is unknown."""
+        name = config.get("connector.class")
+        try:
+            wanted = config.get("connector.plugin.version")
+            return self.connector(name, version_range=wanted).version if name else None
+        except PluginNotFoundError:
+            return None
+
 
 def _descriptions(plugins: Iterable[PluginDesc]) -> str:
     return ", ".join(plugin.describe() for plugin in plugins)

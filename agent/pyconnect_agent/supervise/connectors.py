@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     ConfigTtlExpired,
@@ -78,6 +79,7 @@ class ConnectorChildren:
         self._offsets = offsets
         self._connectors: dict[str, RunningConnector] = {}
         self._request_ids = itertools.count(1)
+        self._catalog = Catalog(settings.worker.plugins)
         self._retired: dict[Child, asyncio.Task[None]] = {}
 
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
@@ -88,6 +90,8 @@ class ConnectorChildren:
         )
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
+            # Without a process nobody asks the plugin itself.
+            entry.version = self._catalog.connector_version(config)
             self._report(connector, entry, State.STOPPED, None)
         else:
             self._launch(connector, entry, target_state)

@@ -25,7 +25,6 @@ from pyconnect_api import (
     ConnectException,
     Connector,
     OffsetStorageReader,
-    SinkConnector,
     SinkConnectorContext,
     SourceConnector,
     SourceConnectorContext,
@@ -35,6 +34,9 @@ LOG = logging.getLogger(__name__)
 
 TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigs], TaskConfigs]
 """Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
+
+CheckConfig = Callable[[Connector, Mapping[str, str]], None]
+"""Raises what makes the connector FAILED before it is asked anything."""
 
 
 class TooManyTasksError(ConnectException):
@@ -98,14 +100,14 @@ class ConnectorHost:
         config: Mapping[str, str],
         control: Control,
         reader: OffsetStorageReader,
-        check_sink_config: Callable[[Mapping[str, str]], None],
+        check_config: CheckConfig,
         generate: TaskConfigGenerator,
         mask: Callable[[str], str],
     ) -> None:
         self._connector = connector
         self._config = config
         self._control = control
-        self._check_sink_config = check_sink_config
+        self._check_config = check_config
         self._generate = generate
         self._mask = mask
         self._phase = _Phase.INIT
@@ -143,14 +145,8 @@ class ConnectorHost:
 
     def _initialize(self) -> None:
         try:
+            self._check_config(self._connector, self._config)
             self._version = self._connector.version()
-            if isinstance(self._connector, SinkConnector):
-                self._check_sink_config(self._config)
-            elif not isinstance(self._connector, SourceConnector):
-                raise ConnectException(
-                    "Connector implementations must be a subclass of either SourceConnector or "
-                    "SinkConnector"
-                )
             self._connector.initialize(self._context)
         except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
             self._failed(exc)

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from types import FrameType
 
 from pyconnect_agent.core.ids import State
@@ -29,11 +30,11 @@ from pyconnect_agent.supervise.channel import (
     WorkerSettings,
 )
 from pyconnect_agent.tasks.answers import describe_plugin, validate_config
+from pyconnect_agent.tasks.connector_checks import check_connector_config
 from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
-from pyconnect_agent.tasks.sink_topics import check_sink_config
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
@@ -140,7 +141,7 @@ def _run_connector(channel: Channel, job: RunConnector) -> None:
             config=resolved.values,
             control=control,
             reader=WorkerOffsetReader(job.connector, control.read_offsets),
-            check_sink_config=lambda config: check_sink_config(config, worker.config),
+            check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
             mask=resolved.mask,
         )

@@ -13,6 +13,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.supervise.channel import TopicUsed
 from pyconnect_agent.tasks import client_settings
+from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
@@ -44,7 +45,7 @@ class SinkWork:
         self._value_converter = worker.converter("value", config)
         self._header_converter = worker.header_converter(config)
         self._stages: list[TransformationStage] = worker.transformations(config)
-        self._topics: set[str] = set()
+        self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
         self._consumer: TaskConsumer | None = None
         self._loop: SinkLoop | None = None
         self._started = False
@@ -158,9 +159,8 @@ class SinkWork:
         self._life_cycle.report(state)
 
     def _topic_used(self, topic: str) -> None:
-        if topic not in self._topics:
-            self._topics.add(topic)
-            self._control.send(TopicUsed(topic=topic))
+        self._topics.used(topic)
+        self._topics.refresh()
 
 
 def _now_ms() -> int:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.submitted import SubmittedRecord, SubmittedRecords
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source_pipeline import Outgoing
 from pyconnect_agent.tasks.tolerance import Failure, Stage, Tolerance
 from pyconnect_api import (
@@ -72,13 +73,13 @@ class AtLeastOnceSender:
         task: SourceTask,
         producer: TaskProducer,
         tolerance: Tolerance,
-        topic_used: Callable[[str], None],
+        topics: ActiveTopics,
         stop_requested: Callable[[], bool],
         offer: Callable[[], None],
         commit: Callable[[], None],
         flush_timeout_s: float,
     ) -> None:
-        """`topic_used` hears of every topic once.
+        """`topics` hears of every topic that a record was delivered to.
 
         `offer` hands what is committable to the committer, `commit` makes it commit now.
         """
@@ -87,8 +88,8 @@ class AtLeastOnceSender:
         self._produce = producer.produce
         self._submit = self.submitted.submit
         self._tolerance = tolerance
-        self._topic_used = topic_used
-        self._topics: set[str] = set()
+        self._topics = topics
+        self._topic_used = topics.used
         self._stop_requested = stop_requested
         self._offer = offer
         self._commit = commit
@@ -100,6 +101,7 @@ class AtLeastOnceSender:
 
     def begin_iteration(self) -> None:
         self._producer.serve()
+        self._topics.refresh()
         self._offer()
 
     def check(self) -> None:
@@ -177,9 +179,7 @@ class AtLeastOnceSender:
         if self._commit_record is not None:
             self._tell(record, _metadata(message))
         submitted.acked = True
-        if topic not in self._topics:
-            self._topics.add(topic)
-            self._topic_used(topic)
+        self._topic_used(topic)
 
     def _failed(self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError) -> None:
         if not self._tolerance.tolerate_all:

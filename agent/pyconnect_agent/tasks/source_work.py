@@ -13,6 +13,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.supervise.channel import TopicUsed
 from pyconnect_agent.tasks import client_settings
+from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
@@ -118,7 +119,7 @@ class SourceWork:
             task=self._task,
             producer=self._producer,
             tolerance=tolerance,
-            topic_used=self._topic_used if worker.topic_tracking_enable else _nothing,
+            topics=ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing),
             stop_requested=lambda: control.stopping,
             offer=self._offer,
             commit=self._commit,

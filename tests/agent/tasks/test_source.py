@@ -15,6 +15,7 @@ from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_committer import SourceCommitter
 from pyconnect_agent.tasks.source_pipeline import Transform, compose
@@ -99,7 +100,7 @@ class Source:
             task=self.task,
             producer=self.producer,  # type: ignore[arg-type]
             tolerance=tolerance,
-            topic_used=self.topics.append,
+            topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,
             offer=self.offer,
             commit=self.commit,
@@ -348,7 +349,7 @@ def test_a_task_without_commit_record_is_not_asked() -> None:
         task=Plain(),
         producer=source.producer,  # type: ignore[arg-type]
         tolerance=source.sender._tolerance,
-        topic_used=source.topics.append,
+        topics=ActiveTopics(source.topics.append),
         stop_requested=lambda: False,
         offer=lambda: None,
         commit=lambda: None,

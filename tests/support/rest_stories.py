@@ -1,0 +1,218 @@
+"""What is asked of a Java worker and of an agent, and compared: the lives of connectors.
+
+Each story is told to one worker, on a connector of its own. What they may do at any time is in
+`rest_scenarios`; here the steps depend on those before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.support.rest_life import Life
+
+Story = Callable[[Life], None]
+
+
+def life_of_a_source(life: Life) -> None:
+    """Create, read, change, pause, restart, stop and delete a connector."""
+    config = life.source_config()
+    life.create({**config, "topic": ""})
+    life.create({"a": "b"})
+    life.create({"connector.class": None})
+    life.create(config)
+    life.wait_for_state("RUNNING", tasks=1)
+    life.create(config)
+    life.create({**config, "tasks.max": "x"})
+    life.ask("GET", "/connectors/{c}")
+    life.ask("GET", "/connectors/{c}/config")
+    life.ask("GET", "/connectors/{c}/tasks")
+    life.ask("GET", "/connectors/{c}/tasks/0/status")
+    life.ask("GET", "/connectors/{c}/tasks/1/status")
+    life.ask("GET", "/connectors/{c}/topics")
+    _change_config(life, config)
+    _change_state(life)
+    _restart(life)
+    _stop_and_delete(life, config)
+
+
+def _change_config(life: Life, config: Mapping[str, str]) -> None:
+    life.ask("PUT", "/connectors/{c}/config", {**config, "batch.size": 10})
+    life.ask("GET", "/connectors/{c}/config", until=lambda it: "batch.size" in it.json())
+    life.ask("PUT", "/connectors/{c}/config", {**config, "name": "other"})
+    life.ask("PUT", "/connectors/{c}/config", {**config, "topic": None, "transforms": "x"})
+    life.ask("PATCH", "/connectors/{c}/config")
+    life.ask("PATCH", "/connectors/{c}/config", {"batch.size": None, "errors.log.enable": True})
+    life.ask("GET", "/connectors/{c}/config", until=lambda it: "batch.size" not in it.json())
+    life.ask("PATCH", "/connectors/{c}/config", {"topic": None})
+    life.ask("PATCH", "/connectors/{c}/config", {"name": None})
+    life.wait_for_state("RUNNING", tasks=1)
+
+
+def _change_state(life: Life, tasks: int = 1) -> None:
+    life.ask("PUT", "/connectors/{c}/pause")
+    life.wait_for_state("PAUSED", tasks=tasks)
+    life.ask("PUT", "/connectors/{c}/pause")
+    life.ask("POST", "/connectors/{c}/tasks/0/restart")
+    life.wait_for_state("PAUSED", tasks=tasks)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_state("RUNNING", tasks=tasks)
+
+
+def _restart(life: Life) -> None:
+    life.ask("POST", "/connectors/{c}/restart")
+    life.wait_for_state("RUNNING", tasks=1)
+    life.ask("POST", "/connectors/{c}/tasks/0/restart")
+    life.ask("POST", "/connectors/{c}/tasks/7/restart")
+    life.wait_for_state("RUNNING", tasks=1)
+    for flags in ("onlyFailed=true", "onlyFailed=true&includeTasks=true", "includeTasks=true"):
+        life.ask("POST", f"/connectors/{{c}}/restart?{flags}")
+        life.wait_for_state("RUNNING", tasks=1)
+
+
+def _stop_and_delete(life: Life, config: Mapping[str, str]) -> None:
+    life.ask("PUT", "/connectors/{c}/stop")
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("GET", "/connectors/{c}/tasks", until=lambda it: it.json() == [])
+    life.ask("PUT", "/connectors/{c}/stop")
+    # No restart of task 0 here: a Java worker that remembers it answers 409 for ever.
+    life.ask("POST", "/connectors/{c}/restart")
+    life.ask("POST", "/connectors/{c}/restart?includeTasks=true")
+    life.ask("PUT", "/connectors/{c}/topics/reset")
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_state("RUNNING", tasks=1)
+    life.ask("DELETE", "/connectors/{c}")
+    life.ask("GET", "/connectors/{c}", until=lambda it: it.status == 404)
+    life.ask("GET", "/connectors/{c}/status", until=lambda it: it.status == 404)
+    life.ask("DELETE", "/connectors/{c}")
+    life.create(config, initial_state="Stopped")
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("DELETE", "/connectors/{c}")
+
+
+def life_of_a_sink(life: Life) -> None:
+    """The same for a sink, whose consumer group and topics have rules of their own."""
+    config = life.sink_config()
+    for refused in (
+        {**config, "topics": ""},
+        {**config, "topics": "a,a"},
+        {**config, "topics.regex": "a.*"},
+        {**config, "errors.deadletterqueue.topic.name": config["topics"]},
+        {name: value for name, value in config.items() if name != "topics"},
+    ):
+        life.create(refused)
+    life.create(config)
+    life.wait_for_state("RUNNING", tasks=1)
+    life.ask("GET", "/connectors/{c}")
+    life.ask("GET", "/connectors/{c}/tasks")
+    life.ask("GET", "/connectors?expand=info", told=life.of_connector)
+    life.ask("GET", "/connectors?expand=status&expand=info", told=life.of_connector)
+    life.ask("GET", "/connectors?expand=status,info", told=life.of_connector)
+    life.ask("GET", "/connectors", told=life.of_connector)
+    life.ask("PUT", "/connectors/{c}/config", {**config, "tasks.max": "3"})
+    life.wait_for_state("RUNNING", tasks=3)
+    life.ask("GET", "/connectors/{c}/tasks")
+    life.ask("PATCH", "/connectors/{c}/config", {"tasks.max": 2, "consumer.override.a": "b"})
+    life.wait_for_state("RUNNING", tasks=2)
+    _change_state(life, tasks=2)
+    life.ask("POST", "/connectors/{c}/restart?includeTasks=true")
+    life.wait_for_state("RUNNING", tasks=2)
+    life.ask("PUT", "/connectors/{c}/stop")
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("PUT", "/connectors/{c}/config", {**config, "tasks.max": "1"})
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("PUT", "/connectors/{c}/pause")
+    life.wait_for_state("PAUSED", tasks=0)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_state("RUNNING", tasks=1)
+    life.ask("DELETE", "/connectors/{c}")
+
+
+def created_in_each_state(life: Life) -> None:
+    """`initial_state` (KIP-980) is what the connector starts in, for both kinds."""
+    for config in (life.source_config(), life.sink_config()):
+        for state, tasks in (("running", 1), ("PAUSED", 0), ("Stopped", 0)):
+            life.create(config, initial_state=state)
+            life.wait_for_state(state.upper(), tasks=tasks)
+            life.ask("GET", "/connectors/{c}/tasks")
+            life.ask("POST", "/connectors/{c}/restart?includeTasks=true")
+            life.wait_for_state(state.upper(), tasks=tasks)
+            life.ask("PUT", "/connectors/{c}/resume")
+            life.wait_for_state("RUNNING", tasks=1)
+            _delete(life)
+
+
+def a_failed_task(life: Life) -> None:
+    """A sink whose file cannot be made: every request, then the cure."""
+    config = life.sink_config()
+    life.create({**config, "file": "/nonexistent/file"})
+    life.wait_for_states("RUNNING", "FAILED")
+    life.ask("GET", "/connectors/{c}/tasks/0/status")
+    life.ask("PUT", "/connectors/{c}/pause")
+    life.wait_for_states("PAUSED", "FAILED")
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_states("RUNNING", "FAILED")
+    for flags in ("?onlyFailed=true", "?onlyFailed=true&includeTasks=true", ""):
+        life.ask("POST", f"/connectors/{{c}}/restart{flags}")
+        life.wait_for_states("RUNNING", "FAILED")
+    # Whether the task has failed anew by now, its state does not tell.
+    life.ask("POST", "/connectors/{c}/tasks/0/restart")
+    life.ask("PUT", "/connectors/{c}/stop")
+    life.wait_for_state("STOPPED", tasks=0)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_states("RUNNING", "FAILED")
+    life.ask("PUT", "/connectors/{c}/config", config)
+    life.wait_for_state("RUNNING", tasks=1)
+    _delete(life)
+
+
+def a_failed_connector(life: Life) -> None:
+    """A connector that never starts: every request, then the cure.
+
+    No stop here: a Java worker leaves a connector FAILED that it could not even construct.
+    """
+    config = life.source_config()
+    life.create({**config, "topic": None})
+    life.wait_for_states("FAILED")
+    life.ask("GET", "/connectors/{c}")
+    life.ask("GET", "/connectors/{c}/tasks")
+    for flags in ("?onlyFailed=true", "?includeTasks=true", ""):
+        life.ask("POST", f"/connectors/{{c}}/restart{flags}")
+        life.wait_for_states("FAILED")
+    life.ask("POST", "/connectors/{c}/tasks/0/restart")
+    for state in ("pause", "resume"):
+        life.ask("PUT", f"/connectors/{{c}}/{state}")
+        life.wait_for_states("FAILED")
+    life.ask("PUT", "/connectors/{c}/config", config)
+    life.wait_for_state("RUNNING", tasks=1)
+    _delete(life)
+
+
+def active_topics(life: Life) -> None:
+    """Topics are listed once a task has used them, until they are reset (KIP-558)."""
+    life.write_lines(3)
+    life.create({**life.source_config(), "file": life.file})
+    life.wait_for_state("RUNNING", tasks=1)
+    life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" in it.text)
+    life.ask("PUT", "/connectors/{c}/topics/reset")
+    life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" not in it.text)
+    life.write_lines(2)
+    life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" in it.text)
+    _delete(life)
+    life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" not in it.text)
+
+
+def _delete(life: Life) -> None:
+    life.ask("DELETE", "/connectors/{c}")
+    life.ask("GET", "/connectors/{c}", until=lambda it: it.status == 404)
+    life.ask("GET", "/connectors/{c}/status", until=lambda it: it.status == 404)
+
+
+STORIES: tuple[Story, ...] = (
+    life_of_a_source,
+    life_of_a_sink,
+    created_in_each_state,
+    a_failed_task,
+    a_failed_connector,
+    active_topics,
+)
