@@ -1,0 +1,94 @@
+"""The configuration as an operator may see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.effective import HIDDEN, ConfigSource, effective_values
+from pyconnect_agent.core.config.worker_config import DistributedConfig
+from tests.support.worker_properties import PROPERTIES
+
+
+def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:
+    """What is shown of one written property."""
+    written = {**PROPERTIES, **others, name: value}
+    config = DistributedConfig.parse(PROPERTIES)
+    found = {entry.name: entry for entry in effective_values(config, written)}[name]
+    return found.value, found.source
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "sasl.jaas.config",
+        "producer.sasl.jaas.config",
+        "listeners.https.ssl.keystore.password",
+        "value.converter.basic.auth.user.info",
+        "config.providers.vault.param.token",
+        "my.Secret",
+    ],
+)
+def test_secrets_are_hidden(name: str) -> None:
+    """Known passwords, and whatever is called like one, under any prefix."""
+    assert shown(name, "tiger") == (HIDDEN, ConfigSource.FILE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("agent.admin.basic.auth.file", "/etc/users"),
+        ("key.converter.schemas.enable", "true"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://login.example/token"),
+        ("ssl.keystore.location", "/etc/store"),
+        ("group.id", "g"),
+        ("ssl.key.password", "${file:/run/secrets:key}"),
+        ("ssl.key.password", ""),
+    ],
+)
+def test_what_is_no_secret_is_shown(name: str, value: str) -> None:
+    """Locations of secrets, and references to them, are what an operator looks for."""
+    assert shown(name, value) == (value, ConfigSource.FILE)
+
+
+def test_a_reference_does_not_uncover_what_stands_beside_it() -> None:
+    """Only a value that is nothing but a reference is shown under a secret's name."""
+    assert shown("sasl.jaas.config", 'x password="${a:b:c}" y="tiger"')[0] == HIDDEN
+
+
+def test_passwords_in_addresses_are_hidden() -> None:
+    """Whatever the key is called."""
+    value, _ = shown("value.converter.schema.registry.url", "http://u:tiger@a:1,http://v:cat@b:2")
+    assert value == f"http://{HIDDEN}@a:1,http://{HIDDEN}@b:2"
+
+
+def test_values_from_the_environment_are_told_apart() -> None:
+    """Those that a config provider of environment variables fills in."""
+    package = "org.apache.kafka.common.config.provider"
+    providers = {
+        "config.providers": "env, file",
+        "config.providers.env.class": f"{package}.EnvVarConfigProvider",
+        "config.providers.file.class": f"{package}.FileConfigProvider",
+    }
+    assert shown("group.id", "${env:GROUP}", **providers) == (
+        "${env:GROUP}",
+        ConfigSource.ENVIRONMENT,
+    )
+    assert shown("group.id", "${file:/f:g}", **providers)[1] is ConfigSource.FILE
+
+
+def test_defaults_are_listed_with_the_rest() -> None:
+    """Every known key is there, sorted; unknown ones that were written too."""
+    config = DistributedConfig.parse(PROPERTIES)
+    values = effective_values(config, {**PROPERTIES, "zzz": "1"})
+    names = [value.name for value in values]
+    assert names == sorted(names)
+    assert set(DistributedConfig.definition().keys) | {"zzz"} == set(names)
+    by_name = {value.name: value for value in values}
+    assert by_name["session.timeout.ms"].to_json() == {
+        "name": "session.timeout.ms",
+        "value": "10000",
+        "source": "default",
+    }
+    assert by_name["admin.listeners"].value is None

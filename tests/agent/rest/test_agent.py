@@ -1,0 +1,243 @@
+"""`/agent` over a fake worker: routes, bodies, errors, credentials (agent-admin.md)."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
+from pyconnect_agent.rest.exchange import AdminServices
+from tests.support.fake_admin import HERE, FakeAdmin
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_client import Answer, call_app
+from tests.support.rest_services import application
+
+JSON = {"Content-Type": "application/json", "Host": "localhost:8083"}
+LOOPBACK = AdminAccess(loopback=frozenset({("127.0.0.1", 8083)}))
+
+
+class World:
+    """Requests to an agent on a loopback listener, unless `access` says otherwise."""
+
+    def __init__(self, access: AdminAccess = LOOPBACK) -> None:
+        self.admin = FakeAdmin()
+        services = AdminServices(worker=self.admin, access=access)
+        self._app = application(FakeHerder(), admin=services)
+
+    def call(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
+        return call_app(self._app, method, path, body, {**JSON, **headers})
+
+
+def test_what_there_is_to_read() -> None:
+    """The worker, its configuration, its children as JSON."""
+    world = World()
+    assert world.call("GET", "/agent").json()["state"] == "active"
+    expected = [{"name": "group.id", "value": "g", "source": "file"}]
+    assert world.call("GET", "/agent/config").json() == expected
+    assert world.call("GET", "/agent/tasks").json()[0]["pid"] == 1
+
+
+def test_stacks_are_plain_text() -> None:
+    """Also for a client that accepts nothing else."""
+    answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text == "Thread MainThread\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "force"), [(None, False), ("{}", False), ('{"force":true}', True)]
+)
+def test_a_kill_is_accepted(body: str | None, *, force: bool) -> None:
+    """202; without a body it is not forced."""
+    world = World()
+    assert world.call("POST", "/agent/tasks/c/0/kill", body).status == 202
+    assert world.admin.kills == [(HERE, force)]
+
+
+@pytest.mark.parametrize("path", ["/agent/tasks/c/0/kill", "/agent/drain"])
+@pytest.mark.parametrize(
+    "body", ["[]", "null", '{"undrian":true}', '{"force":1,"undrain":1}', "{", "\xff"]
+)
+def test_a_mistyped_body_does_nothing(path: str, body: str) -> None:
+    """400 in Connect's envelope: a wrong name must not be taken for its absence."""
+    world = World()
+    answer = world.call("POST", path, body)
+    assert answer.status == 400
+    assert answer.json()["error_code"] == 400
+    assert world.admin.kills == []
+    assert world.admin.drains == []
+
+
+def test_drain_and_its_end() -> None:
+    """The same path; the body decides."""
+    world = World()
+    assert world.call("POST", "/agent/drain").status == 202
+    assert world.call("POST", "/agent/drain", '{"undrain":true}').status == 202
+    assert world.admin.drains == [False, True]
+
+
+@pytest.mark.parametrize("action", [("POST", "kill"), ("GET", "stacks")])
+def test_a_task_that_is_not_here(action: tuple[str, str]) -> None:
+    """409 with the owner's address, 409 without a process, 404 for what does not exist."""
+    method, verb = action
+    world = World()
+    elsewhere = world.call(method, f"/agent/tasks/c/1/{verb}")
+    assert elsewhere.status == 409
+    assert elsewhere.headers["location"] == f"http://other:8083/agent/tasks/c/1/{verb}"
+    assert world.call(method, f"/agent/tasks/c/2/{verb}").status == 409
+    assert world.call(method, f"/agent/tasks/c/3/{verb}").status == 404
+    assert world.call(method, f"/agent/tasks/c/x/{verb}").status == 404
+
+
+def test_names_in_paths_are_decoded() -> None:
+    """As everywhere in the REST API; the owner's address keeps them encoded."""
+    world = World()
+    assert world.call("POST", "/agent/tasks/a%20b/0/kill").message == (
+        f"Unknown task: {ConnectorTaskId('a b', 0)}"
+    )
+
+
+def test_without_the_interface_there_is_nothing() -> None:
+    """404, as a Java worker answers."""
+    answer = call_app(application(FakeHerder()), "GET", "/agent", headers=JSON)
+    assert answer.status == 404
+
+
+# --- credentials ---
+
+PATHS = [
+    ("GET", "/agent"),
+    ("GET", "/agent/config"),
+    ("GET", "/agent/tasks"),
+    ("POST", "/agent/tasks/c/0/kill"),
+    ("GET", "/agent/tasks/c/0/stacks"),
+    ("POST", "/agent/drain"),
+]
+
+
+def basic(text: str) -> str:
+    return f"Basic {base64.b64encode(text.encode()).decode()}"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> World:
+    users, tokens = tmp_path / "users", tmp_path / "tokens"
+    users.write_text("ann=pa:ss\nümit=schlüssel\nempty=\n", encoding="utf-8")
+    tokens.write_text("first\n\nsecond \n")
+    return World(AdminAccess(basic_file=str(users), token_file=str(tokens)))
+
+
+@pytest.mark.parametrize("authorization", ["ann:pa:ss", "ümit:schlüssel"])
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_the_right_password_opens_every_path(
+    guarded: World, method: str, path: str, authorization: str
+) -> None:
+    """Names and passwords of the file, UTF-8."""
+    answer = guarded.call(method, path, Authorization=basic(authorization))
+    assert answer.status < 300
+
+
+@pytest.mark.parametrize("token", ["Bearer first", "bearer second"])
+def test_any_of_the_tokens_opens(guarded: World, token: str) -> None:
+    """So that a new one can be introduced before the old one goes."""
+    assert guarded.call("GET", "/agent", Authorization=token).status == 200
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Basic",
+        "Basic !!!",
+        "Basic /w==",
+        "Bearer",
+        "Bearer third",
+        "Bearer first second",
+        "Negotiate first",
+        basic("ann:wrong"),
+        basic("ann"),
+        basic("bob:pa:ss"),
+        basic("bob:"),
+        basic("empty:"),
+        basic(":"),
+    ],
+)
+def test_wrong_credentials_open_nothing(guarded: World, authorization: str | None) -> None:
+    """401 with both schemes; also on a loopback address."""
+    headers = {} if authorization is None else {"Authorization": authorization}
+    for method, path in PATHS:
+        answer = guarded.call(method, path, **headers)
+        assert answer.status == 401
+        assert answer.json()["error_code"] == 401
+        assert "Basic" in answer.headers["www-authenticate"]
+        assert "Bearer" in answer.headers["www-authenticate"]
+    assert guarded.admin.kills == []
+    assert guarded.admin.drains == []
+
+
+def test_changed_credentials_count_at_once(tmp_path: Path) -> None:
+    """The files are read at each request."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("old")
+    world = World(AdminAccess(token_file=str(tokens)))
+    tokens.write_text("new")
+    assert world.call("GET", "/agent", Authorization="Bearer old").status == 401
+    assert world.call("GET", "/agent", Authorization="Bearer new").status == 200
+
+
+def test_a_file_that_went_away_opens_nothing(tmp_path: Path) -> None:
+    """A server error, not an open door."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("token")
+    world = World(AdminAccess(token_file=str(tokens)))
+    tokens.unlink()
+    assert world.call("GET", "/agent", Authorization="Bearer token").status == 500
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_without_credentials_other_listeners_are_closed(method: str, path: str) -> None:
+    """401 that names the keys to set."""
+    answer = World(AdminAccess()).call(method, path)
+    assert answer.status == 401
+    assert "agent.admin.basic.auth.file" in (answer.message or "")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:8083"}],
+)
+def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -> None:
+    """Neither a foreign page's request nor one under a name that points here."""
+    world = World()
+    assert world.call("POST", "/agent/drain", **headers).status == 401
+    assert world.admin.drains == []
+
+
+@pytest.mark.parametrize("host", ["localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9"])
+def test_without_credentials_local_names_are_served(host: str) -> None:
+    """Whatever a client on this host writes."""
+    assert World().call("GET", "/agent", Host=host).status == 200
+
+
+def test_loopback_addresses_are_told_by_what_is_bound() -> None:
+    """Every interface is not loopback, though it is reached over it too."""
+    bound = [("127.0.0.1", 1), ("::1", 2), ("0.0.0.0", 3), ("::", 4), ("10.0.0.1", 5)]
+    assert loopback_addresses(bound) == {("127.0.0.1", 1), ("::1", 2)}
+
+
+@pytest.mark.parametrize("key", ["basic_file", "token_file"])
+@pytest.mark.parametrize("content", [None, "", "\n \n"])
+def test_unusable_files_are_found_at_the_start(
+    tmp_path: Path, key: str, content: str | None
+) -> None:
+    """Missing, or naming nobody."""
+    file = tmp_path / "credentials"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(WorkerConfigError, match=r"agent\.admin"):
+        AdminAccess(**{key: str(file)}).check_files()
