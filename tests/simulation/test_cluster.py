@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.log_record import LogRecord
 from tests.support.cluster_world import MAX_DELAY_MS, Cluster, Worker, settled_cluster, work_of
 from tests.support.herder_world import TASKS
 
@@ -162,6 +164,75 @@ def test_a_worker_that_outlived_its_session_gives_up_what_others_have() -> None:
     else:
         raise AssertionError("lost work never ran elsewhere")
     cluster.settle()
+    cluster.check_rest()
+
+
+def with_other_config_topic(cluster: Cluster, log: list[LogRecord]) -> Worker:
+    """A worker that was given the same group by mistake."""
+    stray = cluster.add_worker()
+    stray.crash()
+    stray.log = log
+    stray.boot()
+    for worker in cluster.workers:
+        worker.stray = True
+    return stray
+
+
+def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
+    """What the group has read further than its topic goes cannot be of this topic."""
+    cluster = settled_cluster(2, connectors(2, 2))
+    leader = leader_of(cluster)
+    stray = with_other_config_topic(cluster, [])
+    run_until(cluster, lambda: bool(stray.warnings))
+    assert stray.warnings[0].others == (leader.url,)
+    assert stray.warnings[0].own_offset < stray.warnings[0].their_offset == len(cluster.log)
+    assert stray.member.member_id not in cluster.coordinator.seats
+    assert stray.tasks == {}
+
+
+def test_a_leader_with_a_shorter_config_topic_names_who_is_ahead() -> None:
+    """The group cannot agree on an offset then: the leader reads to its end and steps back."""
+    cluster = settled_cluster(1, connectors(1, 1))
+    stray = with_other_config_topic(cluster, 3 * cluster.log)
+    leader = cluster.workers[0]
+    run_until(cluster, lambda: bool(leader.warnings))
+    assert leader.warnings[0].others == (stray.url,)
+    assert leader.warnings[0].own_offset < leader.warnings[0].their_offset == len(stray.log)
+
+
+def test_work_that_nobody_configured_here_comes_from_another_config_topic() -> None:
+    """Even when both topics happen to be equally long."""
+    cluster = settled_cluster(1, connectors(2, 1))
+    log = [LogRecord(r.key.replace(b"c00", b"d00"), r.value) for r in cluster.log]
+    stray = with_other_config_topic(cluster, log)
+    run_until(cluster, lambda: bool(stray.warnings))
+    assert stray.connectors == {}
+
+
+def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> None:
+    """Its tasks have stopped to be dealt anew; the client is told to try again."""
+    cluster = settled_cluster(2, connectors(1, 2))
+    worker = next(w for w in cluster.workers if w.tasks)
+    cluster.ask(leader_of(cluster), connectors(1, 3)[0])
+    run_until(cluster, lambda: any(answer.queue.startswith("stop") for answer in worker.answers))
+    run_until(cluster, lambda: worker.state.rebalance_expected)
+    task_id = next(iter(worker.tasks))
+    refused = [
+        cluster.ask(worker, request)
+        for request in (
+            ask.RestartConnector(connector="c000"),
+            ask.RestartConnectorAndTasks(connector="c000", only_failed=False, include_tasks=True),
+            ask.RestartTask(task_id=task_id),
+        )
+    ]
+    read = cluster.ask(worker, ask.GetConnectorInfo(connector="c000"))
+    cluster.settle()
+    for asked in refused:
+        assert asked.reply is not None
+        assert isinstance(asked.reply.error, ConflictError)
+        assert "due to stale configuration" in asked.reply.error.message
+    assert read.reply is not None
+    assert read.reply.error is None
     cluster.check_rest()
 
 

@@ -152,7 +152,7 @@ class Cluster:
             if worker.inbox:
                 worker.deliver()
                 return True
-            if worker.tailed < len(self.log) and not worker.lagging:
+            if worker.tailed < len(worker.log) and not worker.lagging:
                 worker.read_log()
                 return True
             if worker.answers:
@@ -264,7 +264,8 @@ class Cluster:
 class Worker(World):
     """One worker of the cluster.
 
-    `up` False after a crash, until `boot`; `lagging`: it cannot read the config log for now.
+    `up` False after a crash, until `boot`; `lagging`: it cannot read the config log for now;
+    `stray`: its config topic is not that of the others, or theirs not its own.
     """
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -273,6 +274,8 @@ class Worker(World):
         self.url = f"http://{name}:8083/"
         self.up = True
         self.lagging = False
+        self.stray = False
+        self.warnings: list[do.WarnOfOtherConfigTopic] = []
         self.epoch = -1
         self.waiting: dict[int, Callable[[do.Reply | None], None]] = {}
         super().__init__(
@@ -364,6 +367,9 @@ class Worker(World):
             self.cluster.replied(self, effect.request_id, effect)
         elif isinstance(effect, do.LeaveGroup):
             self.group.leave(effect.reason)
+        elif isinstance(effect, do.WarnOfOtherConfigTopic):
+            assert self.stray, "warned of another config topic, but there is only one"
+            self.warnings.append(effect)
 
     def _rejoin(self, effect: do.RequestRejoin) -> None:
         claimed = set(effect.owned.tasks)

@@ -293,7 +293,7 @@ class World:
                 self.timers.append((at_ms, timer))
             case do.RequestRejoin():
                 self._rejoin(effect)
-            case do.LeaveGroup():
+            case do.LeaveGroup() | do.WarnOfOtherConfigTopic():
                 pass
             case do.Abort(reason=reason):
                 self.aborted = reason

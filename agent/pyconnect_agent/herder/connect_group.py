@@ -81,6 +81,7 @@ class _Leadership:
     assignor: AssignorState = field(default_factory=AssignorState)
     joined_with: ConfigSnapshot = field(default_factory=ConfigSnapshot)
     owners: Owners | None = None
+    ahead: tuple[str, ...] = ()
 
 
 class GroupMember(Protocol):
@@ -123,9 +124,7 @@ class ConnectGroup:
         self._claims = _Claims()
         self._leadership = _Leadership()
         self._last_completed_generation = -1
-        self._thread = make_member(
-            options.membership, self, self, herder_alive=ports.herder_alive
-        )
+        self._thread = make_member(options.membership, self, self, herder_alive=ports.herder_alive)
 
     # The herder's side
 
@@ -172,6 +171,7 @@ class ConnectGroup:
                 generation=joined.generation,
                 assignment=assignment,
                 owners=self._leadership.owners if is_leader else None,
+                ahead=self._leadership.ahead if is_leader else (),
             )
         )
 
@@ -208,7 +208,7 @@ class ConnectGroup:
             now_ms=self._clock.now_ms(),
         )
         self._leadership.assignor, verdict = perform_assignment(self._leadership.assignor, election)
-        self._leadership.owners = verdict.owners
+        self._leadership.owners, self._leadership.ahead = verdict.owners, verdict.ahead
         LOG.info(
             "assigned work as leader",
             extra={"generation": generation, "members": len(members), "protocol": protocol_name},

@@ -96,6 +96,8 @@ class EffectPerformer:
                 self._to.group.request_rejoin(effect)
             case do.LeaveGroup(reason=reason):
                 self._to.group.leave(reason)
+            case do.WarnOfOtherConfigTopic():
+                _warn_of_other_config_topic(effect)
             case (
                 do.StartConnector()
                 | do.StartTask()
@@ -166,8 +168,7 @@ class EffectPerformer:
                 sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
                 self._answer(effect_id, sending, about=effect.connector)
             case do.ClaimWrites(effect_id=effect_id):
-                claim = self._to.config_store.claim_write_privileges
-                self._answer(effect_id, _in_thread(self._leader_writes, claim))
+                self._answer(effect_id, _in_thread(self._leader_writes, self._claim_writes))
             case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
                 statuses.put_connector(connector, status, safe=safe)
             case do.PutTaskStatus(task_id=task_id, status=status, safe=safe):
@@ -223,6 +224,11 @@ class EffectPerformer:
                 self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case _:
                 raise TypeError(f"no known effect: {type(effect).__name__}")
+
+    def _claim_writes(self) -> None:
+        """Anew, whatever is held from an earlier leadership: somebody may have fenced it since."""
+        self._to.config_store.relinquish_write_privileges()
+        self._to.config_store.claim_write_privileges()
 
     def _on_config_topic(
         self, executor: Executor, effect_id: int, call: Callable[[], None]
@@ -288,6 +294,19 @@ class EffectPerformer:
         task = asyncio.get_running_loop().create_task(answer())
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+
+
+def _warn_of_other_config_topic(effect: do.WarnOfOtherConfigTopic) -> None:
+    LOG.warning(
+        "workers of one group seem to have different config topics: check group.id and"
+        " config.storage.topic of both",
+        extra={
+            "config_topic": effect.own_topic,
+            "config_offset": effect.own_offset,
+            "other_workers": ",".join(effect.others),
+            "other_config_offset": effect.their_offset,
+        },
+    )
 
 
 async def _in_thread(executor: Executor, call: Callable[[], Any]) -> Any:

@@ -54,10 +54,14 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`owners` is None when everybody has to join again first."""
+    """`owners` is None when everybody has to join again first.
+
+    `ahead`: URLs of those who have read further than this leader then.
+    """
 
     assignments: Mapping[str, Assignment]
     owners: Owners | None
+    ahead: tuple[str, ...] = ()
 
 
 def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Verdict]:
@@ -76,7 +80,9 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
             leader_url=leader_url,
             config_offset=needed_offset,
         )
-        return state, Verdict(assignments=dict.fromkeys(election.members, mismatch), owners=None)
+        ahead = sorted(m.url for m in election.members.values() if m.config_offset > offset)
+        assignments = dict.fromkeys(election.members, mismatch)
+        return state, Verdict(assignments=assignments, owners=None, ahead=tuple(ahead))
 
     configured = configured_work(snapshot)
     if election.protocol is ConnectProtocol.EAGER:

@@ -95,7 +95,9 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
                 pass
     # While lost work waits for its worker, any newer state is dealt anew (group-protocol.md §7.3).
     if rebalance or (turn.state.scheduled_rebalance and _past_assignment(turn)):
-        turn.update(rejoin_wanted=True)
+        turn.update(
+            rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance
+        )
     for connector in touched:
         work.reconcile(turn, connector)
 

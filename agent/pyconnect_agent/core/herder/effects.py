@@ -32,6 +32,16 @@ class LeaveGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarnOfOtherConfigTopic:
+    """Tell the operator that `others` (URLs) seem to have another config topic in this group."""
+
+    own_topic: str
+    own_offset: int
+    others: tuple[str, ...]
+    their_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadConfigToEnd:
     """-> ConfigSnapshot."""
 
@@ -261,6 +271,7 @@ ConfigWrite = (
 Effect = (
     RequestRejoin
     | LeaveGroup
+    | WarnOfOtherConfigTopic
     | ReadConfigToEnd
     | ClaimWrites
     | ConfigWrite

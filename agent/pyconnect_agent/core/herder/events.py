@@ -39,6 +39,8 @@ class Joined:
     assignment: Assignment
     owners: Owners | None = None
     """As leader: who owns what; None for followers and in a group of one."""
+    ahead: tuple[str, ...] = ()
+    """As leader: URLs of workers that have read further in the config topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,11 @@
 
 Requests for one connector run one after another in its lane; different connectors do not wait for
 each other. Nothing begins during a rebalance, apart from pause and resume, which Apache's worker
-also writes from its REST thread. When the client's time is over it is told the current stage:
-writes that have begun are finished, what still waits is dropped (Apache would run it later).
+also writes from its REST thread. A restart that arrives while the config topic asks for a rebalance
+is refused, because what it would restart is about to be dealt anew (rest-api.md §2.1).
+
+When the client's time is over it is told the current stage: writes that have begun are finished,
+what still waits is dropped (Apache would run it later).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 
 from pyconnect_agent.core.errors import (
     AgentError,
+    ConflictError,
     InternalError,
     PrivilegedWriteError,
     RequestError,
@@ -27,6 +31,8 @@ from pyconnect_agent.core.herder.requests import (
     GetTaskConfigs,
     Probe,
     Request,
+    RestartConnector,
+    RestartConnectorAndTasks,
     RestartTask,
     SetTargetState,
 )
@@ -34,6 +40,11 @@ from pyconnect_agent.core.herder.state import ApplyTaskConfigs, Operation, Phase
 from pyconnect_agent.core.herder.turn import Turn
 
 SHUTTING_DOWN = "Worker is shutting down"
+STALE_CONFIGURATION = (
+    "Cannot complete request momentarily due to stale configuration (typically caused by a"
+    " concurrent config change)"
+)
+_RESTARTS = (RestartConnector, RestartConnectorAndTasks, RestartTask)
 _WRITING = frozenset({Step.WRITING, Step.WRITING_TARGET_STATE, Step.READING_BACK})
 
 
@@ -41,6 +52,9 @@ def arrived(turn: Turn, event: RequestArrived) -> None:
     if turn.state.phase is Phase.STOPPED:
         error = InternalError(SHUTTING_DOWN)
         turn.emit(Reply(request_id=event.request_id, error=error))
+        return
+    if turn.state.rebalance_expected and isinstance(event.request, _RESTARTS):
+        turn.emit(Reply(request_id=event.request_id, error=ConflictError(STALE_CONFIGURATION)))
         return
     timer = RequestDeadline(request_id=event.request_id)
     turn.wake_at(event.deadline_ms, timer)

@@ -22,6 +22,7 @@ from pyconnect_agent.core.herder.effects import (
     LeaveGroup,
     ReadConfigToEnd,
     RequestRejoin,
+    WarnOfOtherConfigTopic,
 )
 from pyconnect_agent.core.herder.events import (
     CatchUpRetry,
@@ -44,6 +45,7 @@ from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 _NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
 _GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
 BACKOFF_RETRIES = 5
+SHORTEST_BACKOFF_MS = 100
 CLAIM_BACKOFF_MS = 250
 
 
@@ -94,6 +96,7 @@ def joined(turn: Turn, event: Joined) -> None:
         generation=event.generation,
         assignment=event.assignment,
         owners=event.owners,
+        ahead=event.ahead,
     )
     assignment = event.assignment
     if membership.incremental:
@@ -144,10 +147,15 @@ def flushed(turn: Turn, waiter: FlushWaiter) -> None:
 def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
     adopt_read(turn, snapshot)
     turn.end_stage(turn.state.stage)
-    turn.update(backoff_retries=BACKOFF_RETRIES)
     if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
         return
     assignment = _membership(turn).assignment
+    if turn.state.snapshot.offset < assignment.config_offset:
+        # There is no more to read, so who has read further reads something else.
+        _warn_of_other_config_topic(turn)
+        _leave_and_back_off(turn, "its config topic ends before that of the group")
+        return
+    turn.update(backoff_retries=BACKOFF_RETRIES)
     left_group = turn.state.rejoin_wanted
     if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
         _give_up_assignment(turn)
@@ -158,9 +166,12 @@ def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
 def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
     """Leave the group and wait before reading again (group-protocol.md §7.4)."""
     turn.end_stage(turn.state.stage)
-    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
-        return
-    turn.emit(LeaveGroup(reason="taking too long to read the log"))
+    if turn.state.phase is Phase.CATCHING_UP and _current(turn, waiter.generation):
+        _leave_and_back_off(turn, "taking too long to read the log")
+
+
+def _leave_and_back_off(turn: Turn, reason: str) -> None:
+    turn.emit(LeaveGroup(reason=reason))
     turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
     settings, retries = turn.state.settings, turn.state.backoff_retries
     if not _membership(turn).incremental:
@@ -172,7 +183,20 @@ def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
         delay_ms = 0
         work.stop_everything(turn)
         turn.update(backoff_retries=BACKOFF_RETRIES)
-    turn.wake_at(turn.now_ms + delay_ms, CatchUpRetry(generation=waiter.generation))
+    timer = CatchUpRetry(generation=_membership(turn).generation)
+    turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), timer)
+
+
+def _warn_of_other_config_topic(turn: Turn) -> None:
+    membership = _membership(turn)
+    turn.emit(
+        WarnOfOtherConfigTopic(
+            own_topic=turn.state.settings.config_topic,
+            own_offset=turn.state.snapshot.offset,
+            others=membership.ahead or (membership.assignment.leader_url,),
+            their_offset=membership.assignment.config_offset,
+        )
+    )
 
 
 def catch_up_due(turn: Turn, timer: CatchUpRetry) -> None:
@@ -216,7 +240,7 @@ def stop_failed(turn: Turn, error: Exception) -> None:
 
 def _join(turn: Turn) -> None:
     turn.begin_stage(stages.ENSURING_MEMBERSHIP)
-    turn.update(phase=Phase.JOINING, rejoin_wanted=False)
+    turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
 
 
@@ -300,6 +324,8 @@ def _resolve(turn: Turn) -> None:
     """Start the work; when something was revoked, join again so that others get it."""
     membership = _membership(turn)
     turn.update(phase=Phase.RESOLVED, ready=True)
+    if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
+        _warn_of_other_config_topic(turn)
     if membership.is_leader:
         turn.emit(CleanStatuses(snapshot=turn.state.snapshot, revoked=turn.state.revoked))
         session_keys.watch(turn)

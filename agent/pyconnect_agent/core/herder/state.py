@@ -44,6 +44,7 @@ class HerderSettings:
     validation_timeout_ms: int = 90_000
     standalone: bool = False
     session_key: SessionKeySettings | None = None
+    config_topic: str = ""
 
 
 class Phase(Enum):
@@ -86,12 +87,16 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """The last completed join. `assignment` is as received; what is owned is in `work`."""
+    """The last completed join. `assignment` is as received; what is owned is in `work`.
+
+    `owners` and `ahead`: see `events.Joined`.
+    """
 
     member_id: str
     generation: int
     assignment: Assignment
     owners: Owners | None = None
+    ahead: tuple[str, ...] = ()
 
     @property
     def is_leader(self) -> bool:
@@ -216,7 +221,8 @@ class HerderState:
 
     `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
     `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
-    while a join that claims it is under way.
+    while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
+    join that has not begun yet.
     """
 
     settings: HerderSettings
@@ -232,6 +238,7 @@ class HerderState:
     waiters: Mapping[int, Waiter] = field(default_factory=dict)
     stops_in_flight: int = 0
     rejoin_wanted: bool = False
+    rebalance_expected: bool = False
     drain_wanted: bool = False
     claims_outdated: bool = False
     revoked: Work = field(default_factory=Work)
