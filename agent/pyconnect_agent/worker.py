@@ -290,6 +290,7 @@ def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -
         connector_type=settings.connector_type,
         worker_sync_timeout_ms=config.worker_sync_timeout_ms,
         worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
+        config_topic=config.config_storage_topic,
         scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
         session_key=SessionKeySettings(
             algorithm=config.inter_worker_key_generation_algorithm,
