@@ -100,10 +100,10 @@ class ConfigKey:
             "importance": self.importance.value,
             "documentation": self.documentation,
             "group": self.group,
+            "order_in_group": self.order_in_group,
             "width": self.width.value,
             "display_name": self.display_name,
             "dependents": list(self.dependents),
-            "order_in_group": self.order_in_group,
         }
 
 

@@ -140,6 +140,14 @@ class Life:
             return [name for name in listed if name == self._connector]
         return {name: entry for name, entry in listed.items() if name == self._connector}
 
+    def loggers(self, listed: Any) -> object:
+        """For `ask(told=)`: of all loggers, in order, those named after the connector."""
+        return [
+            [name, level["level"]]
+            for name, level in listed.items()
+            if name.startswith(self._connector)
+        ]
+
     def _masked(
         self, step: str, answer: Answer, told: Callable[[Any], object] | None = None
     ) -> Told:

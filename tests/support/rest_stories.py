@@ -202,6 +202,29 @@ def active_topics(life: Life) -> None:
     life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" not in it.text)
 
 
+def levels_of_loggers(life: Life) -> None:
+    """Loggers are changed by the beginning of their names, here or in the whole cluster."""
+    own = "/admin/loggers/{c}"
+    for name, level in (
+        ("", "INFO"),
+        ("", "DEBUG"),
+        ("", "debug"),
+        (".a.b", "WARN"),
+        (".a", "off"),
+    ):
+        life.ask("PUT", own + name, {"level": level})
+        life.ask("GET", own + name)
+    life.ask("PUT", own + ".a", {"level": "Trace", "other": 1})
+    life.ask("PUT", own + "?scope=nobody", {"level": "ERROR"})
+    life.ask("PUT", own + "?scope=WORKER", {"level": "ERROR"})
+    life.ask("PUT", own + ".x", {"level": "nope"})
+    life.ask("GET", own + ".x")
+    life.ask("PUT", own + ".x?scope=cluster", {"level": "nope"})
+    life.ask("PUT", own + ".x?scope=cluster", {"level": "fatal"})
+    life.ask("GET", own + ".x", until=lambda it: it.status == 200)
+    life.ask("GET", "/admin/loggers", told=life.loggers)
+
+
 def _delete(life: Life) -> None:
     life.ask("DELETE", "/connectors/{c}")
     life.ask("GET", "/connectors/{c}", until=lambda it: it.status == 404)
@@ -215,4 +238,5 @@ STORIES: tuple[Story, ...] = (
     a_failed_task,
     a_failed_connector,
     active_topics,
+    levels_of_loggers,
 )

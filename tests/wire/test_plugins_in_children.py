@@ -416,6 +416,10 @@ def test_validation_runs_plugin_code_in_a_child() -> None:
             assert any("Not a number of type INT" in text for text in errors["tasks.max"])
             with pytest.raises(InternalError, match="ValueError: no good"):
                 await w.children.validate(source(validate="raise"), 20_000)
+            overridden = {**source(), "producer.override.batch.size": "x"}
+            with pytest.raises(InternalError, match="^Invalid value x for") as raised:
+                await w.children.validate(overridden, 20_000)
+            assert raised.value.cause_class == "org.apache.kafka.common.config.ConfigException"
             with pytest.raises(InternalError, match="exited with code 7"):
                 await w.children.validate(source(validate="exit"), 20_000)
             with pytest.raises(RequestTimedOutError):

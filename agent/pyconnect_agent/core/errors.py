@@ -123,4 +123,11 @@ class ServiceUnavailableError(RequestError):
 
 
 class InternalError(RequestError):
-    """Served with status 500; the text is Apache's."""
+    """Served with status 500; the text is Apache's.
+
+    `cause_class`: Java's name of what went wrong, where an answer tells it besides the text.
+    """
+
+    def __init__(self, message: str, *, cause_class: str | None = None) -> None:
+        super().__init__(message)
+        self.cause_class = cause_class

@@ -142,6 +142,8 @@ def java_description(error: Exception) -> str:
     """Return `<exception class>: <message>` as Java prints an exception (rest-api.md §7)."""
     if isinstance(error, ConnectException):
         return f"{error.java_name}: {error}"
+    if isinstance(error, errors.InternalError) and error.cause_class is not None:
+        return f"{error.cause_class}: {error}"
     for kind, name in _JAVA_NAMES:
         if isinstance(error, kind):
             return f"{name}: {error}"

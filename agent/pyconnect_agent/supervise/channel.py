@@ -189,7 +189,10 @@ class TaskConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFailed:
-    """Either side's negative answer. `error_class`: the exception's class name without module."""
+    """Either side's negative answer.
+
+    `error_class`: the exception's class name without module, or Java's whole name of it.
+    """
 
     request_id: int
     error_class: str

@@ -93,5 +93,13 @@ class Jobs:
             await kill_children((child,))
             self._children.discard(child)
         if isinstance(answer, RequestFailed):
-            raise ERRORS.get(answer.error_class, errors.InternalError)(answer.message)
+            raise _error(answer)
         return answer
+
+
+def _error(answer: RequestFailed) -> errors.RequestError:
+    kind = ERRORS.get(answer.error_class)
+    if kind is not None:
+        return kind(answer.message)
+    java_name = answer.error_class if "." in answer.error_class else None
+    return errors.InternalError(answer.message, cause_class=java_name)

@@ -49,17 +49,17 @@ def _answer(work: Callable[[], Message]) -> Message:
     except BaseException as exc:
         if not isinstance(exc, RequestError):
             LOG.error("request failed", exc_info=exc)
-        return RequestFailed(
-            request_id=0, error_class=type(exc).__name__, message=_text(exc), retriable=False
-        )
+        return _failure(exc)
 
 
-def _text(error: BaseException) -> str:
-    """A request's own text, else class and message as Connect shows an unexpected error."""
-    if isinstance(error, RequestError):
-        return error.message
-    name = getattr(type(error), "java_name", type(error).__qualname__)
-    return f"{name}: {error}" if str(error) else str(name)
+def _failure(error: BaseException) -> RequestFailed:
+    """A request's own error; Connect's by its Java name; of any other, class and message."""
+    name, text = type(error).__name__, str(error)
+    if not isinstance(error, RequestError):
+        java_name = getattr(type(error), "java_name", None)
+        text = text if java_name else f"{name}: {text}".removesuffix(": ")
+        name = java_name or name
+    return RequestFailed(request_id=0, error_class=name, message=text)
 
 
 def _validated(job: ValidateConfig) -> Message:

@@ -41,8 +41,8 @@ def check(config: dict[str, str | None], connector: Connector | None = None, **w
         (
             {"partitions": "1"},
             (
-                'Missing required configuration "topic.creation.default.replication.factor" which has '
-                "no default value."
+                'Missing required configuration "topic.creation.default.replication.factor" which '
+                "has no default value."
             ),
         ),
     ],

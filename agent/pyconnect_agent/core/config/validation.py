@@ -196,7 +196,8 @@ def _plugin_defaults(
     versions: dict[str, str | None] = {"connector.plugin.version": connector.version}
     for key, (_, kind) in CONVERTERS.items():
         converters[key] = _find(plugins, worker_classes[key])
-        chosen = config.get(key) or worker_classes[key]
+        given = config.get(key)
+        chosen = worker_classes[key] if given is None else given
         known = plugins.versions(chosen, kind)
         versions[f"{key}.plugin.version"] = known[0] if known else None
     return PluginDefaults(
