@@ -153,11 +153,12 @@ def _case(described: dict[str, Any]) -> Case:
 
 
 def _connect_data(described: dict[str, Any]) -> SchemaAndValue:
-    schema = _schema(described["schema"])
-    return SchemaAndValue(schema, _value(schema, described["value"]))
+    schema = schema_of(described["schema"])
+    return SchemaAndValue(schema, value_of(schema, described["value"]))
 
 
-def _schema(described: dict[str, Any] | None) -> Schema | None:
+def schema_of(described: dict[str, Any] | None) -> Schema | None:
+    """Return the schema that a corpus line describes."""
     if described is None:
         return None
     parts: dict[str, Any] = {
@@ -166,20 +167,21 @@ def _schema(described: dict[str, Any] | None) -> Schema | None:
         "version": described["version"],
         "doc": described["doc"],
         "parameters": described.get("parameters"),
-        "key_schema": _schema(described.get("keys")),
-        "value_schema": _schema(described.get("values")),
+        "key_schema": schema_of(described.get("keys")),
+        "value_schema": schema_of(described.get("values")),
         "fields": [
-            Field(name, index, _schema(schema))  # type: ignore[arg-type]  # never None in a field
+            Field(name, index, schema_of(schema))  # type: ignore[arg-type]  # never None in a field
             for index, (name, schema) in enumerate(described.get("fields", []))
         ],
     }
     schema = Schema(Type[described["type"]], **parts)
     if "default" not in described:
         return schema
-    return Schema(schema.type, default=_value(schema, described["default"]), **parts)
+    return Schema(schema.type, default=value_of(schema, described["default"]), **parts)
 
 
-def _value(schema: Schema | None, described: dict[str, Any] | None) -> object:
+def value_of(schema: Schema | None, described: dict[str, Any] | None) -> object:
+    """Return the value that a corpus line describes, in the form the schema asks for."""
     if described is None:
         return None
     ((kind, content), *rest) = described.items()
@@ -196,17 +198,18 @@ def _value(schema: Schema | None, described: dict[str, Any] | None) -> object:
             return _temporal(schema, content)
         case "list":
             element_schema = None if schema is None else schema.value_schema
-            return [_value(element_schema, element) for element in content]
+            return [value_of(element_schema, element) for element in content]
         case "map":
             key_schema = None if schema is None else schema.key_schema
             value_schema = None if schema is None else schema.value_schema
             return {
-                _key(_value(key_schema, key)): _value(value_schema, value) for key, value in content
+                _key(value_of(key_schema, key)): value_of(value_schema, value)
+                for key, value in content
             }
         case "struct":
             assert schema is not None
             pairs = zip(schema.fields, content, strict=True)
-            return Struct.of_checked(schema, [_value(f.schema, member) for f, member in pairs])
+            return Struct.of_checked(schema, [value_of(f.schema, member) for f, member in pairs])
     return content
 
 

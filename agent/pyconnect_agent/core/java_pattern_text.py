@@ -82,7 +82,10 @@ class PatternText:
 
     def error(self, message: str) -> re.error:
         """Return the error at this position, in the form of Java's PatternSyntaxException."""
-        return re.error(f"{message} near index {self._position}\n{self.pattern}")
+        place = f"{message} near index {self._position}\n{self.pattern}"
+        if self._position < len(self.pattern):
+            place += f"\n{' ' * self._position}^"
+        return re.error(place)
 
     def _of_code(self, code: int) -> str:
         if code > _HIGHEST_CODE:

@@ -136,7 +136,8 @@ class _Translator:
         if quantifier is not None:
             self._parts.append(quantifier.group())
         elif self._text.peek() == "{":
-            raise self._text.error("Illegal repetition")
+            unclosed = self._text.peek(1).isdigit()
+            raise self._text.error("Unclosed counted closure" if unclosed else "Illegal repetition")
 
     def _quoted(self) -> None:
         r"""Translate what stands between `\Q` and `\E`; a quantifier applies to its last one."""

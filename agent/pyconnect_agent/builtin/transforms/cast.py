@@ -7,8 +7,8 @@ Kafka, so does a whole value of a logical type, which would otherwise pretend to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms import casts
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
@@ -18,8 +18,8 @@ from pyconnect_agent.builtin.transforms.definitions import (
 )
 from pyconnect_agent.builtin.transforms.java_split import split_at_colons
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    CACHED_SCHEMAS,
     StructCopy,
     copied_basics,
     renamed_schema,
@@ -134,26 +134,25 @@ class Cast(OneSideTransformation):
     )
 
     _targets: dict[str, Type]
-    _whole_target: Type | None
     _with_default: bool
     _map_casts: tuple[tuple[str, casts.Cast], ...]
     _whole_map_cast: casts.Cast | None
-    _struct_casts: RecentlyUsed[Schema, _StructCasts]
-    _whole_casts: RecentlyUsed[Schema, _WholeCast]
+    _struct_casts: SchemaCache[_StructCasts]
+    _whole_casts: SchemaCache[_WholeCast] | None
 
     def _configured(self, options: Options) -> None:
         targets = _parsed_spec(options.texts(SPEC))
-        self._whole_target = targets.get(None)
+        whole_target = targets.get(None)
         self._targets = {name: target for name, target in targets.items() if name is not None}
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._map_casts = tuple(
             (name, casts.schemaless_cast(target)) for name, target in self._targets.items()
         )
-        self._whole_map_cast = (
-            None if self._whole_target is None else casts.schemaless_cast(self._whole_target)
-        )
-        self._struct_casts = RecentlyUsed(CACHED_SCHEMAS)
-        self._whole_casts = RecentlyUsed(CACHED_SCHEMAS)
+        self._whole_map_cast = None if whole_target is None else casts.schemaless_cast(whole_target)
+        self._struct_casts = SchemaCache(self._casts_for)
+        self._whole_casts = None
+        if whole_target is not None:
+            self._whole_casts = SchemaCache(partial(_whole_cast, whole_target))
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         if self._whole_map_cast is not None:
@@ -167,18 +166,11 @@ class Cast(OneSideTransformation):
     def with_schema(
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
-        if self._whole_target is not None:
-            whole = self._whole_casts.get(schema)
-            if whole is None:
-                whole = _whole_cast(schema, self._whole_target)
-                self._whole_casts.put(schema, whole)
+        if self._whole_casts is not None:
+            whole = self._whole_casts.of(schema)
             return whole.target, whole.cast(value)
         struct = require_struct(value, _PURPOSE)
-        struct_casts = self._struct_casts.get(struct.schema)
-        if struct_casts is None:
-            struct_casts = self._casts_for(struct.schema)
-            self._struct_casts.put(struct.schema, struct_casts)
-        updated = struct_casts.applied(struct)
+        updated = self._struct_casts.of(struct.schema).applied(struct)
         return updated.schema, updated
 
     def _casts_for(self, schema: Schema) -> _StructCasts:
@@ -234,7 +226,7 @@ def _cast_schema(schema: Schema, target: Type, cast: casts.Cast) -> Schema:
     return builder.build()
 
 
-def _whole_cast(schema: Schema, target: Type) -> _WholeCast:
+def _whole_cast(target: Type, schema: Schema) -> _WholeCast:
     cast = _deferred(schema, target)
     basics = copied_basics(schema, SchemaBuilder(target)).build()
     if is_logical(schema):

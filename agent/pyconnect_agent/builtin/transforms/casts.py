@@ -109,6 +109,7 @@ def _inferred_type(value: object) -> Type:
 
 
 def _integer_cast(target: Type) -> Cast:
+    """Return the cast to an integer type; integers, the most frequent input, come first."""
     lowest, highest = INTEGER_RANGES[target]
     floats_lowest, floats_highest = INTEGER_RANGES[
         Type.INT64 if target is Type.INT64 else Type.INT32
@@ -121,10 +122,10 @@ def _integer_cast(target: Type) -> Cast:
 
     def cast(value: object) -> object:
         match value:
+            case int() if value.__class__ is not bool:
+                return narrowed(value)
             case bool():
                 return 1 if value else 0
-            case int():
-                return narrowed(value)
             case str():
                 number = int(value) if _INTEGER.fullmatch(value) else None
                 if number is None or not lowest <= number <= highest:

@@ -10,15 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_copy import (
-    CACHED_SCHEMAS,
-    copied_basics,
-    struct_like,
-)
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
+from pyconnect_agent.builtin.transforms.schema_copy import copied_basics, struct_like
 from pyconnect_api import (
     ConfigDef,
     ConfigType,
@@ -75,11 +71,11 @@ class Flatten(OneSideTransformation):
     )
 
     _delimiter: str
-    _flattenings: RecentlyUsed[Schema, _Flattening]
+    _flattenings: SchemaCache[_Flattening]
 
     def _configured(self, options: Options) -> None:
         self._delimiter = options.text(DELIMITER)
-        self._flattenings = RecentlyUsed(CACHED_SCHEMAS)
+        self._flattenings = SchemaCache(self._flattening)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         flat: dict[str, object] = {}
@@ -90,13 +86,14 @@ class Flatten(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         struct = require_struct(value, _PURPOSE)
-        flattening = self._flattenings.get(struct.schema)
-        if flattening is None:
-            leaves = tuple(self._leaves(struct.schema))
-            target = struct_like(struct.schema, [(leaf.name, leaf.schema) for leaf in leaves])
-            flattening = _Flattening(target.build(), leaves)
-            self._flattenings.put(struct.schema, flattening)
+        flattening = self._flattenings.of(struct.schema)
         return flattening.target, flattening.applied(struct)
+
+    def _flattening(self, schema: Schema) -> _Flattening:
+        default = schema.default if isinstance(schema.default, Struct) else None
+        leaves = tuple(self._leaves(schema, "", (), schema.optional, default))
+        target = struct_like(schema, [(leaf.name, leaf.schema) for leaf in leaves])
+        return _Flattening(target.build(), leaves)
 
     def _flatten_map(self, fields: dict[Any, Any], prefix: str, flat: dict[str, object]) -> None:
         for key, value in fields.items():
@@ -121,11 +118,7 @@ class Flatten(OneSideTransformation):
                     f"{type(value).__qualname__} which is not supported by Connect's data API"
                 )
 
-    def _leaves(self, schema: Schema) -> Iterator[_Leaf]:
-        default = schema.default if isinstance(schema.default, Struct) else None
-        return self._leaves_of(schema, "", (), schema.optional, default)
-
-    def _leaves_of(
+    def _leaves(
         self,
         schema: Schema,
         prefix: str,
@@ -151,7 +144,7 @@ class Flatten(OneSideTransformation):
             if field.schema.type is Type.STRUCT:
                 inner = default if isinstance(default, Struct) else None
                 inner_path = (*path, field.index)
-                yield from self._leaves_of(field.schema, name, inner_path, is_optional, inner)
+                yield from self._leaves(field.schema, name, inner_path, is_optional, inner)
             else:
                 leaf_schema = _leaf_schema(field.schema, is_optional, default)
                 yield _Leaf(name, leaf_schema, path, field.index, field.schema.default)

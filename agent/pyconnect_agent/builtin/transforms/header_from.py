@@ -14,10 +14,9 @@ from pyconnect_agent.builtin.transforms.definitions import (
     define_replace_null_with_default,
 )
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    StructCopies,
     StructCopy,
-    struct_copies,
     struct_like,
 )
 from pyconnect_api import (
@@ -74,7 +73,7 @@ class HeaderFrom(OneSideTransformation):
     _moves: bool
     _purpose: str
     _with_default: bool
-    _copies: StructCopies
+    _copies: SchemaCache[StructCopy]
 
     def _configured(self, options: Options) -> None:
         fields, headers = options.texts(FIELDS), options.texts(HEADERS)
@@ -87,7 +86,7 @@ class HeaderFrom(OneSideTransformation):
         self._moves = options.text(OPERATION) == MOVE
         self._purpose = f"header {options.text(OPERATION)}"
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
-        self._copies = struct_copies()
+        self._copies = SchemaCache(self._copy_for)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
@@ -107,7 +106,7 @@ class HeaderFrom(OneSideTransformation):
 
     def _from_struct(self, value: object, headers: ConnectHeaders) -> Struct:
         struct = require_struct(value, self._purpose)
-        updated = self._copy_for(struct.schema).struct(struct) if self._moves else struct
+        updated = self._copies.of(struct.schema).struct(struct) if self._moves else struct
         for name, key in self._headers_by_field:
             field = struct.schema.field(name)
             if field is None:
@@ -117,13 +116,9 @@ class HeaderFrom(OneSideTransformation):
         return updated
 
     def _copy_for(self, schema: Schema) -> StructCopy:
-        copy = self._copies.get(schema)
-        if copy is None:
-            kept = [field for field in schema.fields if field.name not in self._fields]
-            target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
-            copy = StructCopy(target, kept, replace_null_with_default=self._with_default)
-            self._copies.put(schema, copy)
-        return copy
+        kept = [field for field in schema.fields if field.name not in self._fields]
+        target = struct_like(schema, [(field.name, field.schema) for field in kept]).build()
+        return StructCopy(target, kept, replace_null_with_default=self._with_default)
 
 
 class HeaderFromKey(OnKey, HeaderFrom):

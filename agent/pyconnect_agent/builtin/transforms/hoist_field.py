@@ -5,10 +5,9 @@ Layer: builtin.
 
 from __future__ import annotations
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
-from pyconnect_agent.builtin.transforms.schema_copy import CACHED_SCHEMAS
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_api import (
     ConfigDef,
     ConfigType,
@@ -33,11 +32,11 @@ class HoistField(OneSideTransformation):
     )
 
     _field: str
-    _schemas: RecentlyUsed[Schema, Schema]
+    _schemas: SchemaCache[Schema]
 
     def _configured(self, options: Options) -> None:
         self._field = options.text(FIELD)
-        self._schemas = RecentlyUsed(CACHED_SCHEMAS)
+        self._schemas = SchemaCache(self._wrapping)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         return {self._field: value}
@@ -45,11 +44,11 @@ class HoistField(OneSideTransformation):
     def with_schema(
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
-        wrapping = self._schemas.get(schema)
-        if wrapping is None:
-            wrapping = SchemaBuilder.struct().field(self._field, schema).build()
-            self._schemas.put(schema, wrapping)
+        wrapping = self._schemas.of(schema)
         return wrapping, Struct(wrapping).put(self._field, value)
+
+    def _wrapping(self, schema: Schema) -> Schema:
+        return SchemaBuilder.struct().field(self._field, schema).build()
 
 
 class HoistFieldKey(OnKey, HoistField):

@@ -20,10 +20,9 @@ from pyconnect_agent.builtin.transforms.requirements import (
     require_sink_record,
     require_struct,
 )
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    StructCopies,
     StructCopy,
-    struct_copies,
     struct_like,
 )
 from pyconnect_api import (
@@ -103,7 +102,7 @@ class InsertField(OneSideTransformation):
 
     _insertions: tuple[_Insertion, ...]
     _with_default: bool
-    _copies: StructCopies
+    _copies: SchemaCache[StructCopy]
 
     def _configured(self, options: Options) -> None:
         static_value = options.optional_text(STATIC_VALUE)
@@ -115,7 +114,7 @@ class InsertField(OneSideTransformation):
         if not self._insertions:
             raise ConfigException("No field insertion configured")
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
-        self._copies = struct_copies()
+        self._copies = SchemaCache(self._copy_for)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         updated = dict(require_map(value, _PURPOSE))
@@ -129,10 +128,7 @@ class InsertField(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         struct = require_struct(value, _PURPOSE)
-        copy = self._copies.get(struct.schema)
-        if copy is None:
-            copy = self._copy_for(struct.schema)
-            self._copies.put(struct.schema, copy)
+        copy = self._copies.of(struct.schema)
         values = copy.values(struct)
         for insertion in self._insertions:
             found = insertion.value(record)

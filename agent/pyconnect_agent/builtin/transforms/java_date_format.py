@@ -24,13 +24,14 @@ from pyconnect_api.logical import timestamp_from_milliseconds
 
 _Part = Callable[[datetime], object]
 
-_ATTRIBUTES = {"d": "day", "H": "hour", "m": "minute", "s": "second"}
+_ATTRIBUTES = {"d": "day", "H": "hour", "m": "minute", "s": "second", "S": "microsecond"}
+_CONSTANTS = {"G": "AD", "Z": "+0000", "X": "Z"}
 
 
 class JavaDateFormat:
     """One pattern; serves any number of moments."""
 
-    __slots__ = ("_attributes", "_parts", "_reader", "_template", "pattern")
+    __slots__ = ("_attributes", "_microseconds", "_parts", "_reader", "_template", "pattern")
 
     def __init__(self, pattern: str) -> None:
         """Compile the pattern; ValueError with Java's text if it is wrong."""
@@ -38,10 +39,14 @@ class JavaDateFormat:
         elements = date_pattern_elements(pattern)
         fields = [element for element in elements if isinstance(element, Field)]
         self._template = "".join(map(_template, elements))
+        fields = [field for field in fields if _constant(field) is None]
         # Plain attributes are read by one call in C.
         names = [_attribute(field) for field in fields]
         plain = [name for name in names if name is not None]
-        self._attributes = attrgetter(*plain) if plain and len(plain) == len(fields) else None
+        self._attributes = attrgetter(*plain) if 1 < len(plain) == len(fields) else None
+        self._microseconds = tuple(
+            position for position, field in enumerate(fields) if field.letter == "S"
+        )
         self._parts = tuple(map(_part, fields))
         self._reader: JavaDateReader | None = None
 
@@ -49,7 +54,13 @@ class JavaDateFormat:
         """Return the text of milliseconds since the epoch; DataException beyond years 1 to 9999."""
         moment = timestamp_from_milliseconds(milliseconds)
         if self._attributes is not None:
-            return self._template % self._attributes(moment)
+            values = self._attributes(moment)
+            if not self._microseconds:
+                return self._template % values
+            changed = list(values)
+            for position in self._microseconds:
+                changed[position] //= 1000
+            return self._template % tuple(changed)
         return self._template % tuple([part(moment) for part in self._parts])
 
     def milliseconds(self, text: str) -> int:
@@ -62,11 +73,21 @@ class JavaDateFormat:
 def _template(element: Field | Literal) -> str:
     if isinstance(element, Literal):
         return element.text.replace("%", "%%")
+    constant = _constant(element)
+    if constant is not None:
+        return constant
     if not element.is_numeric:
         return "%s"
     if element.letter in {"y", "Y"} and element.count == 2:
         return "%02d"
     return f"%0{element.count}d"
+
+
+def _constant(field: Field) -> str | None:
+    """Return the text of a field that is the same for all moments in UTC, None for others."""
+    if field.letter == "z":
+        return "Coordinated Universal Time" if field.count >= 4 else "UTC"
+    return _CONSTANTS.get(field.letter)
 
 
 def _attribute(field: Field) -> str | None:
@@ -79,7 +100,7 @@ def _attribute(field: Field) -> str | None:
 
 def _part(field: Field) -> _Part:
     attribute = _attribute(field)
-    if attribute is not None:
+    if attribute is not None and field.letter != "S":
         return attrgetter(attribute)
     long = field.count >= 4
     match field.letter:
@@ -93,10 +114,6 @@ def _part(field: Field) -> _Part:
         case "E":
             days = WEEKDAYS if long else tuple(name[:3] for name in WEEKDAYS)
             return lambda moment: days[moment.weekday()]
-        case "G":
-            return lambda _: "Anno Domini" if long else "AD"
-        case "z":
-            return lambda _: "Coordinated Universal Time" if long else "UTC"
     return _PARTS[field.letter]
 
 
@@ -134,6 +151,4 @@ _PARTS: dict[str, _Part] = {
     "K": lambda moment: moment.hour % 12,
     "h": lambda moment: moment.hour % 12 or 12,
     "S": lambda moment: moment.microsecond // 1000,
-    "Z": lambda _: "+0000",
-    "X": lambda _: "Z",
 }

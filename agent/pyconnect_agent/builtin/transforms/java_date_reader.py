@@ -1,6 +1,6 @@
 """Reads texts that follow a pattern of `java.text.SimpleDateFormat`.
 
-Layer: builtin. As in Java: fields may be preceded by blanks; a number has any count of digits
+Layer: builtin. As in Java: numbers may be preceded by blanks; a number has any count of digits
 unless another number follows at once; what follows the pattern's end is ignored; a year of two
 digits lies between 80 years before and 20 years after now; names match in any case. Unlike Java,
 values out of a field's range and negative ones are refused.
@@ -41,6 +41,7 @@ _ZONE_HOURS = {
     "PDT": -7,
 }
 _NOT_READABLE = "WF"
+_ZONE_LETTERS = "zZX"
 _RANGES = {
     "w": (1, 53),
     "D": (1, 366),
@@ -84,9 +85,11 @@ class JavaDateReader:
     def milliseconds(self, text: str) -> int:
         """Return milliseconds since the epoch; DataException that does not repeat the text."""
         match = self._regex.match(text)
+        if match is None:
+            raise DataException(
+                f"Could not parse timestamp: value does not match pattern ({self._pattern})"
+            )
         try:
-            if match is None:
-                raise ValueError
             found = {
                 field.letter: self._value(field, group)
                 for field, group in zip(self._fields, match.groups(), strict=True)
@@ -94,10 +97,12 @@ class JavaDateReader:
             day = date_to_days(_date(found)) * MILLISECONDS_PER_DAY
             offset = found.get("z", found.get("Z", found.get("X", 0)))
             return day + _time_of_day(found) - offset
-        except (ValueError, OverflowError) as mismatch:
+        except (ValueError, OverflowError):
+            # Without the cause, whose text would contain part of the value.
             raise DataException(
-                f"Could not parse timestamp: value does not match pattern ({self._pattern})"
-            ) from mismatch
+                "Could not parse timestamp: value matches pattern "
+                f"({self._pattern}), but not every field is in its range"
+            ) from None
 
     def _value(self, field: Field, text: str) -> int:
         """Return the number a field's text stands for; ValueError out of its range."""
@@ -111,7 +116,7 @@ class JavaDateReader:
             case "a":
                 return int(text.upper() == "PM")
             case "G":
-                if text.upper() not in {"AD", "ANNO DOMINI"}:
+                if text.upper() != "AD":
                     raise ValueError("years before the first are not supported")
                 return 1
             case "z" | "Z" | "X":
@@ -133,7 +138,9 @@ def _regex_of(element: Field | Literal, following: Field | Literal) -> str:
     if isinstance(element, Literal):
         return re.escape(element.text)
     abuts = isinstance(following, Field) and following.is_numeric
-    return rf"[ \t]*+({_content_of(element, abuts=abuts)})"
+    # Java passes over blanks before numbers and zones, not before other words.
+    blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
+    return rf"{blanks}({_content_of(element, abuts=abuts)})"
 
 
 def _content_of(field: Field, *, abuts: bool) -> str:
@@ -145,7 +152,7 @@ def _content_of(field: Field, *, abuts: bool) -> str:
         case "a":
             return _any_of(["AM", "PM"])
         case "G":
-            return _any_of(["AD", "BC", "Anno Domini", "Before Christ"])
+            return _any_of(["AD", "BC"])
         case "z" | "Z":
             names = _any_of(list(_ZONE_HOURS))
             return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d)?|{names}"

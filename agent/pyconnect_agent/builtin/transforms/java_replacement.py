@@ -50,5 +50,6 @@ def _part(token: re.Match[str], regex: re.Pattern[str]) -> list[str | int]:
     if token["wrong"] == "\\":
         raise ValueError("character to be escaped is missing")
     if token["wrong"] == "$":
-        raise ValueError("Illegal group reference")
+        missing = ": group index is missing" if token.end() == len(token.string) else ""
+        raise ValueError(f"Illegal group reference{missing}")
     return [token["escaped"] or token["plain"]]

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
 from pyconnect_agent.builtin.transforms.definitions import (
@@ -20,7 +19,8 @@ from pyconnect_agent.builtin.transforms.definitions import (
     define_replace_null_with_default,
 )
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_copy import CACHED_SCHEMAS, StructCopy
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
+from pyconnect_agent.builtin.transforms.schema_copy import StructCopy
 from pyconnect_api import (
     DECIMAL_NAME,
     ConfigDef,
@@ -92,7 +92,7 @@ class MaskField(OneSideTransformation):
     _with_default: bool
     _plain_masks: dict[type, object]
     _number_masks: dict[Type, object]
-    _copies: RecentlyUsed[Schema, tuple[StructCopy, tuple[Field, ...]]]
+    _copies: SchemaCache[tuple[StructCopy, tuple[Field, ...]]]
 
     def _configured(self, options: Options) -> None:
         self._fields = options.texts(FIELDS)
@@ -100,7 +100,7 @@ class MaskField(OneSideTransformation):
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         self._plain_masks = dict(_EMPTY) if self._replacement is None else {}
         self._number_masks = {}
-        self._copies = RecentlyUsed(CACHED_SCHEMAS)
+        self._copies = SchemaCache(self._copy_for)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         updated = dict(require_map(value, _PURPOSE))
@@ -113,11 +113,7 @@ class MaskField(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         struct = require_struct(value, _PURPOSE)
-        known = self._copies.get(struct.schema)
-        if known is None:
-            known = self._copy_for(struct.schema)
-            self._copies.put(struct.schema, known)
-        copy, fields = known
+        copy, fields = self._copies.of(struct.schema)
         updated = copy.values(struct)
         for field in fields:
             found = updated[field.index]
@@ -168,7 +164,12 @@ def _replaced(value: object, replacement: str, number: Type | None) -> object:
         case int() | float() if number is not None and not isinstance(value, bool):
             return _NUMBERS[number](None, replacement)
         case Decimal():
-            return values.convert_to_decimal(None, replacement, 0)
+            try:
+                return values.convert_to_decimal(None, replacement, 0)
+            except DataException as error:
+                raise DataException(
+                    f"Unable to convert {replacement} (class str) to number"
+                ) from error
     raise DataException(
         f"Cannot mask value of type class {type(value).__qualname__} with custom replacement."
     )

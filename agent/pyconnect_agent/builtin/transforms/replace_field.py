@@ -18,10 +18,9 @@ from pyconnect_agent.builtin.transforms.definitions import (
 )
 from pyconnect_agent.builtin.transforms.java_split import split_at_colons
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    StructCopies,
     StructCopy,
-    struct_copies,
     struct_like,
 )
 from pyconnect_api import (
@@ -97,7 +96,7 @@ class ReplaceField(OneSideTransformation):
     _included: frozenset[str]
     _new_names: dict[str, str]
     _with_default: bool
-    _copies: StructCopies
+    _copies: SchemaCache[StructCopy]
 
     def configure(self, configs: Mapping[str, object]) -> None:
         super().configure(configs)
@@ -115,7 +114,7 @@ class ReplaceField(OneSideTransformation):
         self._included = frozenset(options.texts(INCLUDE))
         self._new_names = _new_names(list(options.texts(RENAMES)))
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
-        self._copies = struct_copies()
+        self._copies = SchemaCache(self._copy_for)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         fields = require_map(value, _PURPOSE)
@@ -123,7 +122,10 @@ class ReplaceField(OneSideTransformation):
         if included:
             fields = {name: item for name, item in fields.items() if name in included}
         if not new_names:
-            return {name: item for name, item in fields.items() if name not in excluded}
+            updated = dict(fields)
+            for name in excluded:
+                updated.pop(name, None)
+            return updated
         return {
             new_names.get(name, name): item for name, item in fields.items() if name not in excluded
         }
@@ -132,10 +134,7 @@ class ReplaceField(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         struct = require_struct(value, _PURPOSE)
-        copy = self._copies.get(struct.schema)
-        if copy is None:
-            copy = self._copy_for(struct.schema)
-            self._copies.put(struct.schema, copy)
+        copy = self._copies.of(struct.schema)
         return copy.target, copy.struct(struct)
 
     def _copy_for(self, schema: Schema) -> StructCopy:

@@ -2,18 +2,14 @@
 
 Layer: builtin. Corresponds to `SchemaUtil.copySchemaBasics` of Kafka's transformations and to their
 loops over the fields of a struct. What depends on the schema only is worked out once per schema:
-keep a `StructCopy` in a cache.
+keep a `StructCopy` in a `SchemaCache`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_api import Field, Schema, SchemaBuilder, Struct, Type, validate_value
-
-CACHED_SCHEMAS = 16
-"""How many schemas a transformation remembers its work for."""
 
 
 def copied_basics(source: Schema, builder: SchemaBuilder) -> SchemaBuilder:
@@ -124,12 +120,3 @@ class StructCopy:
     def struct(self, struct: Struct) -> Struct:
         """Return a struct of the target schema, all of whose fields have sources."""
         return Struct.of_checked(self.target, self.values(struct))
-
-
-StructCopies = RecentlyUsed[Schema, StructCopy]
-"""Prepared copies by the schema of the struct they read."""
-
-
-def struct_copies() -> StructCopies:
-    """Return an empty cache of Kafka's size."""
-    return RecentlyUsed(CACHED_SCHEMAS)

@@ -12,11 +12,10 @@ from pyconnect_agent.builtin.transforms.definitions import (
     define_replace_null_with_default,
 )
 from pyconnect_agent.builtin.transforms.requirements import require_schema
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    StructCopies,
     StructCopy,
     renamed_schema,
-    struct_copies,
 )
 from pyconnect_api import (
     ConfigDef,
@@ -57,7 +56,7 @@ class SetSchemaMetadata(OneSideTransformation):
     _name: str | None
     _version: int | None
     _with_default: bool
-    _copies: StructCopies
+    _copies: SchemaCache[StructCopy]
 
     def _configured(self, options: Options) -> None:
         self._name = options.optional_text(SCHEMA_NAME)
@@ -65,7 +64,7 @@ class SetSchemaMetadata(OneSideTransformation):
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
         if self._name is None and self._version is None:
             raise ConfigException("Neither schema name nor version configured")
-        self._copies = struct_copies()
+        self._copies = SchemaCache(self._copy_for)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.operated(record)
@@ -79,13 +78,13 @@ class SetSchemaMetadata(OneSideTransformation):
     ) -> tuple[Schema, object]:
         if schema.type is not Type.STRUCT:
             return self._renamed(schema), value
-        copy = self._copies.get(schema)
-        if copy is None:
-            copy = StructCopy(
-                self._renamed(schema), schema.fields, replace_null_with_default=self._with_default
-            )
-            self._copies.put(schema, copy)
+        copy = self._copies.of(schema)
         return copy.target, copy.struct(value) if isinstance(value, Struct) else value
+
+    def _copy_for(self, schema: Schema) -> StructCopy:
+        return StructCopy(
+            self._renamed(schema), schema.fields, replace_null_with_default=self._with_default
+        )
 
     def _renamed(self, schema: Schema) -> Schema:
         return renamed_schema(

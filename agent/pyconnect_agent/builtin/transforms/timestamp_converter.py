@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
 from pyconnect_agent.builtin.transforms.definitions import (
@@ -18,8 +17,8 @@ from pyconnect_agent.builtin.transforms.definitions import (
 )
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import (
-    CACHED_SCHEMAS,
     StructCopy,
     renamed_schema,
     struct_like,
@@ -117,8 +116,8 @@ class TimestampConverter(OneSideTransformation):
     _field: str
     _forms: TimestampForms
     _with_default: bool
-    _structs: RecentlyUsed[Schema, _StructConversion]
-    _wholes: RecentlyUsed[Schema, tuple[Schema, _Conversion]]
+    _structs: SchemaCache[_StructConversion]
+    _wholes: SchemaCache[tuple[Schema, _Conversion]]
 
     def _configured(self, options: Options) -> None:
         self._field = options.text(FIELD)
@@ -134,8 +133,8 @@ class TimestampConverter(OneSideTransformation):
             date_format=_date_format(pattern) if pattern else None,
             precision=options.text(UNIX_PRECISION),
         )
-        self._structs = RecentlyUsed(CACHED_SCHEMAS)
-        self._wholes = RecentlyUsed(CACHED_SCHEMAS)
+        self._structs = SchemaCache(self._struct_conversion)
+        self._wholes = SchemaCache(self._whole_conversion)
 
     def schemaless(self, record: ConnectRecord, value: object) -> object:
         if value is None:
@@ -152,22 +151,19 @@ class TimestampConverter(OneSideTransformation):
         self, record: ConnectRecord, schema: Schema, value: object
     ) -> tuple[Schema, object]:
         if not self._field:
-            whole = self._wholes.get(schema)
-            if whole is None:
-                convert = self._forms.conversion(schema)
-                whole = self._forms.target_schema(optional=schema.optional), convert
-                self._wholes.put(schema, whole)
-            return whole[0], None if value is None else whole[1](value)
+            target, convert = self._wholes.of(schema)
+            return target, None if value is None else convert(value)
         struct = None if value is None else require_struct(value, _PURPOSE)
-        if struct is not None:
-            schema = struct.schema
-        conversion = self._structs.get(schema)
-        if conversion is None:
-            conversion = self._conversion_for(schema)
-            self._structs.put(schema, conversion)
+        conversion = self._structs.of(schema if struct is None else struct.schema)
         return conversion.copy.target, None if struct is None else conversion.applied(struct)
 
-    def _conversion_for(self, schema: Schema) -> _StructConversion:
+    def _whole_conversion(self, schema: Schema) -> tuple[Schema, _Conversion]:
+        return (
+            self._forms.target_schema(optional=schema.optional),
+            self._forms.conversion(schema),
+        )
+
+    def _struct_conversion(self, schema: Schema) -> _StructConversion:
         source = schema.field(self._field)
         fields = [(field.name, field.schema) for field in schema.fields]
         if source is not None:

@@ -13,7 +13,8 @@ from pyconnect_agent.builtin.transforms.definitions import (
     define_replace_null_with_default,
 )
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_copy import StructCopies, StructCopy, struct_copies
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
+from pyconnect_agent.builtin.transforms.schema_copy import StructCopy
 from pyconnect_api import (
     ConfigDef,
     ConfigType,
@@ -44,12 +45,12 @@ class ValueToKey(ShippedTransformation):
 
     _fields: tuple[str, ...]
     _with_default: bool
-    _copies: StructCopies
+    _copies: SchemaCache[StructCopy]
 
     def _configured(self, options: Options) -> None:
         self._fields = options.texts(FIELDS)
         self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
-        self._copies = struct_copies()
+        self._copies = SchemaCache(self._copy_for)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         value = record.value
@@ -60,10 +61,7 @@ class ValueToKey(ShippedTransformation):
             key = {name: fields.get(name) for name in self._fields}
         else:
             struct = require_struct(value, _PURPOSE)
-            copy = self._copies.get(struct.schema)
-            if copy is None:
-                copy = self._copy_for(struct.schema)
-                self._copies.put(struct.schema, copy)
+            copy = self._copies.of(struct.schema)
             key_schema, key = copy.target, copy.struct(struct)
         return record.new_record(
             record.topic,
