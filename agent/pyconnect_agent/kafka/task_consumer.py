@@ -113,7 +113,8 @@ class TaskConsumer:
         self._consumer: Consumer = create_consumer(
             {**TUNING, **config, **FORCED, "on_commit": self._on_commit}
         )
-        self._consume = self._consumer.consume
+        # Its messages are `ConsumedMessage`s, although the client types each accessor as optional.
+        self._consume: Callable[[int, float], list[Any]] = self._consumer.consume
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._consumer.subscribe(

@@ -85,9 +85,7 @@ class ConnectorChildren:
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
-        entry = RunningConnector(
-            config=dict(config), since_ms=_now_ms(), target_state=target_state
-        )
+        entry = RunningConnector(config=dict(config), since_ms=_now_ms(), target_state=target_state)
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
             # Without a process nobody asks the plugin itself.
