@@ -36,9 +36,10 @@ _pyconnect() {
         task) noun=tasks ;;
         plugin) noun=plugins ;;
         logger) noun=loggers ;;
+        agents) noun=agent ;;
         contexts) noun=context ;;
     esac
-    # nouns: completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|plugin|plugins|sandbox|task|tasks|version
+    # nouns: agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|plugin|plugins|sandbox|task|tasks|version
     case "$noun $verb $previous" in
         "connectors list --regex"|"connectors list -e") :; return ;;
         "connectors list --selector"|"connectors list -l") :; return ;;
@@ -224,6 +225,12 @@ _pyconnect() {
         "tasks restart --jitter") :; return ;;
         "tasks restart --deadline") :; return ;;
         "tasks restart --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "tasks kill --parallel") :; return ;;
+        "tasks kill --max-failures") :; return ;;
+        "tasks kill --lock") :; return ;;
+        "tasks kill --jitter") :; return ;;
+        "tasks kill --deadline") :; return ;;
+        "tasks kill --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
         "plugins list --search") :; return ;;
         "plugins describe --search") :; return ;;
         "plugins describe --version") :; return ;;
@@ -266,7 +273,7 @@ _pyconnect() {
     case "$noun $verb" in
         " ")
             if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "connectors tasks plugins loggers health info doctor context config sandbox completion version help" -- "$cur")); fi
+            else COMPREPLY=($(compgen -W "connectors tasks plugins loggers agent health info doctor context config sandbox completion version help" -- "$cur")); fi
             ;;
         "connectors ")
             if [[ $cur == -* ]]; then
@@ -388,7 +395,7 @@ _pyconnect() {
         "tasks ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "list describe restart" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list describe restart kill stacks" -- "$cur"))
             fi
             ;;
         "tasks list"|"tasks ls")
@@ -407,6 +414,18 @@ _pyconnect() {
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names tasks
+            fi
+            ;;
+        "tasks kill")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "tasks stacks")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names connectors
             fi
             ;;
         "plugins ")
@@ -452,6 +471,22 @@ _pyconnect() {
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--scope --for $options" -- "$cur"))
             else _pyconnect_names loggers
+            fi
+            ;;
+        "agent ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "status drain" -- "$cur"))
+            fi
+            ;;
+        "agent status")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all-workers --tasks $options" -- "$cur"))
+            fi
+            ;;
+        "agent drain")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--undrain --no-wait $options" -- "$cur"))
             fi
             ;;
         "health ")

@@ -63,11 +63,15 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A successful answer; `body` is parsed JSON, None when empty."""
+    """A successful answer; `body` is parsed JSON (a text when asked for), None when empty.
+
+    `location`: where else, when the worker says so.
+    """
 
     status: int
     body: object
     url: str
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ class Request:
     has_body: bool = False
     accepted: frozenset[int] = frozenset()  # statuses that are answers beside 2xx
     since: str = ""  # the Kafka version that brought the endpoint
+    text: bool = False  # the answer is plain text, only an error JSON
 
     def target(self) -> str:
         """Return path and query, percent-encoded."""
@@ -152,7 +157,12 @@ class Exchange:
             response, url = self._send_somewhere(request)
             failure = read_failure(response, request, url)
             if failure is None:
-                return Answer(status=response.status_code, body=_body(response, url), url=url)
+                return Answer(
+                    status=response.status_code,
+                    body=_body(response, url, request),
+                    url=url,
+                    location=response.headers.get("location"),
+                )
             if not failure.momentary or self.remaining_s() <= pause:
                 raise failure.error
             self._note(f"* {failure.error.message}; trying again in {pause:.2g}s")
@@ -193,7 +203,7 @@ class Exchange:
         import httpx
 
         client = self._client()
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
         if request.has_body:
             headers["Content-Type"] = "application/json"
@@ -383,9 +393,11 @@ def import_httpx() -> None:
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
 
 
-def _body(response: httpx.Response, url: str) -> object:
+def _body(response: httpx.Response, url: str, request: Request) -> object:
     if not response.content:
         return None
+    if request.text and response.is_success:
+        return response.text
     try:
         return response.json()
     except ValueError as exc:

@@ -25,7 +25,9 @@ NOUNS = (
         "List, create, change, pause, stop, restart and delete connectors.",
         ("connector",),
     ),
-    Noun("tasks", "pyconnect_cli.commands.tasks", "List, inspect and restart tasks.", ("task",)),
+    Noun(
+        "tasks", "pyconnect_cli.commands.tasks", "List, inspect, restart and kill tasks.", ("task",)
+    ),
     Noun(
         "plugins",
         "pyconnect_cli.commands.plugins",
@@ -37,6 +39,12 @@ NOUNS = (
         "pyconnect_cli.commands.loggers",
         "Read and set log levels of running workers.",
         ("logger",),
+    ),
+    Noun(
+        "agent",
+        "pyconnect_cli.commands.agent",
+        "See and drain pyconnect's own workers.",
+        ("agents",),
     ),
     Noun("health", "pyconnect_cli.commands.health", "Ask each worker whether it is healthy."),
     Noun("info", "pyconnect_cli.commands.info", "Show the cluster: version, workers, states."),

@@ -98,6 +98,8 @@ def test_a_hung_task_is_seen_killed_and_restarted(agents: Agents) -> None:
     agent.wait_for_states("bad", "RUNNING", "FAILED")
     trace = agent.get("/connectors/bad/status")["tasks"][0]["trace"]
     assert "killed through the admin interface" in trace
+    killed = agent.get("/agent/tasks")[1]
+    assert (killed["state"], killed["pid"]) == ("FAILED", None)
     assert agent.call("POST", "/agent/tasks/bad/0/kill").status == 409
     assert agent.call("POST", "/connectors/bad/tasks/0/restart").status == 204
     agent.wait_for_states("bad", "RUNNING", "RUNNING")

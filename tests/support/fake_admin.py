@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.config.effective import ConfigSource, EffectiveValue
 from pyconnect_agent.core.errors import ConflictError, NotAssignedError, NotFoundError
-from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.herder.worker_admin import child_json
+from pyconnect_agent.supervise.ports import ChildDetails
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)
@@ -20,15 +23,35 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []
         self.drains: list[bool] = []
+        self.owner_url = OWNER
+        self.state = "active"
 
     async def about(self) -> dict[str, Any]:
-        return {"version": "4.3.1", "state": "active"}
+        return {
+            "version": "4.3.1",
+            "pid": 4711,
+            "state": self.state,
+            "leader": True,
+            "generation": 7,
+            "exactly_once_source_support": "preparing",
+            "config_outdated": False,
+        }
 
     def config(self) -> tuple[EffectiveValue, ...]:
         return (EffectiveValue(name="group.id", value="g", source=ConfigSource.FILE),)
 
     async def children(self) -> list[dict[str, Any]]:
-        return [{"connector": "c", "task": 0, "pid": 1}]
+        child = ChildDetails(
+            connector="c",
+            task=0,
+            pid=1,
+            state=State.RUNNING,
+            since_ms=1_000,
+            rss_bytes=20 * 2**20,
+            queue_size=5,
+        )
+        killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
+        return [child_json(child, 2_000), child_json(killed, 2_000)]
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
         self._check(task_id)
@@ -40,10 +63,11 @@ class FakeAdmin:
 
     def drain(self, *, undrain: bool) -> None:
         self.drains.append(undrain)
+        self.state = "active" if undrain else "drained"
 
     def _check(self, task_id: ConnectorTaskId) -> None:
         if task_id == ELSEWHERE:
-            raise NotAssignedError("Task c-1 runs on another worker", target_url=OWNER)
+            raise NotAssignedError("Task c-1 runs on another worker", target_url=self.owner_url)
         if task_id == STOPPED:
             raise ConflictError("Task c-2 has no process")
         if task_id != HERE:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
 from pyconnect_agent.rest.exchange import Services
@@ -52,7 +53,9 @@ def rest_config(**properties: str) -> DistributedConfig:
 
 
 @contextmanager
-def serving(config: DistributedConfig, herder: Herder) -> Iterator[RestServer]:
+def serving(
+    config: DistributedConfig, herder: Herder, admin: WorkerAdmin | None = None
+) -> Iterator[RestServer]:
     """Serve over real sockets, on an event loop in a thread, until the end of the block."""
     server = RestServer(config)
     server.bind()
@@ -64,7 +67,7 @@ def serving(config: DistributedConfig, herder: Herder) -> Iterator[RestServer]:
         asyncio.run_coroutine_threadsafe(coroutine, loop).result(START_TIMEOUT_S)
 
     try:
-        run(server.start(herder))
+        run(server.start(herder, admin))
         yield server
     finally:
         run(server.stop(STOP_TIMEOUT_MS))

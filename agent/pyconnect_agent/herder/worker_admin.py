@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -115,8 +115,10 @@ class AgentAdmin:
         return self._identity.config
 
     async def children(self) -> list[dict[str, Any]]:
+        found = await self._children.child_details()
+        shown = sorted((*found, *self._without_process(found)), key=_by_name)
         now_ms = self._now_ms()
-        return [child_json(child, now_ms) for child in await self._children.child_details()]
+        return [child_json(child, now_ms) for child in shown]
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
         self._check_runs_here(task_id)
@@ -132,6 +134,28 @@ class AgentAdmin:
 
     def drain(self, *, undrain: bool) -> None:
         self._herder.request_drain(undrain=undrain)
+
+    def _without_process(self, found: Iterable[ChildDetails]) -> list[ChildDetails]:
+        """Tasks of this worker whose process has ended: failed, or killed."""
+        state = self._herder.state
+        present = {(child.connector, child.task) for child in found}
+        missing = []
+        for connector, share in state.work.items():
+            for task in share.tasks_assigned:
+                status = self._herder.task_status(connector, task)
+                if (connector, task) in present or status is None:
+                    continue
+                if status.worker_id == state.settings.worker_id:
+                    missing.append(
+                        ChildDetails(
+                            connector=connector,
+                            task=task,
+                            pid=None,
+                            state=status.state,
+                            since_ms=None,
+                        )
+                    )
+        return missing
 
     def _check_runs_here(self, task_id: ConnectorTaskId) -> None:
         if task_id in self._children.running_tasks():
@@ -199,3 +223,7 @@ def file_sha256(file: Path) -> str | None:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+def _by_name(child: ChildDetails) -> tuple[str, int]:
+    return child.connector, -1 if child.task is None else child.task

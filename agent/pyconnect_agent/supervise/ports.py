@@ -132,7 +132,8 @@ class Children(Protocol):
 class ChildDetails:
     """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
 
-    Times are epoch milliseconds, sizes bytes. Figures are None where a child has none, or did not
+    `since_ms`: when it came into its state, None when that is not known here. Times are epoch
+    milliseconds, sizes bytes. Figures are None where a child has none, or did not
     answer in time (`responsive` is False then).
     """
 
@@ -140,7 +141,7 @@ class ChildDetails:
     task: int | None
     pid: int | None
     state: State | None
-    since_ms: int
+    since_ms: int | None
     rss_bytes: int | None = None
     responsive: bool = True
     last_activity_ms: int | None = None

@@ -55,13 +55,15 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> list[StepRe
     return results
 
 
-def confirm_steps(session: Session, verb: str, names: Sequence[str]) -> None:
+def confirm_steps(
+    session: Session, verb: str, names: Sequence[str], *, what: str = "connector"
+) -> None:
     """Show the set before something destructive; see Session.confirm."""
     if session.given.get("dry_run"):
         return
     if not session.settings.yes:
         session.output.message(f"{verb}: {', '.join(names)}")
-    session.confirm(f"{verb} {len(names)} connector{'' if len(names) == 1 else 's'}?")
+    session.confirm(f"{verb} {len(names)} {what}{'' if len(names) == 1 else 's'}?")
 
 
 def report_results(session: Session, results: Sequence[StepResult], *, planned: int) -> None:

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.commands import _tasks_agent
 from pyconnect_cli.commands._batch import Step, run_steps
 from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector, selected_or_all
 from pyconnect_cli.commands._selection import selected_views
+from pyconnect_cli.commands._task_id import parse_task
 from pyconnect_cli.commands._wait import last_line
-from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.errors import NotFound
 from pyconnect_cli.masking import mask_config
 from pyconnect_cli.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.plan.selection import selection_from
@@ -21,7 +23,7 @@ from pyconnect_cli.render.tables import Column, state_column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
-app = typer.Typer(help="List, inspect and restart tasks.")
+app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
 Row = tuple[TaskId, TaskState]
 TaskArgument = Annotated[str, typer.Argument(metavar="CONNECTOR/TASK", help="for example orders/0")]
@@ -121,15 +123,6 @@ def restart(
     run_steps(session, "restart", steps)
 
 
-def parse_task(text: str) -> TaskId:
-    """Read `connector/0` or `connector-0`; UsageError otherwise."""
-    for separator in "/-":
-        connector, found, number = text.rpartition(separator)
-        if found and connector and number.isdigit():
-            return TaskId(connector=connector, task=int(number))
-    raise UsageError(f"`{text}` names no task", hint="write CONNECTOR/NUMBER, for example orders/0")
-
-
 def _rows(view: ConnectorView) -> list[Row]:
     if view.status is None:
         return []
@@ -139,3 +132,6 @@ def _rows(view: ConnectorView) -> list[Row]:
 def _given(session: Session, key: str) -> tuple[object, ...]:
     value = session.given.get(key)
     return value if isinstance(value, tuple) else ()
+
+
+app.registered_commands.extend(_tasks_agent.app.registered_commands)

@@ -1,0 +1,193 @@
+"""AgentClient: the admin interface that only pyconnect's own agents have.
+
+Each method asks the one worker of its exchange. A Java worker answers 404 without naming anything;
+that becomes PreconditionFailed (exit 9), with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
+from pyconnect_cli.exchange import Answer, Exchange, Request
+from pyconnect_cli.model import Json, TaskId, as_list, as_object, optional_text, parse
+
+CONFLICT = frozenset({409})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentInfo:
+    """One agent; `generation` None: not a member of a group."""
+
+    url: str
+    state: str
+    version: str
+    pid: int
+    leader: bool
+    generation: int | None
+    phase: str | None
+    config_outdated: bool
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentChild:
+    """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes."""
+
+    url: str
+    connector: str
+    task: int | None
+    state: str | None
+    pid: int | None
+    since_ms: int | None
+    rss_bytes: int | None
+    responsive: bool
+    last_activity_ms: int | None
+    last_commit_ms: int | None
+    queue_size: int | None
+    raw: Json
+
+    @property
+    def name(self) -> str:
+        return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+class RunsElsewhere(Conflict):
+    """The task belongs to another worker; `worker_url` is its address, None when unknown."""
+
+    def __init__(self, message: str, worker_url: str | None) -> None:
+        super().__init__(message)
+        self.worker_url = worker_url
+
+
+class AgentClient:
+    """One agent behind an exchange with a single address."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._exchange.close()
+
+    def info(self) -> AgentInfo:
+        """Return what the agent says of itself."""
+        answer = self._send("GET", "agent")
+        return parse("agent", lambda body: _read_info(answer.url, body), answer.body)
+
+    def children(self) -> list[AgentChild]:
+        """Return the agent's connectors and tasks with their processes."""
+        answer = self._send("GET", "agent", "tasks")
+        return parse(
+            "list of child processes",
+            lambda body: [
+                _read_child(answer.url, as_object(entry)) for entry in as_list(body["list"])
+            ],
+            {"list": answer.body},
+        )
+
+    def kill_task(self, task: TaskId, *, force: bool) -> None:
+        """Have a task's process ended; RunsElsewhere or Conflict when it is not there."""
+        path = ("agent", "tasks", task.connector, str(task.task), "kill")
+        _refuse_conflict(self._send("POST", *path, body={"force": force}, accepted=CONFLICT))
+
+    def task_stacks(self, task: TaskId) -> str:
+        """Return the stacks of a task's threads; errors as `kill_task`."""
+        path = ("agent", "tasks", task.connector, str(task.task), "stacks")
+        answer = self._send("GET", *path, accepted=CONFLICT, text=True)
+        _refuse_conflict(answer)
+        return str(answer.body)
+
+    def drain(self, *, undrain: bool) -> None:
+        """Have the agent give up all work, or take part again; `info` tells how far it is."""
+        self._send("POST", "agent", "drain", body={"undrain": undrain})
+
+    def _send(
+        self,
+        method: str,
+        *path: str,
+        body: object = None,
+        accepted: frozenset[int] = frozenset(),
+        text: bool = False,
+    ) -> Answer:
+        request = Request(
+            method=method,
+            path=path,
+            body=body,
+            has_body=body is not None,
+            accepted=accepted,
+            text=text,
+        )
+        try:
+            return self._exchange.send(request)
+        except PreconditionFailed as exc:
+            raise PreconditionFailed(
+                f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an agent"
+                " that serves it elsewhere",
+                hint="for an agent with admin.listeners, give that address with --url",
+            ) from exc
+        except NotAuthenticated as exc:
+            raise NotAuthenticated(
+                exc.message,
+                hint="give the credentials of its agent.admin.* files: --username with"
+                " --password-file, or --token-file; a loopback listener needs none",
+            ) from exc
+
+
+def _refuse_conflict(answer: Answer) -> None:
+    if answer.status not in CONFLICT:
+        return
+    message = "the task does not run there"
+    if isinstance(answer.body, dict):
+        message = str(answer.body.get("message") or message)
+    if answer.location is None:
+        raise Conflict(message)
+    parts = urlsplit(answer.location)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise ServerError(f"the owner's address cannot be used: {answer.location}")
+    raise RunsElsewhere(message, f"{parts.scheme}://{parts.netloc}")
+
+
+def _read_info(url: str, body: Json) -> AgentInfo:
+    return AgentInfo(
+        url=url,
+        state=str(body["state"]),
+        version=str(body["version"]),
+        pid=int(str(body["pid"])),
+        leader=bool(body["leader"]),
+        generation=_number(body["generation"]),
+        phase=optional_text(body["exactly_once_source_support"]),
+        config_outdated=bool(body["config_outdated"]),
+        raw=body,
+    )
+
+
+def _read_child(url: str, body: Json) -> AgentChild:
+    return AgentChild(
+        url=url,
+        connector=str(body["connector"]),
+        task=_number(body["task"]),
+        state=optional_text(body["state"]),
+        pid=_number(body["pid"]),
+        since_ms=_number(body["since_ms"]),
+        rss_bytes=_number(body["rss_bytes"]),
+        responsive=bool(body["responsive"]),
+        last_activity_ms=_number(body["last_activity_ms"]),
+        last_commit_ms=_number(body["last_commit_ms"]),
+        queue_size=_number(body["queue_size"]),
+        raw=body,
+    )
+
+
+def _number(value: object) -> int | None:
+    return None if value is None else int(str(value))

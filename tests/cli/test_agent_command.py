@@ -1,0 +1,162 @@
+"""`pyconnect agent` and `tasks kill stacks` against the agent's own REST server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.fake_admin import HERE, FakeAdmin
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_services import rest_config, serving
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def admin() -> FakeAdmin:
+    return FakeAdmin()
+
+
+@pytest.fixture
+def agent(admin: FakeAdmin) -> Iterator[str]:
+    """The address of an agent."""
+    with serving(rest_config(), FakeHerder(), admin) as server:
+        yield f"http://{server.listeners[0].netloc}"
+
+
+def test_status_shows_each_agent(run: Run, agent: str) -> None:
+    """State, leadership, phase, version; json is the worker's own document."""
+    lines = run("agent", "status", address=agent).out.splitlines()
+    assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
+    assert lines[1].split()[:5] == [agent, "active", "yes", "7", "preparing"]
+    document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
+    assert document[0]["pid"] == 4711
+
+
+def test_status_shows_processes(run: Run, agent: str) -> None:
+    """Tasks with pid, memory and queue; one that was killed has no process."""
+    lines = run("agent", "status", "--tasks", address=agent).out.splitlines()
+    running, killed = (line.split() for line in lines[1:])
+    assert running[1:3] == ["c/0", "RUNNING"]
+    assert "20M" in running
+    assert running[-1] == "5"
+    assert killed[1:3] == ["c/2", "FAILED"]
+    assert killed[4] == "-"
+
+
+def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
+    """Whatever only agents can do."""
+    for arguments in (
+        ("agent", "status"),
+        ("agent", "drain", "--yes"),
+        ("tasks", "stacks", "orders/0"),
+        ("tasks", "kill", "orders/0", "--yes"),
+    ):
+        outcome = run(*arguments)
+        assert outcome.code == 9, arguments
+        assert "it is a Java worker" in outcome.err
+
+
+def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url: str) -> None:
+    """The agents are listed, the exit code is that of the failure."""
+    outcome = run("agent", "status", "--url", url, "--url", agent)
+    assert outcome.code == 9
+    assert agent in outcome.out
+    assert f"{url} has no admin interface" in outcome.err
+
+
+def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """Asked for once, undone once."""
+    assert run("agent", "drain", "--yes", address=agent).code == 0
+    again = run("agent", "drain", "--yes", address=agent)
+    assert (again.code, admin.drains) == (0, [False])
+    assert "is drained already" in again.err
+    assert run("agent", "drain", "--undrain", address=agent).code == 0
+    assert admin.drains == [False, True]
+
+
+def test_drain_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """Without a terminal nothing is done, exit 9."""
+    assert run("agent", "drain", address=agent).code == 9
+    assert admin.drains == []
+
+
+def test_drain_that_takes_too_long_is_exit_124(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The worker goes on by itself."""
+
+    def slowly(*, undrain: bool) -> None:
+        admin.state = "draining"
+
+    admin.drain = slowly  # type: ignore[method-assign]
+    outcome = run("agent", "drain", "--yes", "--timeout", "500ms", address=agent)
+    assert outcome.code == 124
+    assert "is draining, not drained" in outcome.err
+    no_wait = run("agent", "drain", "--yes", "--no-wait", address=agent)
+    assert no_wait.code == 0
+
+
+def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) -> None:
+    """A drain is never guessed; the name may be given without a scheme."""
+    both = ("--url", url, "--url", agent)
+    assert run("agent", "drain", "--yes", *both).code == 2
+    assert run("agent", "drain", agent.removeprefix("http://"), "--yes", *both).code == 0
+
+
+def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """One task by its name."""
+    killed = run("tasks", "kill", "c/0", "--yes", address=agent)
+    assert (killed.code, killed.out) == (0, "c/0: being killed\n")
+    assert run("tasks", "kill", "c/0", "--force", "--yes", address=agent).code == 0
+    assert admin.kills == [(HERE, False), (HERE, True)]
+    assert run("tasks", "stacks", "c/0", address=agent).out == "Thread MainThread\n"
+    document = json.loads(run("tasks", "stacks", "c/0", "-o", "json", address=agent).out)
+    assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
+
+
+def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """Exit 9, and the command to run."""
+    outcome = run("tasks", "kill", "c/0", address=agent)
+    assert outcome.code == 9
+    assert "pyconnect tasks kill c/0 --yes" in outcome.err
+    assert admin.kills == []
+
+
+def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """The command follows the address it is given, once."""
+    owner = FakeAdmin()
+    owner._check = lambda task_id: None  # type: ignore[method-assign]
+    with serving(rest_config(), FakeHerder(), owner) as server:
+        admin.owner_url = f"http://{server.listeners[0].netloc}/"
+        assert run("tasks", "kill", "c/1", "--yes", address=agent).code == 0
+        assert run("tasks", "stacks", "c/1", address=agent).code == 0
+    assert [task.task for task, _ in owner.kills] == [1]
+    admin.owner_url = f"{agent}/"
+    assert run("tasks", "kill", "c/1", "--yes", address=agent).code == 6
+
+
+def test_what_cannot_be_killed(run: Run, agent: str) -> None:
+    """Exit 3 for an unknown task, 6 for one without a process, at once."""
+    unknown = run("tasks", "kill", "c/9", "--yes", address=agent)
+    assert (unknown.code, "Unknown task: c-9" in unknown.err) == (3, True)
+    stopped = run("tasks", "kill", "c/2", "--yes", "--timeout", "60s", address=agent)
+    assert (stopped.code, "has no process" in stopped.err) == (6, True)
+
+
+def test_missing_credentials_are_exit_4(run: Run, tmp_path: Path) -> None:
+    """With a hint at the worker's files; the right ones open."""
+    users = tmp_path / "users"
+    users.write_text("ann=secret\n")
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    password.chmod(0o600)
+    config = rest_config(agent_admin_basic_auth_file=str(users))
+    with serving(config, FakeHerder(), FakeAdmin()) as server:
+        address = f"http://{server.listeners[0].netloc}"
+        refused = run("agent", "status", address=address)
+        assert (refused.code, "agent.admin" in refused.err) == (4, True)
+        known = ("--username", "ann", "--password-file", str(password))
+        assert run("agent", "status", *known, address=address).code == 0
