@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from tests.support.bad_plugins import BAD_SOURCE
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.processes import run_python
 from tests.support.rest_client import call_url
 
 pytestmark = pytest.mark.kafka
@@ -155,6 +157,48 @@ def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -
     assert call_url(owner_url, "POST", path).status == 202
     assert other.call("POST", "/agent/tasks/source/7/kill").status == 404
     assert other.call("GET", "/agent/tasks/none/0/stacks").status == 404
+
+
+def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path: Path) -> None:
+    """Three agents: all are listed and healthy, a worker's share is selected, any of them kills."""
+    group_id = unique_name("agents")
+    trio = [agents.start(properties=QUICK, group_id=group_id) for _ in range(3)]
+    names = sorted(unique_name("source") for _ in range(3))
+    for name in names:
+        trio[0].create(name, source_config(tmp_path / "in.txt", name))
+    ids = {agent.url.removeprefix("http://") for agent in trio}
+
+    def everybody_works() -> bool:
+        return {owner for name in names for owner in owners(trio[0], name)} == ids
+
+    eventually(everybody_works, 30)
+    for name in names:
+        trio[0].wait_for_states(name, "RUNNING", "RUNNING")
+
+    def pyconnect(*arguments: str) -> Any:
+        environment = {
+            "PYCONNECT_URL": trio[0].url,
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        }
+        command = ["-m", "pyconnect_cli", *arguments, "-o", "json"]
+        done = run_python(command, {**os.environ, **environment})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    listed = pyconnect("agent", "status", "--all-workers")
+    assert {agent["worker_id"] for agent in listed} == ids
+    assert [agent["leader"] for agent in listed].count(True) == 1
+    assert {agent["state"] for agent in listed} == {"active"}
+    healthy = pyconnect("health", "--all-workers")
+    assert [worker["status"] for worker in healthy] == ["healthy"] * 3
+    owner = owners(trio[0], names[0])[0]
+    shares = pyconnect("tasks", "list", "--worker", owner)
+    assert names[0] in json.dumps(shares)
+    assert {task["worker_id"] for task in shares} == {owner}
+    for name in names:
+        pyconnect("tasks", "kill", f"{name}/0", "--yes")
+        trio[0].wait_for_states(name, "RUNNING", "FAILED")
 
 
 def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(

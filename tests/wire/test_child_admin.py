@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 
@@ -172,5 +173,27 @@ def test_a_stop_during_a_kill_waits_for_its_end() -> None:
             w.children.kill_task(task_id, force=False, reason=REASON)
             await w.children.stop_tasks([task_id])
             assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
+
+    run(scenario)
+
+
+def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
+    """Somebody else may run the task by then: it ends as if it had not been asked."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=500) as w:
+            task_id = await running(w)
+            leases = w.children._leases
+            assert leases is not None
+            os.kill(w.pid(task_id), signal.SIGSTOP)
+            leases.cancel()
+            # The connector's own process has no lease any more either.
+            await w.connector_is("c", State.UNASSIGNED)
+            stopping = asyncio.ensure_future(w.children.stop_tasks([task_id]))
+            await asyncio.sleep(0)
+            os.kill(w.pid(task_id), signal.SIGCONT)
+            await stopping
+            assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
+            assert w.listener.expired_leases == 2
 
     run(scenario)

@@ -1,0 +1,199 @@
+"""What the admin interface makes of the herder's state and the children."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.configlog import ConfigLog
+from pyconnect_agent.core.errors import (
+    AgentError,
+    ConflictError,
+    InternalError,
+    NotAssignedError,
+    NotFoundError,
+)
+from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
+from pyconnect_agent.supervise.ports import ChildDetails
+
+HERE = ConnectorTaskId("c", 0)
+OTHER = ConnectorTaskId("c", 1)
+WORKER_ID = "here:8083"
+
+
+def snapshot_of_two_tasks() -> ConfigLog:
+    log = ConfigLog()
+    records = [
+        config_records.connector_config("c", {"name": "c"}),
+        config_records.task_config(HERE, {}),
+        config_records.task_config(OTHER, {}),
+        config_records.tasks_commit("c", 2),
+    ]
+    for offset, record in enumerate(records):
+        log.apply(offset, record.key, record.value)
+    return log
+
+
+class Herder:
+    """Implements `worker_admin.HerderView`."""
+
+    def __init__(self) -> None:
+        self.state = HerderState(
+            settings=HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source"),
+            snapshot=snapshot_of_two_tasks().snapshot(),
+            phase=Phase.RESOLVED,
+        )
+        self.statuses: dict[int, Status] = {}
+        self.drains: list[bool] = []
+
+    def task_status(self, connector: str, task: int) -> Status | None:
+        return self.statuses.get(task) if connector == "c" else None
+
+    def request_drain(self, *, undrain: bool) -> None:
+        self.drains.append(undrain)
+
+
+class Children:
+    """Implements `supervise.ports.ChildrenAdmin`."""
+
+    def __init__(self) -> None:
+        self.running = {HERE}
+        self.kills: list[tuple[ConnectorTaskId, bool, str]] = []
+
+    def running_tasks(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self.running)
+
+    async def child_details(self) -> tuple[ChildDetails, ...]:
+        child = ChildDetails(connector="c", task=0, pid=1, state=State.RUNNING, since_ms=5)
+        return (replace(child, transaction_began_ms=400),)
+
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+        self.kills.append((task_id, force, reason))
+
+    async def task_stacks(self, task_id: ConnectorTaskId) -> str:
+        raise AgentError(f"no stacks of {task_id}")
+
+
+class World:
+    def __init__(self, file: Path) -> None:
+        self.herder, self.children = Herder(), Children()
+        identity = WorkerIdentity(
+            version="4.3.1",
+            started_ms=100,
+            url="https://here:8083/",
+            group_id="g",
+            exactly_once_source_support="disabled",
+            config_file=file,
+            config_sha256=hashlib.sha256(b"as read").hexdigest(),
+            config=(),
+            restart="none",
+        )
+        self.admin = AgentAdmin(identity, self.herder, self.children, now_ms=lambda: 1_000)
+
+    def status(self, task: int, state: State, worker_id: str) -> None:
+        self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    file = tmp_path / "worker.properties"
+    file.write_bytes(b"as read")
+    return World(file)
+
+
+def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None:
+    """It says how, and that nobody restarts it."""
+    world.admin.kill(HERE, force=True)
+    ((task_id, force, reason),) = world.children.kills
+    assert (task_id, force) == (HERE, True)
+    assert "killed through the admin interface (at once)" in reason
+
+
+def test_what_is_not_known_is_not_found(world: World) -> None:
+    """Connectors and task numbers."""
+    for task_id in (ConnectorTaskId("none", 0), ConnectorTaskId("c", 2)):
+        with pytest.raises(NotFoundError):
+            world.admin.kill(task_id, force=False)
+
+
+def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
+    """By its worker's id, with the protocol of this worker."""
+    world.status(1, State.RUNNING, "there:8083")
+    with pytest.raises(NotAssignedError) as failure:
+        world.admin.kill(OTHER, force=False)
+    assert failure.value.target_url == "https://there:8083/"
+
+
+@pytest.mark.parametrize(
+    ("state", "worker_id"),
+    [
+        (None, ""),
+        (State.FAILED, WORKER_ID),
+        (State.RUNNING, WORKER_ID),
+        (State.FAILED, "there:8083"),
+        (State.UNASSIGNED, "there:8083"),
+    ],
+)
+def test_a_task_without_a_process_is_a_conflict(
+    world: World, state: State | None, worker_id: str
+) -> None:
+    """Whoever had it last, there is nothing to kill and nowhere to go."""
+    if state is not None:
+        world.status(1, state, worker_id)
+    with pytest.raises(ConflictError, match="has no process"):
+        world.admin.kill(OTHER, force=False)
+    assert world.children.kills == []
+
+
+def test_stacks_that_cannot_be_had_are_told_why(world: World) -> None:
+    """As a server error with the reason."""
+    with pytest.raises(InternalError, match="no stacks of c-0"):
+        asyncio.run(world.admin.stacks(HERE))
+
+
+def test_failed_tasks_of_this_worker_are_listed_without_a_process(world: World) -> None:
+    """Not those of others; transactions are shown by their age."""
+    world.herder.state = replace(
+        world.herder.state, work={"c": ConnectorWork(tasks_assigned=frozenset({0, 1}))}
+    )
+    world.status(1, State.FAILED, "there:8083")
+    assert len(asyncio.run(world.admin.children())) == 1
+    world.status(1, State.FAILED, WORKER_ID)
+    running, failed = asyncio.run(world.admin.children())
+    assert (running["task"], running["open_transaction_age_ms"]) == (0, 600)
+    assert (failed["task"], failed["state"], failed["pid"]) == (1, "FAILED", None)
+
+
+def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -> None:
+    """Also one that is gone."""
+    assert asyncio.run(world.admin.about())["config_outdated"] is False
+    file = tmp_path / "worker.properties"
+    file.write_bytes(b"changed")
+    assert asyncio.run(world.admin.about())["config_outdated"] is True
+    file.unlink()
+    assert asyncio.run(world.admin.about())["config_sha256"] is None
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("drain_wanted", [False, True])
+def test_every_phase_has_a_word(phase: Phase, *, drain_wanted: bool) -> None:
+    """A drain that has been asked for shows from the first moment."""
+    settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")
+    word = worker_state(HerderState(settings=settings, phase=phase, drain_wanted=drain_wanted))
+    fixed = {
+        Phase.STARTING: "starting",
+        Phase.STOPPED: "stopping",
+        Phase.DRAINING: "draining",
+        Phase.LEAVING: "draining",
+        Phase.DRAINED: "drained",
+    }
+    member = "active" if phase is Phase.RESOLVED else "rebalancing"
+    assert word == fixed.get(phase, "draining" if drain_wanted else member)
