@@ -1,0 +1,141 @@
+"""Logical values and their base values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_api import (
+    DATE_SCHEMA,
+    INT32_SCHEMA,
+    TIME_SCHEMA,
+    TIMESTAMP_SCHEMA,
+    DataException,
+    SchemaBuilder,
+    date_builder,
+    decimal_schema,
+    from_logical,
+    is_logical,
+    to_logical,
+)
+from pyconnect_api.logical import unscaled_bytes
+
+
+@pytest.mark.parametrize(
+    ("unscaled", "expected"),
+    [
+        (0, "00"),
+        (1, "01"),
+        (127, "7f"),
+        (128, "0080"),
+        (-1, "ff"),
+        (-128, "80"),
+        (-129, "ff7f"),
+        (255, "00ff"),
+        (256, "0100"),
+        (102345, "018fc9"),
+    ],
+)
+def test_unscaled_values_have_javas_shortest_twos_complement(unscaled: int, expected: str) -> None:
+    """The bytes are those of `BigInteger.toByteArray`."""
+    assert unscaled_bytes(unscaled).hex() == expected
+
+
+@given(st.integers(min_value=-(10**60), max_value=10**60), st.integers(-20, 40))
+def test_decimals_survive_the_round_trip_with_all_digits(unscaled: int, scale: int) -> None:
+    """No digit is lost beyond the precision of Python's decimal context, and the scale stays."""
+    schema = decimal_schema(scale)
+    sign, digits, _ = Decimal(unscaled).as_tuple()
+    value = Decimal((sign, digits, -scale))
+    back = to_logical(schema, from_logical(schema, value))
+    assert isinstance(back, Decimal)
+    assert back.as_tuple() == value.as_tuple()
+
+
+def test_a_decimal_of_another_scale_is_refused() -> None:
+    """Rounding is the caller's decision."""
+    with pytest.raises(DataException) as refused:
+        from_logical(decimal_schema(2), Decimal("1.5"))
+    assert str(refused.value) == (
+        "Decimal value has mismatching scale for given Decimal schema. "
+        "Schema has scale 2, value has scale 1."
+    )
+
+
+def test_a_decimal_schema_needs_a_scale() -> None:
+    """The scale is a parameter that anyone can forget or misspell."""
+    name = "org.apache.kafka.connect.data.Decimal"
+    with pytest.raises(DataException, match="scale parameter not found"):
+        from_logical(SchemaBuilder.bytes().name(name).build(), Decimal(1))
+    with pytest.raises(DataException, match="Invalid scale parameter"):
+        to_logical(SchemaBuilder.bytes().name(name).parameter("scale", "x").build(), b"\x01")
+
+
+@given(st.dates())
+def test_dates_survive_the_round_trip(value: date) -> None:
+    """Every date Python knows has a number of days."""
+    assert to_logical(DATE_SCHEMA, from_logical(DATE_SCHEMA, value)) == value
+
+
+def test_dates_count_days_from_1970() -> None:
+    """Days before the epoch are negative."""
+    assert from_logical(DATE_SCHEMA, date(1970, 1, 1)) == 0
+    assert from_logical(DATE_SCHEMA, date(1969, 12, 31)) == -1
+
+
+@given(st.times())
+def test_times_are_cut_to_milliseconds(value: time) -> None:
+    """What is finer than a millisecond is lost, nothing else."""
+    expected = value.replace(microsecond=value.microsecond // 1000 * 1000, fold=0)
+    assert to_logical(TIME_SCHEMA, from_logical(TIME_SCHEMA, value)) == expected
+
+
+@given(st.datetimes(min_value=datetime(1, 1, 2), timezones=st.just(UTC)))  # noqa: DTZ001
+def test_timestamps_are_cut_towards_the_past(value: datetime) -> None:
+    """The millisecond before is taken, also before 1970."""
+    back = to_logical(TIMESTAMP_SCHEMA, from_logical(TIMESTAMP_SCHEMA, value))
+    assert isinstance(back, datetime)
+    assert timedelta(0) <= value - back < timedelta(milliseconds=1)
+
+
+def test_a_timestamp_of_another_zone_is_the_same_moment() -> None:
+    """The zone is lost, the moment stays."""
+    value = datetime(2020, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    assert from_logical(TIMESTAMP_SCHEMA, value) == 1577836800000
+
+
+@pytest.mark.parametrize(
+    ("schema", "base"),
+    [
+        (TIME_SCHEMA, -1),
+        (TIME_SCHEMA, 86_400_000),
+        (DATE_SCHEMA, 2**31 - 1),
+        (TIMESTAMP_SCHEMA, 2**63 - 1),
+        (TIMESTAMP_SCHEMA, -(2**63)),
+        (decimal_schema(0), b""),
+    ],
+)
+def test_base_values_without_a_logical_value_are_refused(schema: object, base: object) -> None:
+    """Python's calendar ends at the years 1 and 9999, a day at 24 hours."""
+    with pytest.raises(DataException):
+        to_logical(schema, base)  # type: ignore[arg-type]
+
+
+def test_a_value_must_be_of_the_schemas_logical_type() -> None:
+    """A time is no date, and a plain schema has no logical values."""
+    for schema, value in [(DATE_SCHEMA, time(1)), (INT32_SCHEMA, date(2020, 1, 1))]:
+        with pytest.raises(DataException, match="the schema does not match"):
+            from_logical(schema, value)
+    with pytest.raises(DataException, match="the schema does not match"):
+        to_logical(INT32_SCHEMA, 1)
+
+
+def test_a_logical_type_is_known_by_its_name() -> None:
+    """Optional variants and other versions are of the same logical type."""
+    assert is_logical(date_builder().optional().build())
+    assert not is_logical(INT32_SCHEMA)
+    assert not is_logical(None)
