@@ -31,14 +31,30 @@ class Cluster:
         self.agents: list[Agent] = []
         self._agents = agents
 
-    def add(self, **properties: str) -> Agent:
-        """Start one more agent."""
-        settings = {name.replace("_", "."): value for name, value in properties.items()}
-        agent = self._agents.start(
-            group_id=self.group_id, properties={**self.properties, **settings}
-        )
+    def add(self, **options: Any) -> Agent:
+        """Start one more agent; `options` as of `Agents.process`."""
+        agent = self.outsider(**options)
         self.agents.append(agent)
         return agent
+
+    def outsider(
+        self,
+        *,
+        properties: Mapping[str, str] | None = None,
+        wait: bool = True,
+        **options: Any,
+    ) -> Agent:
+        """Start an agent of the same group that does not count as one of the cluster.
+
+        `wait` False: it may never get ready.
+        """
+        settings = {**self.properties, **(properties or {})}
+        process = self._agents.process(group_id=self.group_id, properties=settings, **options)
+        if wait:
+            process.start()
+        else:
+            process.launch()
+        return Agent(process)
 
     def leader(self) -> Agent:
         """Ask each to do what only leaders do; `forward=false` keeps it from asking others."""

@@ -162,7 +162,11 @@ class Admin:
                 for found, future in futures.items()
             }
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            raise errors.translate(exc, f"Error while getting offsets of topic '{topic}'") from exc
+            failure = errors.translate(exc, f"Error while getting offsets of topic '{topic}'")
+            if errors.code_of(exc) == errors.NO_LEADERS:
+                # Brokers that are starting will elect them.
+                raise RetriableKafkaError(failure.message) from exc
+            raise failure from exc
 
     def cluster_id(self, timeout_ms: int) -> str | None:
         """Return the Kafka cluster's id, None from a broker that has none."""

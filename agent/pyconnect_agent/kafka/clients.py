@@ -2,13 +2,15 @@
 
 Layer: kafka. Java client properties were translated before (`core/client_configs.py`); here only
 log and error callbacks are added: librdkafka's lines go to the Python logger of the client's kind,
-connection errors are warnings, since librdkafka reconnects by itself. Both callbacks run on the
-thread that polls the client.
+connection errors are warnings, since librdkafka reconnects by itself, twenty times a second: the
+same error of one client is told once in a while. Both callbacks run on the thread that polls the
+client.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +22,9 @@ from pyconnect_agent.kafka import errors
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
+
+
+REPEAT_AFTER_S = 10.0
 
 
 def create_producer(config: ClientConfig) -> Producer:
@@ -43,8 +48,14 @@ def create_admin(config: ClientConfig) -> AdminClient:
 def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
     client_id = str(config.get("client.id", ""))
     logger = logging.getLogger(f"{__name__}.{kind.replace(' ', '_')}")
+    logger.addFilter(_is_not_told_otherwise)
+    told_s: dict[str, float] = {}
 
     def log_error(error: Any) -> None:
+        now_s = time.monotonic()
+        if now_s - told_s.get(error.name(), -REPEAT_AFTER_S) < REPEAT_AFTER_S:
+            return
+        told_s[error.name()] = now_s
         logger.warning(
             "Kafka client reported an error",
             extra={"client_id": client_id, "error": error.name(), "reason": error.str()},
@@ -58,3 +69,8 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
         raise WorkerConfigError(
             f"Failed to construct Kafka {kind} '{client_id}': {reason}"
         ) from exc
+
+
+def _is_not_told_otherwise(record: logging.LogRecord) -> bool:
+    """Drop librdkafka's own line for what its error callback reports too."""
+    return not record.getMessage().startswith("FAIL [")

@@ -87,6 +87,8 @@ _RETRIABLE = frozenset(
 TOPIC_ALREADY_EXISTS: int = ClientError.TOPIC_ALREADY_EXISTS
 INVALID_CONFIG: int = ClientError.INVALID_CONFIG
 INVALID_REPLICATION_FACTOR: int = ClientError.INVALID_REPLICATION_FACTOR
+NO_LEADERS: int = ClientError._NOENT
+"""What asking for offsets gives while the topic's partitions have no leaders."""
 UNSUPPORTED_VERSION: int = ClientError.UNSUPPORTED_VERSION
 GROUP_ID_NOT_FOUND: int = ClientError.GROUP_ID_NOT_FOUND
 UNKNOWN_TOPIC: frozenset[int] = frozenset(
