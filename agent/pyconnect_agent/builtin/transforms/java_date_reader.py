@@ -20,7 +20,11 @@ from pyconnect_agent.builtin.transforms.java_date_pattern import (
     date_pattern_elements,
 )
 from pyconnect_api import DataException
-from pyconnect_api.logical import MILLISECONDS_PER_DAY, date_to_days
+from pyconnect_api.logical import (
+    MILLISECONDS_PER_DAY,
+    date_to_days,
+    timestamp_to_milliseconds,
+)
 
 _ZONE_HOURS = {
     "Coordinated Universal Time": 0,
@@ -80,7 +84,9 @@ class JavaDateReader:
                 for element, after in zip(elements, following, strict=False)
             )
         )
-        self._century_start = datetime.now(UTC) - timedelta(days=80 * 365.2425)
+        today = datetime.now(UTC)
+        day = min(today.day, 28) if today.month == 2 else today.day
+        self._century_start = today.replace(year=today.year - 80, day=day)
 
     def milliseconds(self, text: str) -> int:
         """Return milliseconds since the epoch; DataException that does not repeat the text."""
@@ -91,12 +97,13 @@ class JavaDateReader:
             )
         try:
             found = {
-                field.letter: self._value(field, group)
+                field.letter: self._value(field, group.strip(" \t"))
                 for field, group in zip(self._fields, match.groups(), strict=True)
             }
-            day = date_to_days(_date(found)) * MILLISECONDS_PER_DAY
-            offset = found.get("z", found.get("Z", found.get("X", 0)))
-            return day + _time_of_day(found) - offset
+            milliseconds = _milliseconds(found)
+            if self._is_before_century(found, milliseconds):
+                milliseconds = _milliseconds({**found, "y": found["y"] + 100})
+            return milliseconds
         except (ValueError, OverflowError):
             # Without the cause, whose text would contain part of the value.
             raise DataException(
@@ -128,22 +135,39 @@ class JavaDateReader:
         return number
 
     def _year(self, digits: str) -> int:
-        """Return the year of two digits that is nearest to 80 years ago, but not before."""
+        """Return the year that ends in two digits: that of 80 years ago or a later one."""
         start = self._century_start.year
         year = start - start % 100 + int(digits)
         return year if year >= start else year + 100
+
+    def _is_before_century(self, found: Mapping[str, int], milliseconds: int) -> bool:
+        """Tell whether a year of two digits is the one of 80 years ago, but on an earlier day."""
+        if found.get("y") != self._century_start.year:
+            return False
+        has_two_digits = any(field.letter == "y" and field.count <= 2 for field in self._fields)
+        return has_two_digits and milliseconds < timestamp_to_milliseconds(self._century_start)
 
 
 def _regex_of(element: Field | Literal, following: Field | Literal) -> str:
     if isinstance(element, Literal):
         return re.escape(element.text)
-    abuts = isinstance(following, Field) and following.is_numeric
+    if element.is_numeric and isinstance(following, Field) and following.is_numeric:
+        return _abutting(element.count)
     # Java passes over blanks before numbers and zones, not before other words.
     blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
-    return rf"{blanks}({_content_of(element, abuts=abuts)})"
+    return rf"{blanks}({_content_of(element)})"
 
 
-def _content_of(field: Field, *, abuts: bool) -> str:
+def _abutting(count: int) -> str:
+    """Return the expression for a number right before another one: `count` characters or less.
+
+    Blanks before it count, and so many characters must be left.
+    """
+    choices = (rf"[ \t]{{{blanks}}}[0-9]{{1,{count - blanks}}}+" for blanks in range(count))
+    return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
+
+
+def _content_of(field: Field) -> str:
     match field.letter:
         case "M" | "L" if not field.is_numeric:
             return _any_of([*MONTHS, *(name[:3] for name in MONTHS)])
@@ -158,7 +182,7 @@ def _content_of(field: Field, *, abuts: bool) -> str:
             return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d)?|{names}"
         case "X":
             return _ISO_ZONES[field.count]
-    return rf"[0-9]{{1,{field.count}}}+" if abuts else "[0-9]++"
+    return "[0-9]++"
 
 
 def _any_of(names: list[str]) -> str:
@@ -181,6 +205,12 @@ def _zone_offset(text: str) -> int:
         raise ValueError("the zone's offset is out of range")
     milliseconds = (int(hour) * 60 + int(minute)) * 60_000
     return -milliseconds if sign == "-" else milliseconds
+
+
+def _milliseconds(found: Mapping[str, int]) -> int:
+    """Return the moment the fields tell."""
+    offset = found.get("z", found.get("Z", found.get("X", 0)))
+    return date_to_days(_date(found)) * MILLISECONDS_PER_DAY + _time_of_day(found) - offset
 
 
 def _date(found: Mapping[str, int]) -> date:
