@@ -98,7 +98,21 @@ class DescribePlugin:
     version: str | None
 
 
-Job = RunConnector | RunTask | ValidateConfig | DescribePlugin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProducers:
+    """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
+
+    `connector_config` is raw. All ids together have `timeout_ms`.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    connector_config: StringMap
+    transactional_ids: tuple[str, ...]
+    timeout_ms: int
+
+
+Job = RunConnector | RunTask | ValidateConfig | DescribePlugin | FenceProducers
 
 
 # --- later messages to the child ---
@@ -149,6 +163,13 @@ class OffsetsRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsWritten:
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfirmed:
+    """Answer to `ConfirmStart`."""
+
     request_id: int
 
 
@@ -232,6 +253,21 @@ class WriteOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmStart:
+    """An exactly-once source task, its producer initialised, asks to begin (KIP-618).
+
+    Answered by `StartConfirmed` or `RequestFailed`, after the config topic was read to its end.
+    """
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducersFenced:
+    """Answer to `FenceProducers`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigValidated:
     result: ConfigInfos
 
@@ -272,6 +308,7 @@ Message = (
     | Lease
     | OffsetsRead
     | OffsetsWritten
+    | StartConfirmed
     | ReportStats
     | DumpStacks
     | StateReported
@@ -282,6 +319,8 @@ Message = (
     | ConfigTtlExpired
     | ReadOffsets
     | WriteOffsets
+    | ConfirmStart
+    | ProducersFenced
     | ConfigValidated
     | PluginDescribed
     | StatsReported

@@ -15,7 +15,7 @@ import queue
 import select
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
@@ -23,6 +23,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     Channel,
+    ConfirmStart,
     DumpStacks,
     GenerateTaskConfigs,
     Lease,
@@ -34,12 +35,14 @@ from pyconnect_agent.supervise.channel import (
     RequestFailed,
     SetTargetState,
     StacksDumped,
+    StartConfirmed,
     StatsReported,
     Stop,
     WriteOffsets,
 )
 from pyconnect_agent.tasks.stacks import describe_threads
 from pyconnect_agent.tasks.statistics import ReadStatistics, Statistics
+from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class Control:
         self._lease_until_s = time.monotonic() + (lease_ms or 0) / 1000
         self._request_ids = itertools.count(1)
         self._replies: dict[int, Future[Message]] = {}
+        self._start_confirmed: Future[Message] | None = None
         self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigs] = queue.SimpleQueue()
         self.target_state = target_state
         self.stop_requested = threading.Event()
@@ -122,6 +126,27 @@ class Control:
         )
         assert isinstance(reply, OffsetsWritten)
 
+    def confirm_start(self) -> bool:
+        """Ask whether this task may begin, its producer being initialised; False when stopped.
+
+        Waits as long as it takes. Raises ConnectException with Kafka's text when it may not.
+        """
+        request_id = next(self._request_ids)
+        future: Future[Message] = Future()
+        self._replies[request_id] = self._start_confirmed = future
+        # Stop may have come before there was something to end.
+        if not self.stopping:
+            self._channel.send(ConfirmStart(request_id=request_id))
+            try:
+                reply = future.result()
+            except CancelledError:
+                return False
+            finally:
+                self._replies.pop(request_id, None)
+            if isinstance(reply, RequestFailed):
+                raise ConnectException(reply.message)
+        return not self.stopping
+
     def _ask(self, make: Any, timeout_ms: int) -> Message:
         request_id = next(self._request_ids)
         future: Future[Message] = Future()
@@ -168,12 +193,14 @@ class Control:
                 self._end_unless_leased(time.monotonic())
                 self.stop_until_s = time.monotonic() + graceful_ms / 1000 - SIGNAL_MARGIN_S
                 self.stop_requested.set()
+                if self._start_confirmed is not None:
+                    self._start_confirmed.cancel()
             case Lease():
                 self._end_unless_leased(message.valid_until_s - (self._lease_ms or 0) / 1000)
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
             case GenerateTaskConfigs():
                 self._task_config_requests.put(message)
-            case OffsetsRead() | OffsetsWritten() | RequestFailed():
+            case OffsetsRead() | OffsetsWritten() | StartConfirmed() | RequestFailed():
                 future = self._replies.get(message.request_id)
                 if future is not None and not future.done():
                     future.set_result(message)

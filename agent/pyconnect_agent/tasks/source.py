@@ -55,6 +55,7 @@ class SourceLoop:
 
     def run(self) -> None:
         """Return when the worker wants an end. Raises what makes the task FAILED."""
+        self._sender.resumed()
         while not self._control.stopping:
             self.step()
 
@@ -71,6 +72,7 @@ class SourceLoop:
             self._control.stop_requested.wait(RETRY_WAIT_S)
 
     def _pause(self) -> None:
+        self._sender.paused()
         self._report(State.PAUSED)
         while self._control.should_pause and not self._control.stopping:
             self._control.changed.clear()
@@ -78,6 +80,7 @@ class SourceLoop:
                 self._control.wait(1.0)
             self._sender.begin_iteration()
         if not self._control.stopping:
+            self._sender.resumed()
             self._report(State.RUNNING)
 
     def _poll(self) -> Sequence[SourceRecord]:

@@ -2,8 +2,7 @@
 
 Layer: tasks. Kafka: WorkerSourceTask. The loop of `source.py` is the same for every delivery
 guarantee; a sender says what happens around each record and batch, and when offsets are committed.
-An exactly-once sender opens transactions in `send`, closes them in `batch_sent`, and writes offsets
-in them instead of keeping `SubmittedRecords`.
+The exactly-once one is in `transactional_sender.py`.
 """
 
 from __future__ import annotations
@@ -41,6 +40,14 @@ class Sender(Protocol):
 
     def check(self) -> None:
         """Raise ConnectException when an earlier send failed for good."""
+        ...
+
+    def resumed(self) -> None:
+        """Polling begins, for the first time or after a pause."""
+        ...
+
+    def paused(self) -> None:
+        """Nothing is polled until `resumed`. Raises ConnectException."""
         ...
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
@@ -110,6 +117,12 @@ class AtLeastOnceSender:
                 "Unrecoverable exception from producer send callback"
             ) from self._error
 
+    def resumed(self) -> None:
+        """Acknowledgements do not depend on it."""
+
+    def paused(self) -> None:
+        """The timed commits go on."""
+
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
         if self._error is not None:
             self.check()
@@ -154,7 +167,7 @@ class AtLeastOnceSender:
         submitted: SubmittedRecord,
         failure: BaseException,
     ) -> None:
-        error = self._producer.explain(failure, outgoing[0], _size(outgoing))
+        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
         error.__cause__ = failure
         if self._producer.is_asynchronous(failure):
             self._failed(record, submitted, error)
@@ -177,7 +190,7 @@ class AtLeastOnceSender:
             self._failed(record, submitted, self._producer.explain(failure, topic, size))
             return
         if self._commit_record is not None:
-            self._tell(record, _metadata(message))
+            self._tell(record, metadata_of(message))
         submitted.acked = True
         self._topic_used(topic)
 
@@ -206,13 +219,15 @@ class AtLeastOnceSender:
             LOG.exception("SourceTask.commit_record failed")
 
 
-def _size(outgoing: Outgoing) -> int:
+def size_of(outgoing: Outgoing) -> int:
+    """Return the bytes of value, key and headers."""
     _, value, key, _, _, headers = outgoing
     size = len(value or b"") + len(key or b"")
     return size + sum(len(name) + len(data or b"") for name, data in headers or ())
 
 
-def _metadata(message: DeliveredMessage) -> RecordMetadata:
+def metadata_of(message: DeliveredMessage) -> RecordMetadata:
+    """Return what `commit_record` is told of a delivered record."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     return RecordMetadata(
         topic or "",

@@ -1,37 +1,33 @@
-"""Builds and runs an at-least-once source task (Kafka: WorkerSourceTask and its builder).
+"""Builds and runs a source task (Kafka: AbstractWorkerSourceTask and the builders).
 
-Layer: tasks. The composition of the modules named `source_*`.
+Layer: tasks. The loop and the pipeline are the same for both delivery guarantees, whose own parts
+are in `at_least_once.py` and `exactly_once.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import time
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.core.ids import State
 from pyconnect_agent.supervise.channel import TopicUsed
-from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.at_least_once import AtLeastOnceDelivery, Delivery
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.exactly_once import ExactlyOnceDelivery
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
 from pyconnect_agent.tasks.source import SourceLoop
-from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommitter
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_pipeline import compose
-from pyconnect_agent.tasks.source_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
+from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
 from pyconnect_api import Converter, HeaderConverter, SourceTask
 
 LOG = logging.getLogger(__name__)
-
-CLOSE_TIMEOUT_S = 30.0
-"""Kafka's constant for closing a source task's producer."""
 
 
 class SourceWork:
@@ -51,41 +47,42 @@ class SourceWork:
         self._stages: list[TransformationStage] = worker.transformations(config)
         self._initialized = False
         self._failed = False
-        self._producer: TaskProducer | None = None
         self._reader: WorkerOffsetReader | None = None
-        self._committer: SourceCommitter | None = None
-        self._sender: AtLeastOnceSender | None = None
+        self._delivery: Delivery | None = None
         self._loop: SourceLoop | None = None
 
     def version(self) -> str | None:
         return self._task.version()
 
     def start(self) -> None:
-        self._build()
+        delivery = self._build()
+        if not delivery.open():
+            return
         setup = self._setup
-        assert self._reader is not None
         context = WorkerSourceTaskContext(
             configs=setup.latest_task_config,
-            reader=self._reader,
+            reader=delivery.reader,
             stop_requested=self._control.stop_requested,
+            transaction_context=delivery.transaction_context,
         )
         self._initialized = True
         self._task.initialize(context)
         self._task.start(setup.task_config)
 
     def execute(self) -> None:
+        if not self._initialized:
+            # An end was asked for before there was a beginning.
+            return
         assert self._loop is not None
-        assert self._committer is not None
-        assert self._sender is not None
-        self._committer.start()
+        assert self._delivery is not None
+        self._delivery.begin(self._loop)
         try:
             self._loop.run()
         except BaseException:
             self._failed = True
             raise
         finally:
-            self._committer.stop()
-            self._sender.finish(failed=self._failed)
+            self._delivery.end(failed=self._failed)
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
@@ -96,17 +93,16 @@ class SourceWork:
                 closing.callback(stage.close)
             if self._reader is not None:
                 closing.callback(self._reader.close)
-            if self._producer is not None:
-                closing.callback(self._producer.close, 0.0 if self._failed else CLOSE_TIMEOUT_S)
+            if self._delivery is not None:
+                closing.callback(self._delivery.close, failed=self._failed)
             if self._initialized:
                 closing.callback(self._task.stop)
 
     def _converters(self) -> tuple[Converter | HeaderConverter, ...]:
         return (self._key_converter, self._value_converter, self._header_converter)
 
-    def _build(self) -> None:
+    def _build(self) -> Delivery:
         setup, control = self._setup, self._control
-        worker = setup.worker.config
         tolerance = tolerance_of(
             setup.connector_config,
             task_id=str(setup.task_id),
@@ -114,25 +110,7 @@ class SourceWork:
             stop_requested=control.stop_requested,
         )
         self._reader = WorkerOffsetReader(setup.task_id.connector, control.read_offsets)
-        self._producer = self._new_producer(setup.task_id)
-        self._sender = AtLeastOnceSender(
-            task=self._task,
-            producer=self._producer,
-            tolerance=tolerance,
-            topics=ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing),
-            stop_requested=lambda: control.stopping,
-            offer=self._offer,
-            commit=self._commit,
-            flush_timeout_s=worker.offset_flush_timeout_ms / 1000,
-        )
-        self._committer = SourceCommitter(
-            connector=setup.task_id.connector,
-            task=self._task,
-            write=control.write_offsets,
-            flush_interval_ms=worker.offset_flush_interval_ms,
-            flush_timeout_ms=worker.offset_flush_timeout_ms,
-            serve_if_idle=self._serve_if_idle,
-        )
+        delivery = self._delivery = self._new_delivery(tolerance, self._reader)
         self._loop = SourceLoop(
             task=self._task,
             convert=compose(
@@ -142,50 +120,34 @@ class SourceWork:
                 transform=chain(self._stages, tolerance),
                 tolerance=tolerance,
             ),
-            sender=self._sender,
+            sender=delivery.sender,
             control=control,
             report=self._report,
         )
         control.statistics = self._statistics
+        return delivery
 
-    def _new_producer(self, task_id: ConnectorTaskId) -> TaskProducer:
-        setup = self._setup
-        config = client_settings.source_producer(
-            setup.worker.config, setup.connector_config, task_id
+    def _new_delivery(self, tolerance: Tolerance, reader: WorkerOffsetReader) -> Delivery:
+        task, setup, control = self._task, self._setup, self._control
+        worker = setup.worker.config
+        topics = ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing)
+        if worker.exactly_once_source_enabled:
+            return ExactlyOnceDelivery(task, setup, control, topics=topics, reader=reader)
+        return AtLeastOnceDelivery(
+            task, setup, control, tolerance=tolerance, topics=topics, reader=reader
         )
-        return TaskProducer(config.properties)
 
     def _statistics(self) -> Statistics:
-        if self._loop is None or self._committer is None or self._producer is None:
+        if self._loop is None or self._delivery is None:
             return Statistics()
-        return Statistics(
-            last_activity_ms=self._loop.last_poll_ms,
-            last_commit_ms=self._committer.last_commit_ms,
-            queue_size=self._producer.in_flight(),
-        )
+        statistics = self._delivery.statistics()
+        return statistics._replace(last_activity_ms=self._loop.last_poll_ms)
 
     def _report(self, state: State) -> None:
         self._life_cycle.report(state)
 
     def _topic_used(self, topic: str) -> None:
         self._control.send(TopicUsed(topic=topic))
-
-    def _offer(self) -> None:
-        assert self._committer is not None
-        assert self._sender is not None
-        self._committer.offer(self._sender.submitted.committable_offsets())
-
-    def _commit(self) -> None:
-        assert self._committer is not None
-        self._committer.commit()
-
-    def _serve_if_idle(self) -> None:
-        """Serve the producer's callbacks while the task's thread waits in `poll`."""
-        assert self._loop is not None
-        assert self._producer is not None
-        since = self._loop.polling_since_s
-        if since is not None and time.monotonic() - since > SERVE_INTERVAL_S:
-            self._producer.serve()
 
 
 def _nothing(_: str) -> None:

@@ -1,0 +1,179 @@
+"""When an exactly-once source task commits or aborts its transaction (KIP-618).
+
+Layer: core. Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and
+WorkerTransactionContext; spec exactly-once.md §11. A boundary only says what to do: the sender
+does it. `now_ms` is any clock that does not go back.
+
+Threads: boundaries belong to the task's thread; `RequestedTransactions` may be called from any
+thread of the task, each call being one step of a dict or an attribute.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Protocol
+
+from pyconnect_api import ConnectException, SourceRecord, TransactionContext
+
+
+class Decision(Enum):
+    """What to do with the open transaction.
+
+    ABORT drops its records, then commits their offsets in a transaction of their own.
+    """
+
+    CONTINUE = auto()
+    COMMIT = auto()
+    ABORT = auto()
+
+
+class Batch(Enum):
+    """In place of a record; None in its place is a mistake of the task."""
+
+    WHOLE = auto()
+
+
+class TransactionBoundary(Protocol):
+    """`watches_records` False: `after_record` always says CONTINUE and need not be asked."""
+
+    watches_records: bool
+
+    def begin(self, now_ms: int) -> None:
+        """The task begins or resumes polling."""
+        ...
+
+    def after_record(self, record: SourceRecord) -> Decision:
+        """`record`, as the task made it, was handed to the producer or dropped."""
+        ...
+
+    def after_batch(self, now_ms: int) -> Decision:
+        """Everything that one poll returned (maybe nothing) was handed over or dropped."""
+        ...
+
+    def before_rest(self) -> Decision:
+        """The task is paused or ends in order."""
+        ...
+
+
+class PollBoundary:
+    """One transaction per poll."""
+
+    watches_records = False
+
+    def begin(self, now_ms: int) -> None:
+        """Nothing to measure."""
+
+    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002
+        return Decision.CONTINUE
+
+    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002
+        return Decision.COMMIT
+
+    def before_rest(self) -> Decision:
+        return Decision.COMMIT
+
+
+class IntervalBoundary:
+    """A transaction ends with the first poll that ends `interval_ms` after the last commit."""
+
+    watches_records = False
+
+    def __init__(self, interval_ms: int) -> None:
+        self._interval_ms = interval_ms
+        self._since_ms = 0
+
+    def begin(self, now_ms: int) -> None:
+        self._since_ms = now_ms
+
+    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002
+        return Decision.CONTINUE
+
+    def after_batch(self, now_ms: int) -> Decision:
+        if now_ms - self._since_ms < self._interval_ms:
+            return Decision.CONTINUE
+        self._since_ms = now_ms
+        return Decision.COMMIT
+
+    def before_rest(self) -> Decision:
+        return Decision.COMMIT
+
+
+class RequestedTransactions(TransactionContext):
+    """What a task with `transaction.boundary=connector` asks for.
+
+    Records are told apart by identity: equal ones may come twice in a batch.
+    """
+
+    def __init__(self) -> None:
+        self._commit_batch = False
+        self._abort_batch = False
+        # The record is kept too, so that its id is not given to another one.
+        self._commit_records: dict[int, SourceRecord] = {}
+        self._abort_records: dict[int, SourceRecord] = {}
+
+    def commit_transaction(self, record: SourceRecord | Batch | None = Batch.WHOLE) -> None:
+        if record is Batch.WHOLE:
+            self._commit_batch = True
+        else:
+            self._commit_records[id(record)] = _given(record)
+
+    def abort_transaction(self, record: SourceRecord | Batch | None = Batch.WHOLE) -> None:
+        if record is Batch.WHOLE:
+            self._abort_batch = True
+        else:
+            self._abort_records[id(record)] = _given(record)
+
+    def take_batch(self) -> Decision:
+        """Return and forget what was asked for the batch. Raises ConnectException for both."""
+        commit, self._commit_batch = self._commit_batch, False
+        abort, self._abort_batch = self._abort_batch, False
+        if commit and abort:
+            raise ConnectException("Connector requested both commit and abort of same transaction")
+        return _decision(commit=commit, abort=abort)
+
+    def take_record(self, record: SourceRecord) -> Decision:
+        """Return and forget what was asked for a record. Raises ConnectException for both."""
+        commit = self._commit_records.pop(id(record), None) is not None
+        abort = self._abort_records.pop(id(record), None) is not None
+        if commit and abort:
+            place = f"{record.topic}/{record.kafka_partition}"
+            raise ConnectException(
+                "Connector requested both commit and abort of same record against topic/partition"
+                f" {place}"
+            )
+        return _decision(commit=commit, abort=abort)
+
+
+class ConnectorBoundary:
+    """Transactions end where the task says so; what is open at the end stays uncommitted."""
+
+    watches_records = True
+
+    def __init__(self, requested: RequestedTransactions) -> None:
+        self._requested = requested
+
+    def begin(self, now_ms: int) -> None:
+        """Nothing to measure."""
+
+    def after_record(self, record: SourceRecord) -> Decision:
+        return self._requested.take_record(record)
+
+    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002
+        return self._requested.take_batch()
+
+    def before_rest(self) -> Decision:
+        return self._requested.take_batch()
+
+
+def _given(record: SourceRecord | None) -> SourceRecord:
+    if record is None:
+        raise ConnectException(
+            "Source record used to define transaction boundaries may not be null"
+        )
+    return record
+
+
+def _decision(*, commit: bool, abort: bool) -> Decision:
+    if abort:
+        return Decision.ABORT
+    return Decision.COMMIT if commit else Decision.CONTINUE

@@ -1,0 +1,103 @@
+"""A transactional producer of a source task (KIP-618, KIP-98).
+
+Layer: kafka. Adds to `TaskProducer` the four calls of a transaction. Each is made in short slices
+that are repeated, so that a task that is told to stop does not sit in one; librdkafka goes on with
+the same call. Errors are translated; the first one that is not retriable ends the call.
+Used by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.task_producer import TaskProducer
+
+LOG = logging.getLogger(__name__)
+
+SLICE_S = 0.5
+ABORT_AT_CLOSE_S = 1.0
+
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+
+
+class TransactionalProducer(TaskProducer):
+    """`max_block_ms`: Java's `max.block.ms`, None without limit."""
+
+    def __init__(self, config: Mapping[str, Any], max_block_ms: int | None = None) -> None:
+        super().__init__(config)
+        self._max_block_ms = max_block_ms
+        self._in_transaction = False
+        self.transactional_id = str(config["transactional.id"])
+        self.transaction_timeout_ms = int(
+            config.get("transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS)
+        )
+
+    def init(self, give_up: Callable[[], bool]) -> bool:
+        """Fence every producer of this id and end its transaction; False when given up before.
+
+        Raises KafkaError.
+        """
+        return self._repeat(
+            self._producer.init_transactions, "Failed to initialize the producer", give_up
+        )
+
+    def begin(self) -> None:
+        """Raises KafkaError."""
+        try:
+            self._producer.begin_transaction()
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to begin a transaction") from exc
+        self._in_transaction = True
+
+    def commit(self) -> None:
+        """Deliver everything, then commit.
+
+        Raises KafkaError: nothing was committed, unless the broker's answer was lost.
+        """
+        self._repeat(self._producer.commit_transaction, "Failed to commit the transaction", _never)
+        self._in_transaction = False
+
+    def abort(self) -> None:
+        """Drop what was sent since `begin`. Raises KafkaError."""
+        self._in_transaction = False
+        self._repeat(self._producer.abort_transaction, "Failed to abort the transaction", _never)
+
+    def close(self, timeout_s: float) -> None:  # noqa: ARG002  what no commit waited for is lost
+        """Abort an open transaction: librdkafka does not, and its readers would wait."""
+        self._producer.purge()
+        if self._in_transaction:
+            self._in_transaction = False
+            try:
+                self._producer.abort_transaction(ABORT_AT_CLOSE_S)
+            except errors.CLIENT_ERRORS as exc:
+                LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
+        self._producer.poll(0)
+
+    def _repeat(
+        self, call: Callable[[float], Any], action: str, give_up: Callable[[], bool]
+    ) -> bool:
+        limit_s = None if self._max_block_ms is None else self._max_block_ms / 1000
+        began_s = time.monotonic()
+        while True:
+            try:
+                call(SLICE_S)
+            except errors.CLIENT_ERRORS as exc:
+                error = errors.error_of(exc)
+                if error is None or not error.retriable() or _over(began_s, limit_s):
+                    raise errors.translate(exc, action) from exc
+            else:
+                return True
+            if give_up():
+                return False
+
+
+def _over(began_s: float, limit_s: float | None) -> bool:
+    return limit_s is not None and time.monotonic() - began_s >= limit_s
+
+
+def _never() -> bool:
+    return False

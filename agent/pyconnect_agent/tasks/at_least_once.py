@@ -1,0 +1,132 @@
+"""The parts of a source task that commits offsets after its records (Kafka: WorkerSourceTask).
+
+Layer: tasks. The composition of `source_sender.py` and `source_committer.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.tasks import client_settings
+from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommitter
+from pyconnect_agent.tasks.source_sender import AtLeastOnceSender, Sender
+from pyconnect_agent.tasks.statistics import Statistics
+from pyconnect_agent.tasks.task_setup import TaskSetup
+from pyconnect_agent.tasks.tolerance import Tolerance
+from pyconnect_api import OffsetStorageReader, SourceTask, TransactionContext
+
+CLOSE_TIMEOUT_S = 30.0
+"""Kafka's constant for closing a source task's producer."""
+
+
+class PollClock(Protocol):
+    """Since when the task has been in `poll`, monotonic; None while it is not."""
+
+    polling_since_s: float | None
+
+
+class Delivery(Protocol):
+    """A delivery guarantee: what is opened, driven and closed around a source task's loop."""
+
+    reader: OffsetStorageReader
+    transaction_context: TransactionContext | None
+
+    @property
+    def sender(self) -> Sender: ...
+
+    def open(self) -> bool:
+        """Before the task is started; False when the worker wants an end.
+
+        Raises what makes the task FAILED.
+        """
+        ...
+
+    def begin(self, loop: PollClock) -> None:
+        """The loop runs from now on."""
+        ...
+
+    def end(self, *, failed: bool) -> None:
+        """The loop has ended; commit what may be committed."""
+        ...
+
+    def close(self, *, failed: bool) -> None:
+        """Release everything."""
+        ...
+
+    def statistics(self) -> Statistics: ...
+
+
+class AtLeastOnceDelivery:
+    """Implements `Delivery`."""
+
+    transaction_context: TransactionContext | None = None
+
+    def __init__(
+        self,
+        task: SourceTask,
+        setup: TaskSetup,
+        control: Control,
+        *,
+        tolerance: Tolerance,
+        topics: ActiveTopics,
+        reader: OffsetStorageReader,
+    ) -> None:
+        worker = setup.worker.config
+        config = client_settings.source_producer(worker, setup.connector_config, setup.task_id)
+        self.reader = reader
+        self._producer = TaskProducer(config.properties)
+        self.sender = AtLeastOnceSender(
+            task=task,
+            producer=self._producer,
+            tolerance=tolerance,
+            topics=topics,
+            stop_requested=lambda: control.stopping,
+            offer=self._offer,
+            commit=self._commit,
+            flush_timeout_s=worker.offset_flush_timeout_ms / 1000,
+        )
+        self._committer = SourceCommitter(
+            connector=setup.task_id.connector,
+            task=task,
+            write=control.write_offsets,
+            flush_interval_ms=worker.offset_flush_interval_ms,
+            flush_timeout_ms=worker.offset_flush_timeout_ms,
+            serve_if_idle=self._serve_if_idle,
+        )
+        self._loop: PollClock | None = None
+
+    def open(self) -> bool:
+        return True
+
+    def begin(self, loop: PollClock) -> None:
+        self._loop = loop
+        self._committer.start()
+
+    def end(self, *, failed: bool) -> None:
+        self._committer.stop()
+        self.sender.finish(failed=failed)
+
+    def close(self, *, failed: bool) -> None:
+        self._producer.close(0.0 if failed else CLOSE_TIMEOUT_S)
+
+    def statistics(self) -> Statistics:
+        return Statistics(
+            last_commit_ms=self._committer.last_commit_ms, queue_size=self._producer.in_flight()
+        )
+
+    def _offer(self) -> None:
+        self._committer.offer(self.sender.submitted.committable_offsets())
+
+    def _commit(self) -> None:
+        self._committer.commit()
+
+    def _serve_if_idle(self) -> None:
+        """Serve the producer's callbacks while the task's thread waits in `poll`."""
+        assert self._loop is not None
+        since = self._loop.polling_since_s
+        if since is not None and time.monotonic() - since > SERVE_INTERVAL_S:
+            self._producer.serve()

@@ -1,0 +1,327 @@
+"""How a source task's converted records go out exactly-once.
+
+Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask; spec exactly-once.md §12, §13. The loop and the
+pipeline are those of every source task. Records and their source offsets go into one transaction;
+a boundary says when it ends. After any failure the task ends: its own position is past the lost
+records, only a new instance reads them again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
+from pyconnect_agent.core.source_offsets import Entries, OffsetWriter
+from pyconnect_agent.core.transaction_boundary import Decision, TransactionBoundary
+from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
+from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source_pipeline import Outgoing
+from pyconnect_agent.tasks.source_sender import metadata_of, size_of
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
+
+LOG = logging.getLogger(__name__)
+
+QUEUE_FULL_WAIT_S = 0.1
+_NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
+
+
+class TransactionProducer(Protocol):
+    """The part of `kafka.transactional_producer.TransactionalProducer` used here."""
+
+    transaction_timeout_ms: int
+
+    @property
+    def produce(self) -> Callable[..., None]: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def serve(self, timeout_s: float = 0.0) -> int: ...
+    def explain(self, failure: Any, topic: str, size: int) -> KafkaError: ...
+    def is_asynchronous(self, failure: BaseException) -> bool: ...
+
+
+class TransactionalSender:
+    """Implements `source_sender.Sender`; called on the task's thread only.
+
+    `copy_offsets` writes committed offsets to the worker-wide topic when the task's own topic is
+    another one; None when it is the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        connector: str,
+        task: SourceTask,
+        producer: TransactionProducer,
+        boundary: TransactionBoundary,
+        offsets_topic: str,
+        topics: ActiveTopics,
+        stop_requested: Callable[[], bool],
+        copy_offsets: Callable[[Mapping[bytes, bytes | None]], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._task_id = task_id
+        self._task = task
+        self._producer = producer
+        self._produce = producer.produce
+        self._boundary = boundary
+        self._watches_records = boundary.watches_records
+        self._offsets_topic = offsets_topic
+        self._topics = topics
+        self._stop_requested = stop_requested
+        self._copy_offsets = copy_offsets
+        self._clock = clock
+        self._offsets = OffsetWriter(connector)
+        # The newest offset of the partition that the last record was of: most tasks stay with one.
+        self._partition: Mapping[str, object] | None = None
+        self._offset: Mapping[str, object] | None = None
+        self._has_offset = False
+        self._open = False
+        self._began_s = 0.0
+        self._count = 0
+        self._used_topics: set[str] = set()
+        self._error: BaseException | None = None
+        self._remembered: list[tuple[SourceRecord, list[RecordMetadata | None]]] = []
+        overridden = type(task).commit_record is not SourceTask.commit_record
+        self._commit_record = task.commit_record if overridden else None
+        self.last_commit_ms: int | None = None
+        self.transaction_began_ms: int | None = None
+
+    # source_sender.Sender
+
+    def begin_iteration(self) -> None:
+        self._producer.serve()
+        self._topics.refresh()
+
+    def check(self) -> None:
+        """Failed sends show at the commit, which they prevent."""
+
+    def resumed(self) -> None:
+        self._boundary.begin(self._now_ms())
+
+    def paused(self) -> None:
+        self._act(self._boundary.before_rest())
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        topic, value, key, kafka_partition, timestamp, headers = outgoing
+        if topic == self._offsets_topic:
+            raise ConnectException(
+                "Source tasks may not produce to their own offsets topics when exactly-once support"
+                " is enabled"
+            )
+        if not self._open:
+            self._begin()
+        arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
+        done = None
+        if self._commit_record is not None:
+            metadata: list[RecordMetadata | None] = [_NOT_DELIVERED]
+            done = partial(_delivered, metadata)
+        while True:
+            try:
+                if headers is None:
+                    self._produce(*arguments, done, timestamp)
+                else:
+                    self._produce(*arguments, done, timestamp, headers)
+                break
+            except BufferError:
+                # Back-pressure: Java's send blocks here as long as it takes.
+                if self._stop_requested():
+                    raise RetriableException("The producer's queue is full") from None
+                self._producer.serve(QUEUE_FULL_WAIT_S)
+            except CLIENT_ERRORS as exc:
+                self._refused(outgoing, exc)
+                break
+        if done is not None:
+            self._remembered.append((record, metadata))
+        self._count += 1
+        if topic not in self._used_topics:
+            self._used_topics.add(topic)
+        # Only now: the offset of a record that the producer did not take must not be committed.
+        self._note_offset(record)
+        if self._watches_records:
+            self._act(self._boundary.after_record(record))
+
+    def dropped(self, record: SourceRecord) -> None:
+        if self._commit_record is not None:
+            self._remembered.append((record, [None]))
+        if self._watches_records:
+            self._act(self._boundary.after_record(record))
+
+    def batch_sent(self) -> None:
+        self._act(self._boundary.after_batch(self._now_ms()))
+
+    def finish(self, *, failed: bool) -> None:
+        if not failed:
+            self._act(self._boundary.before_rest())
+
+    # transactions
+
+    def _act(self, decision: Decision) -> None:
+        match decision:
+            case Decision.CONTINUE:
+                return
+            case Decision.ABORT:
+                self._abort()
+        self._commit()
+
+    def _begin(self) -> None:
+        try:
+            self._producer.begin()
+        except AgentError as exc:
+            raise self._failure("Unrecoverable exception trying to send", exc) from exc
+        self._open = True
+        self._began_s = self._clock()
+        self.transaction_began_ms = int(time.time() * 1000)
+
+    def _abort(self) -> None:
+        """Drop the records; their offsets are written by the commit that follows."""
+        if not self._open:
+            LOG.warning(
+                "Ignoring request by task to abort transaction as the current transaction is empty",
+                extra={"task": self._task_id},
+            )
+            return
+        self._open = False
+        self._count = 0
+        self._error = None
+        self._used_topics.clear()
+        self.transaction_began_ms = None
+        try:
+            self._producer.abort()
+        except AgentError as exc:
+            raise self._failure("Failed to abort the transaction of a task", exc) from exc
+        LOG.info("transaction aborted as the task asked", extra={"task": self._task_id})
+
+    def _commit(self) -> None:
+        """Commit records and offsets together, then tell the task."""
+        try:
+            entries = self._begin_flush()
+            if not self._open and not entries:
+                self._commit_task()
+                return
+            if not self._open:
+                self._begin()
+            self._write_offsets(entries)
+            if self._error is not None:
+                raise self._error
+            self._producer.commit()
+        except (AgentError, DataException) as exc:
+            # The transaction stays open: closing the producer aborts it.
+            self._offsets.cancel_flush()
+            text = f"Failed to flush offsets and/or records for task {self._task_id}"
+            raise self._failure(text, exc) from exc
+        self._open = False
+        self.transaction_began_ms = None
+        self._offsets.end_flush()
+        for topic in self._used_topics:
+            self._topics.used(topic)
+        self._used_topics.clear()
+        LOG.debug(
+            "transaction committed", extra={"records": self._count, "partitions": len(entries)}
+        )
+        self._count = 0
+        if self._copy_offsets is not None and entries:
+            self._copy_offsets(entries)
+        self._commit_records()
+        self._commit_task()
+
+    def _begin_flush(self) -> Entries:
+        if self._has_offset:
+            self._offsets.put([(self._partition, self._offset)])
+            self._has_offset = False
+        return self._offsets.begin_flush()
+
+    def _write_offsets(self, entries: Entries) -> None:
+        for key, value in entries.items():
+            while True:
+                try:
+                    self._produce(self._offsets_topic, value, key)
+                    break
+                except BufferError:
+                    self._producer.serve(QUEUE_FULL_WAIT_S)
+                except CLIENT_ERRORS as exc:
+                    size = len(key) + len(value or b"")
+                    raise self._producer.explain(exc, self._offsets_topic, size) from exc
+
+    def _note_offset(self, record: SourceRecord) -> None:
+        partition = record.source_partition
+        if self._has_offset and partition is not self._partition:
+            try:
+                self._offsets.put([(self._partition, self._offset)])
+            except DataException as exc:
+                self._error = exc
+        self._partition, self._offset = partition, record.source_offset
+        self._has_offset = True
+
+    def _refused(self, outgoing: Outgoing, failure: BaseException) -> None:
+        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
+        error.__cause__ = failure
+        if self._producer.is_asynchronous(failure):
+            # As in Java it shows at the commit, also when errors are tolerated.
+            self._error = self._error or error
+            return
+        if error.retriable:
+            raise RetriableException(str(error)) from failure
+        raise self._failure("Unrecoverable exception trying to send", error) from error
+
+    def _failure(self, text: str, cause: BaseException) -> ConnectException:
+        """Tell a transaction that expired from one that another producer ended."""
+        age_ms = (self._clock() - self._began_s) * 1000
+        expired = self._open and age_ms >= self._producer.transaction_timeout_ms
+        if isinstance(cause, ProducerFencedError) and expired:
+            text = (
+                f"The task {self._task_id} was unable to finish writing records to Kafka before its"
+                " producer transaction expired. It may be necessary to reconfigure this connector"
+                " in order for it to run healthily with exactly-once support. Options for this"
+                " include: tune the connector's producer configuration for higher throughput,"
+                " increase the transaction timeout for the connector's producers, decrease the"
+                " offset commit interval (if using interval-based transaction boundaries), or use"
+                " the 'poll' transaction boundary (if the connector is not already configured to"
+                " use it)."
+            )
+        return ConnectException(text)
+
+    # what the task hears
+
+    def _commit_records(self) -> None:
+        if self._commit_record is None:
+            return
+        remembered, self._remembered = self._remembered, []
+        for record, (metadata,) in remembered:
+            if metadata is _NOT_DELIVERED:
+                # Sent and then dropped by an abort before it arrived.
+                continue
+            try:
+                self._commit_record(record, metadata)
+            except Exception:  # Kafka's contract: logged, and the task goes on
+                LOG.exception("SourceTask.commit_record failed")
+
+    def _commit_task(self) -> None:
+        self.last_commit_ms = int(time.time() * 1000)
+        try:
+            self._task.commit()
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit failed")
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _delivered(
+    metadata: list[RecordMetadata | None], failure: Any, message: DeliveredMessage
+) -> None:
+    """A failure shows at the commit, which librdkafka refuses then."""
+    if failure is None:
+        metadata[0] = metadata_of(message)
