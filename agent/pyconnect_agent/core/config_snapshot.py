@@ -1,4 +1,7 @@
-"""An immutable view of the config topic (Kafka: ClusterConfigState; spec internal-topics.md §2.2)."""
+"""An immutable view of the config topic.
+
+Kafka: ClusterConfigState; spec internal-topics.md §2.2.
+"""
 
 from __future__ import annotations
 

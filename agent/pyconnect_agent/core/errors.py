@@ -1,8 +1,11 @@
 """The agent's error tree. HTTP statuses are decided in `rest/errors.py`, nowhere else.
 
-AgentError                    what happened + to what + what to do next; `retriable` says whether the same call may succeed later
-├── WorkerConfigError         the worker's properties or its topics are wrong; the process ends with exit code 2
-├── WorkerStartError          the worker could not start for an outside reason (broker unreachable); exit code 3
+Messages say what happened, to what, and what to do next; `retriable` says whether the same call may
+succeed later.
+
+AgentError
+├── WorkerConfigError         properties or topics are wrong; the process ends with exit code 2
+├── WorkerStartError          an outside reason, such as an unreachable broker; exit code 3
 ├── KafkaError                a translated client error (raised by `kafka/errors.py`)
 │   ├── RetriableKafkaError
 │   ├── ProducerFencedError

@@ -1,4 +1,7 @@
-"""Identities and states shared by every layer (Kafka: ConnectorTaskId, TargetState, AbstractStatus.State)."""
+"""Identities and states shared by every layer.
+
+Kafka: ConnectorTaskId, TargetState, AbstractStatus.State.
+"""
 
 from __future__ import annotations
 
