@@ -13,6 +13,7 @@ from typing import Any
 
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.config_snapshot import ConnectorConfig, SessionKey
+from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -149,6 +150,14 @@ class FakeHerder:
 
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
         return self._info(connector).to_json() if connector in self.configs else None
+
+    async def connector_offsets(
+        self, connector: str, *, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
+        await self.submit(requests.GetConnectorConfig(connector=connector), timeout_ms=timeout_ms)
+        if ConnectorOffset in self.failures:
+            raise self.failures[ConnectorOffset]
+        return (ConnectorOffset(partition={"filename": "a"}, offset={"position": 30}),)
 
     def active_topics(self, connector: str) -> tuple[str, ...]:
         return self.topics.get(connector, ())

@@ -202,6 +202,32 @@ def active_topics(life: Life) -> None:
     life.ask("GET", "/connectors/{c}/topics", until=lambda it: "-topic" not in it.text)
 
 
+def offsets_of_both_kinds(life: Life) -> None:
+    """A source's offsets are its own, a sink's those of its consumer group (KIP-875)."""
+    offsets = "/connectors/{c}/offsets"
+    life.ask("GET", offsets)
+    life.write_lines(3)
+    source, sink = {**life.source_config(), "file": life.file}, life.sink_config()
+    life.create(source, initial_state="stopped")
+    life.wait_for_states("STOPPED")
+    life.ask("GET", offsets)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    life.ask("PUT", "/connectors/{c}/stop")
+    life.wait_for_states("STOPPED")
+    life.ask("GET", offsets)
+    _delete(life)
+    life.ask("GET", offsets)
+    life.create(sink)
+    life.ask("GET", offsets, until=lambda it: '"kafka_offset":3' in it.text)
+    life.ask("PUT", "/connectors/{c}/stop")
+    life.wait_for_states("STOPPED")
+    life.ask("GET", offsets)
+    life.ask("PATCH", "/connectors/{c}/config", {"consumer.override.group.id": "nobody-{c}"})
+    life.ask("GET", offsets)
+    _delete(life)
+
+
 def levels_of_loggers(life: Life) -> None:
     """Loggers are changed by the beginning of their names, here or in the whole cluster."""
     own = "/admin/loggers/{c}"
@@ -239,4 +265,5 @@ STORIES: tuple[Story, ...] = (
     a_failed_connector,
     active_topics,
     levels_of_loggers,
+    offsets_of_both_kinds,
 )

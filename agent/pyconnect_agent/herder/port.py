@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
@@ -69,6 +70,15 @@ class Herder(Protocol):
 
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
         """For `expand=info`: ConnectorInfo as JSON without passing the herder's queue."""
+        ...
+
+    async def connector_offsets(
+        self, connector: str, *, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
+        """Every partition with an offset (KIP-875); waits for its turn in the herder's queue.
+
+        Raises NotFoundError, RequestTimedOutError or InternalError.
+        """
         ...
 
     def active_topics(self, connector: str) -> tuple[str, ...]: ...

@@ -18,12 +18,13 @@ from typing import Any
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.configlog import ConfigChange
+from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.config_requests import connector_info
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.operations import SHUTTING_DOWN
-from pyconnect_agent.core.herder.requests import Probe, Request
+from pyconnect_agent.core.herder.requests import GetConnectorConfig, Probe, Request
 from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.plugin_catalog import Catalog
@@ -40,6 +41,7 @@ from pyconnect_agent.core.session_key import verify_request
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import GroupPorts
+from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
 from pyconnect_agent.herder.internal_requests import InternalRequests, WorkerClient
 from pyconnect_agent.herder.local_group import LocalGroup
 from pyconnect_agent.herder.loop import HerderLoop
@@ -112,6 +114,7 @@ class HerderService:
         self._clock = clock
         self._loop = HerderLoop(HerderState(settings=options.settings), clock)
         self._statuses = StatusView(stores.status, options.settings.connector_type)
+        self._offset_reader = ConnectorOffsetReader(stores.offset, children, catalog)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._request_ids = itertools.count(1)
         self._closed = False
@@ -281,6 +284,12 @@ class HerderService:
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
         info = connector_info(self._loop.state, connector)
         return None if info is None else info.to_json()
+
+    async def connector_offsets(
+        self, connector: str, *, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
+        config = await self.submit(GetConnectorConfig(connector=connector), timeout_ms=timeout_ms)
+        return await self._offset_reader.read(connector, config, timeout_ms)
 
     def active_topics(self, connector: str) -> tuple[str, ...]:
         return self._stores.status.topics(connector)

@@ -30,6 +30,7 @@ from pyconnect_agent.rest.resources import (
     connectors,
     internal,
     loggers,
+    offsets,
     plugins,
     root,
 )
@@ -41,6 +42,7 @@ MAIN_ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *connectors.ROUTES,
     *connector_state.ROUTES,
+    *offsets.ROUTES,
     *plugins.ROUTES,
     *internal.ROUTES,
 )

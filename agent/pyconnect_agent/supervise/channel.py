@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.plugin_catalog import PluginDesc
 
@@ -99,6 +100,7 @@ class DescribePlugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+<<<<<<< Updated upstream
 class FenceProducers:
     """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
@@ -113,6 +115,18 @@ class FenceProducers:
 
 
 Job = RunConnector | RunTask | ValidateConfig | DescribePlugin | FenceProducers
+=======
+class ReadConsumerOffsets:
+    """Answered by `ConsumerOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    timeout_ms: int
+
+
+Job = RunConnector | RunTask | ValidateConfig | DescribePlugin | ReadConsumerOffsets
+>>>>>>> Stashed changes
 
 
 # --- later messages to the child ---
@@ -206,6 +220,13 @@ class TaskConfigs:
     request_id: int
     configs: tuple[StringMap, ...]
     connector_config_changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOffsets:
+    """What a sink connector's group has committed."""
+
+    committed: tuple[CommittedOffset, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +343,7 @@ Message = (
     | ConfirmStart
     | ProducersFenced
     | ConfigValidated
+    | ConsumerOffsets
     | PluginDescribed
     | StatsReported
     | StacksDumped

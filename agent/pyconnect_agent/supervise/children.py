@@ -14,6 +14,7 @@ from typing import Any
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
@@ -155,6 +156,11 @@ class ChildProcesses:
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
         return await self._jobs.plugin_config(plugin, version)
+
+    async def consumer_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[CommittedOffset, ...]:
+        return await self._jobs.consumer_offsets(connector, config, timeout_ms)
 
     def _connected(self) -> ChildListener:
         if self._listener is None:

@@ -11,12 +11,15 @@ from typing import Any
 
 from pyconnect_agent.core import errors
 from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.supervise.channel import (
     ConfigValidated,
+    ConsumerOffsets,
     DescribePlugin,
     Job,
     Message,
     PluginDescribed,
+    ReadConsumerOffsets,
     RequestFailed,
     ValidateConfig,
 )
@@ -60,6 +63,21 @@ class Jobs:
         if not isinstance(answer, PluginDescribed):
             raise errors.InternalError(f"plugin answered with {type(answer).__name__}")
         return answer.keys
+
+    async def consumer_offsets(
+        self, connector: str, config: Mapping[str, str | None], timeout_ms: int
+    ) -> tuple[CommittedOffset, ...]:
+        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        job = ReadConsumerOffsets(
+            worker=self._settings.worker,
+            connector=connector,
+            config=dict(config),
+            timeout_ms=timeout_ms,
+        )
+        answer = await self._ask("offset", job, timeout_ms)
+        if not isinstance(answer, ConsumerOffsets):
+            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        return answer.committed
 
     async def stop(self) -> None:
         """Kill what still runs."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 
 
@@ -126,6 +127,15 @@ class Children(Protocol):
     async def plugin_config(
         self, plugin: str, version: str | None
     ) -> tuple[dict[str, Any], ...]: ...
+
+    async def consumer_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[CommittedOffset, ...]:
+        """Of a sink connector's group, in a short-lived child.
+
+        Raise RequestTimedOutError, or InternalError for whatever else prevents an answer.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

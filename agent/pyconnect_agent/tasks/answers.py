@@ -35,15 +35,16 @@ DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 def validate_config(job: ValidateConfig) -> Message:
     """Never raises: a failure is an answer."""
-    return _answer(lambda: _validated(job))
+    return answer(lambda: _validated(job))
 
 
 def describe_plugin(job: DescribePlugin) -> Message:
     """Never raises: a failure is an answer."""
-    return _answer(lambda: _described(job))
+    return answer(lambda: _described(job))
 
 
-def _answer(work: Callable[[], Message]) -> Message:
+def answer(work: Callable[[], Message]) -> Message:
+    """Return what `work` returns, or why it failed."""
     try:
         return work()
     except BaseException as exc:

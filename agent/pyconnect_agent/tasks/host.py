@@ -23,6 +23,7 @@ from pyconnect_agent.supervise.channel import (
     Channel,
     DescribePlugin,
     Message,
+    ReadConsumerOffsets,
     RunConnector,
     RunTask,
     StateReported,
@@ -34,6 +35,7 @@ from pyconnect_agent.tasks.connector_checks import check_connector_config
 from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
+from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
@@ -75,6 +77,9 @@ def _serve(channel: Channel, job: Message | None) -> None:
         case ValidateConfig():
             _prepare_logging(job.worker, scope="validation")
             channel.send(validate_config(job))
+        case ReadConsumerOffsets():
+            _prepare_logging(job.worker, connector=job.connector, scope="offsets")
+            channel.send(read_consumer_offsets(job))
         case DescribePlugin():
             _prepare_logging(job.worker, scope="plugin")
             channel.send(describe_plugin(job))

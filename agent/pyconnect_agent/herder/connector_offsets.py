@@ -1,0 +1,83 @@
+"""The offsets of connectors, read where they are kept (KIP-875).
+
+Layer: herder. Kafka: `Worker.connectorOffsets`. A source's are in the worker's offset store, a
+sink's are those of its consumer group. Any worker can tell them; nothing here is the leader's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.connector_offsets import ConnectorOffset, sink_offsets, source_offsets
+from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
+from pyconnect_agent.core.log_record import key_text
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
+from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.supervise.ports import Children
+
+LOG = logging.getLogger(__name__)
+
+
+class ConnectorOffsetReader:
+    """Reads offsets; on the event loop."""
+
+    def __init__(self, store: OffsetStore, children: Children, catalog: Catalog) -> None:
+        self._store = store
+        self._children = children
+        self._catalog = catalog
+
+    async def read(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
+        """Return every partition that has an offset. Raises InternalError."""
+        if self._is_sink(config):
+            return await self._read_sink(connector, config, timeout_ms)
+        return await self._read_source(connector, timeout_ms)
+
+    def _is_sink(self, config: ConnectorConfig) -> bool:
+        try:
+            plugin = self._catalog.connector(
+                config.get("connector.class") or "",
+                version_range=config.get("connector.plugin.version"),
+            )
+        except PluginNotFoundError as error:
+            raise InternalError(str(error)) from error
+        return plugin.kind is PluginKind.SINK
+
+    async def _read_sink(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
+        try:
+            committed = await self._children.consumer_offsets(connector, config, timeout_ms)
+        except (InternalError, RequestTimedOutError) as error:
+            LOG.error(
+                "consumer group offsets could not be read",
+                extra={"connector": connector, "reason": error.message},
+            )
+            raise InternalError(
+                f"Failed to retrieve consumer group offsets for sink connector {connector}"
+            ) from error
+        return sink_offsets(committed)
+
+    async def _read_source(self, connector: str, timeout_ms: int) -> tuple[ConnectorOffset, ...]:
+        try:
+            return await asyncio.to_thread(partial(self._stored, connector, timeout_ms))
+        except KafkaError as error:
+            LOG.error(
+                "source offsets could not be read",
+                extra={"connector": connector, "reason": error.message},
+            )
+            raise InternalError(
+                f"Failed to retrieve offsets for source connector {connector}"
+            ) from error
+
+    def _stored(self, connector: str, timeout_ms: int) -> tuple[ConnectorOffset, ...]:
+        # What was written just now counts too: Apache's worker lists partitions before it reads on.
+        self._store.read((), timeout_ms)
+        offsets, unreadable = source_offsets(self._store.connector_entries(connector))
+        for key in unreadable:
+            LOG.error("stored offset cannot be read", extra={"key": key_text(key)})
+        return offsets

@@ -1,0 +1,27 @@
+"""Short jobs about a connector's offsets, in a process of their own.
+
+Layer: tasks. Kafka: the parts of `Worker` for KIP-875 that need the connector's resolved config:
+its overrides may hold secrets, which no supervisor sees.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.client_configs import connector_admin, sink_group_id
+from pyconnect_agent.kafka.group_offsets import GroupOffsets
+from pyconnect_agent.supervise.channel import ConsumerOffsets, Message, ReadConsumerOffsets
+from pyconnect_agent.tasks.answers import answer
+from pyconnect_agent.tasks.worker_view import WorkerView
+
+
+def read_consumer_offsets(job: ReadConsumerOffsets) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(lambda: _read(job))
+
+
+def _read(job: ReadConsumerOffsets) -> Message:
+    worker = WorkerView(job.worker.properties, job.worker.plugins)
+    config = worker.resolve(job.config).values
+    admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
+    group = sink_group_id(worker.config, job.connector, config)
+    committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
+    return ConsumerOffsets(committed=committed)
