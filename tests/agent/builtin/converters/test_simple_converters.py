@@ -1,0 +1,197 @@
+"""Converters of strings, bytes, numbers and header texts."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.builtin.converters.byte_array import ByteArrayConverter
+from pyconnect_agent.builtin.converters.numbers import (
+    BooleanConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    NumberConverter,
+    ShortConverter,
+)
+from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_api import (
+    BYTES_SCHEMA,
+    INT8_SCHEMA,
+    INT32_SCHEMA,
+    NULL,
+    OPTIONAL_BYTES_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    ConfigException,
+    DataException,
+    SchemaAndValue,
+)
+
+NUMBERS: list[tuple[type[NumberConverter], str]] = [
+    (ShortConverter, ">h"),
+    (IntegerConverter, ">i"),
+    (LongConverter, ">q"),
+    (FloatConverter, ">f"),
+    (DoubleConverter, ">d"),
+]
+
+
+def strings(encoding: str | None = None) -> StringConverter:
+    made = StringConverter()
+    made.configure({} if encoding is None else {"converter.encoding": encoding}, True)
+    return made
+
+
+@given(st.text())
+def test_strings_survive_the_round_trip(text: str) -> None:
+    """As UTF-8 unless told otherwise."""
+    data = strings().from_connect_data("t", [], STRING_SCHEMA, text)
+    assert data == text.encode()
+    assert strings().to_connect_data("t", [], data) == SchemaAndValue(OPTIONAL_STRING_SCHEMA, text)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "data"),
+    [
+        ("UTF-16", "aü", b"\xfe\xff\x00a\x00\xfc"),
+        ("UTF-16", "", b""),
+        ("UTF-16LE", "a", b"a\x00"),
+        ("UTF-32", "a", b"\x00\x00\x00a"),
+        ("ISO-8859-1", "ü", b"\xfc"),
+        ("windows-1252", "€", b"\x80"),
+    ],
+)
+def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> None:
+    """Byte order and byte order mark as a Java worker has them."""
+    made = strings(encoding)
+    assert made.from_connect_data("t", [], None, text) == data
+    assert made.to_connect_data("t", [], data).value == text
+
+
+def test_what_cannot_be_encoded_or_decoded_is_replaced() -> None:
+    """As Java's string converter does; it never fails for the content of a string."""
+    assert strings("US-ASCII").from_connect_data("t", [], None, "aü") == b"a?"
+    assert strings().from_connect_data("t", [], None, "a\ud800") == b"a?"
+    assert strings().to_connect_data("t", [], b"a\xff").value == "a\ufffd"
+    assert strings("UTF-16").to_connect_data("t", [], b"\xff\xfea\x00").value == "a"
+
+
+def test_an_unknown_encoding_is_refused_at_once() -> None:
+    """Not record by record."""
+    with pytest.raises(ConfigException, match=r"Invalid value klingon.*converter\.encoding"):
+        strings("klingon")
+
+
+def test_other_values_are_written_as_java_text_and_bytes_are_refused() -> None:
+    """None stays a Kafka null."""
+    made = strings()
+    assert made.from_connect_data("t", [], None, None) is None
+    assert made.from_connect_data("t", [], INT32_SCHEMA, 5) == b"5"
+    assert (
+        made.from_connect_data("t", [], None, {"a": [1.0, None, True]}) == b"{a=[1.0, null, true]}"
+    )
+    with pytest.raises(DataException, match="Bytes have no text form"):
+        made.from_connect_data("t", [], BYTES_SCHEMA, b"x")
+
+
+def test_strings_are_also_converted_as_headers() -> None:
+    """One class serves keys, values and headers."""
+    made = StringConverter()
+    made.configure({"converter.type": "header"})
+    assert made.from_connect_header("t", "h", STRING_SCHEMA, "x") == b"x"
+    assert made.to_connect_header("t", "h", None) == SchemaAndValue(OPTIONAL_STRING_SCHEMA, None)
+    with pytest.raises(ConfigException):
+        made.configure({"converter.type": "footer"})
+
+
+def test_bytes_pass_as_they_are() -> None:
+    """And nothing else passes."""
+    made = ByteArrayConverter()
+    assert made.from_connect_data("t", [], BYTES_SCHEMA, b"\x00\xff") == b"\x00\xff"
+    assert made.from_connect_data("t", [], None, bytearray(b"x")) == b"x"
+    assert made.from_connect_data("t", [], BYTES_SCHEMA, None) is None
+    assert made.to_connect_data("t", [], b"x") == SchemaAndValue(OPTIONAL_BYTES_SCHEMA, b"x")
+    with pytest.raises(DataException, match="Invalid schema type for ByteArrayConverter: STRING"):
+        made.from_connect_data("t", [], STRING_SCHEMA, b"x")
+    with pytest.raises(DataException, match="is not compatible with objects of type"):
+        made.from_connect_data("t", [], None, "x")
+
+
+@pytest.mark.parametrize(("converter", "layout"), NUMBERS)
+@given(data=st.binary(min_size=8, max_size=8))
+def test_numbers_survive_the_round_trip(
+    converter: type[NumberConverter], layout: str, data: bytes
+) -> None:
+    """The layout is Java's: big-endian, of fixed size."""
+    made = converter()
+    given_bytes = data[: struct.calcsize(layout)]
+    read = made.to_connect_data("t", [], given_bytes)
+    if read.value == read.value:
+        assert made.from_connect_data("t", [], read.schema, read.value) == given_bytes
+        assert struct.pack(layout, read.value) == given_bytes
+
+
+@pytest.mark.parametrize(("converter", "layout"), NUMBERS)
+def test_numbers_of_another_size_type_or_range_are_refused(
+    converter: type[NumberConverter], layout: str
+) -> None:
+    """Nothing is widened or cut."""
+    made = converter()
+    with pytest.raises(DataException, match=f"is not {struct.calcsize(layout)}$"):
+        made.to_connect_data("t", [], b"123")
+    for schema, value in [(None, True), (None, "1"), (INT8_SCHEMA, 1)]:
+        with pytest.raises(DataException, match="Failed to serialize to"):
+            made.from_connect_data("t", [], schema, value)
+    if converter is not DoubleConverter:
+        beyond = 1e300 if converter is FloatConverter else 2**64
+        with pytest.raises(DataException, match="out of range"):
+            made.from_connect_data("t", [], None, beyond)
+    assert made.from_connect_data("t", [], None, None) is None
+    assert made.to_connect_data("t", [], None).value is None
+
+
+def test_booleans_are_one_byte() -> None:
+    """1 or 0, and no other byte is read."""
+    made = BooleanConverter()
+    for value, data in [(True, b"\x01"), (False, b"\x00"), (None, None)]:
+        assert made.from_connect_data("t", [], None, value) == data
+        assert made.to_connect_data("t", [], data).value is value
+    with pytest.raises(DataException, match="Unexpected byte"):
+        made.to_connect_data("t", [], b"\x02")
+    with pytest.raises(DataException, match="is not 1"):
+        made.to_connect_data("t", [], b"")
+    with pytest.raises(DataException, match="is not compatible"):
+        made.from_connect_data("t", [], None, 1)
+
+
+def test_header_texts_lose_their_types() -> None:
+    """A string of digits comes back as a number: the price of readable headers."""
+    made = SimpleHeaderConverter()
+    assert made.from_connect_header("t", "h", STRING_SCHEMA, "12") == b"12"
+    assert made.to_connect_header("t", "h", b"12") == SchemaAndValue(INT8_SCHEMA, 12)
+    assert made.from_connect_header("t", "h", None, None) is None
+    assert made.to_connect_header("t", "h", None) == NULL
+
+
+def test_headers_that_are_no_utf8_stay_bytes() -> None:
+    """Apache damages them with replacement characters."""
+    read = SimpleHeaderConverter().to_connect_header("t", "h", b"\xff\x00")
+    assert read == SchemaAndValue(BYTES_SCHEMA, b"\xff\x00")
+
+
+def test_a_bounded_map_forgets_what_was_not_used_for_longest() -> None:
+    """Use counts, not age."""
+    recent: RecentlyUsed[str, int] = RecentlyUsed(2)
+    recent.put("a", 1)
+    recent.put("b", 2)
+    assert recent.get("a") == 1
+    recent.put("c", 3)
+    assert [recent.get(key) for key in "abc"] == [1, None, 3]
+    assert len(recent) == 2
