@@ -100,7 +100,6 @@ class DescribePlugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-<<<<<<< Updated upstream
 class FenceProducers:
     """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
@@ -114,8 +113,7 @@ class FenceProducers:
     timeout_ms: int
 
 
-Job = RunConnector | RunTask | ValidateConfig | DescribePlugin | FenceProducers
-=======
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadConsumerOffsets:
     """Answered by `ConsumerOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
 
@@ -125,8 +123,14 @@ class ReadConsumerOffsets:
     timeout_ms: int
 
 
-Job = RunConnector | RunTask | ValidateConfig | DescribePlugin | ReadConsumerOffsets
->>>>>>> Stashed changes
+Job = (
+    RunConnector
+    | RunTask
+    | ValidateConfig
+    | DescribePlugin
+    | FenceProducers
+    | ReadConsumerOffsets
+)
 
 
 # --- later messages to the child ---
