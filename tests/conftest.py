@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
@@ -24,6 +25,11 @@ from tests.support.kafka import (
 )
 from tests.support.names import unique_name as make_unique_name
 from tests.support.shared_servers import shared_server
+
+
+# How long one example takes says nothing on a machine that runs brokers beside the tests.
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session")
