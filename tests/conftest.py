@@ -26,7 +26,6 @@ from tests.support.kafka import (
 from tests.support.names import unique_name as make_unique_name
 from tests.support.shared_servers import shared_server
 
-
 # How long one example takes says nothing on a machine that runs brokers beside the tests.
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")

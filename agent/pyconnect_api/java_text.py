@@ -4,8 +4,8 @@ Corresponds to `Float.toString`, `Double.toString`, `BigDecimal.toString` and `t
 collections and of `Struct`. Needed wherever text or bytes are compared with a Java worker's.
 
 Floating point numbers get the shortest digits that identify the value, as Java 19 and later
-write them. Java 17 adds digits to some (2.0E-3f is written `0.002` by both, 2.2E-322 is not):
-its readers get the same number either way, but the text can differ (JDK-4511638).
+write them. Java 17 gives some numbers more digits (2e23 is written `1.9999999999999998E23`,
+1e23 `9.999999999999999E22`; JDK-4511638): readers get the same number, but the text differs.
 """
 
 from base64 import b64encode
