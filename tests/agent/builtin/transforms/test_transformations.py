@@ -1,0 +1,405 @@
+"""Rules of single transformations; their results are compared with Apache's elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
+from pyconnect_api import (
+    INT8_SCHEMA,
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    OPTIONAL_INT32_SCHEMA,
+    OPTIONAL_INT64_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    TIMESTAMP_SCHEMA,
+    ConfigException,
+    DataException,
+    Header,
+    Schema,
+    SchemaBuilder,
+    SchemaBuilderException,
+    Struct,
+    decimal_schema,
+)
+from tests.support.transformations import applied, sink_record, source_record, transformation
+
+WITH_DEFAULT = SchemaBuilder.string().optional().default("default").build()
+PAIR = SchemaBuilder.struct().name("pair").field("a", WITH_DEFAULT).field("b", INT32_SCHEMA).build()
+
+
+def pair(a: str | None, b: int | None) -> Struct:
+    return Struct.of_checked(PAIR, [a, b])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Flatten$Value", {}),
+        ("InsertField$Value", {"topic_field": "t"}),
+        ("ReplaceField$Value", {"exclude": "a"}),
+        ("Cast$Value", {"spec": "a:int8"}),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, PAIR])
+def test_records_without_a_value_pass_unchanged(
+    name: str, options: dict[str, str], schema: Schema | None
+) -> None:
+    """With a schema or without."""
+    record = source_record(None, schema)
+    assert transformation(name, **options).apply(record) is record
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "purpose"),
+    [
+        ("MaskField$Value", {"fields": "a"}, "mask fields"),
+        ("ValueToKey", {"fields": "a"}, "copying fields from value to key"),
+        ("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "move"}, "header move"),
+        ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, "header copy"),
+    ],
+)
+def test_records_without_a_value_are_refused_by_some(
+    name: str, options: dict[str, str], purpose: str
+) -> None:
+    """The messages are Kafka's."""
+    made = transformation(name, **options)
+    with pytest.raises(DataException, match=r"^Only Map objects supported in absence of schema"):
+        made.apply(source_record(None))
+    with pytest.raises(DataException) as caught:
+        made.apply(source_record(None, PAIR))
+    assert str(caught.value) == f"Only Struct objects supported for [{purpose}], found: null"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ReplaceField$Value", {"exclude": "x"}),
+        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+        ("SetSchemaMetadata$Value", {"schema_version": "3"}),
+        ("MaskField$Value", {"fields": "b"}),
+        ("TimestampConverter$Value", {"field": "x", "target_type": "unix"}),
+        ("Cast$Value", {"spec": "b:int64"}),
+        ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
+    ],
+)
+def test_a_default_replaces_none_unless_told_otherwise(name: str, options: dict[str, str]) -> None:
+    """`replace.null.with.default`; a required field without a value is refused either way."""
+    record = source_record(pair(None, 1), PAIR)
+    replaced = applied(transformation(name, **options), record).value
+    kept = applied(transformation(name, replace_null_with_default="false", **options), record).value
+    assert isinstance(replaced, Struct)
+    assert isinstance(kept, Struct)
+    assert replaced.get_without_default("a") == "default"
+    assert kept.get_without_default("a") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ReplaceField$Value", {"renames": "b:c"}),
+        ("InsertField$Value", {"static_field": "x", "static_value": "y"}),
+        ("SetSchemaMetadata$Value", {"schema_name": "n"}),
+        ("ValueToKey", {"fields": "b"}),
+        ("Flatten$Value", {}),
+    ],
+)
+def test_a_required_field_without_a_value_is_refused(name: str, options: dict[str, str]) -> None:
+    """In the words a struct uses."""
+    with pytest.raises(DataException, match=r'null used for required field: "[bc]", schema type'):
+        transformation(name, **options).apply(source_record(pair("x", None), PAIR))
+
+
+def test_filter_drops_every_record() -> None:
+    """Predicates decide which ones it sees."""
+    assert transformation("Filter").apply(source_record(1)) is None
+
+
+def test_drop_headers_removes_all_of_a_key() -> None:
+    """A record without headers passes unchanged."""
+    headers = [Header("a", None, 1), Header("b", None, 2), Header("a", None, 3)]
+    made = transformation("DropHeaders", headers="a,c")
+    record = applied(made, source_record(1, headers=headers))
+    assert list(record.headers) == [Header("b", None, 2)]
+    plain = source_record(1)
+    assert made.apply(plain) is plain
+
+
+def test_insert_header_guesses_the_schema() -> None:
+    """The record keeps the headers it has, even of the same key."""
+    made = transformation("InsertHeader", header="h", value_literal="42")
+    given = source_record(1, headers=[Header("h", None, "x")])
+    record = applied(made, given)
+    assert list(record.headers) == [Header("h", None, "x"), Header("h", INT8_SCHEMA, 42)]
+    assert len(given.headers) == 1
+
+
+def test_extract_field_knows_unknown_fields() -> None:
+    """With a schema they are refused, even for None; without one they are None."""
+    made = transformation("ExtractField$Value", field="x")
+    assert applied(made, source_record({"y": 1})).value is None
+    with pytest.raises(DataException, match=r"^Unknown field: x$"):
+        made.apply(source_record(None, PAIR))
+    of_a = transformation("ExtractField$Value", field="a")
+    assert applied(of_a, source_record(None, PAIR)).value_schema == WITH_DEFAULT
+    assert applied(of_a, source_record(pair(None, 1), PAIR)).value == "default"
+
+
+def test_header_from_moves_or_copies() -> None:
+    """The headers have the fields' schemas; a missing field of a map becomes None."""
+    options = {"fields": "a,x", "headers": "h,g"}
+    move = transformation("HeaderFrom$Value", operation="move", **options)
+    record = applied(move, source_record({"a": 1, "b": 2}))
+    assert record.value == {"b": 2}
+    assert list(record.headers) == [Header("h", None, 1), Header("g", None, None)]
+    copy = transformation("HeaderFrom$Value", operation="copy", fields="a", headers="h")
+    kept = applied(copy, source_record(pair("x", 1), PAIR))
+    assert kept.value == pair("x", 1)
+    assert list(kept.headers) == [Header("h", WITH_DEFAULT, "x")]
+    with pytest.raises(DataException, match=r"^Field does not exist: x$"):
+        move.apply(source_record(pair("x", 1), PAIR))
+    with pytest.raises(ConfigException, match="must have the same number of elements"):
+        transformation("HeaderFrom$Value", fields="a,b", headers="h", operation="copy")
+
+
+def test_hoist_field_wraps_none_too() -> None:
+    """Unless the schema requires a value."""
+    made = transformation("HoistField$Value", field="f")
+    assert applied(made, source_record(None)).value == {"f": None}
+    wrapped = applied(made, source_record(None, OPTIONAL_INT32_SCHEMA)).value
+    assert isinstance(wrapped, Struct)
+    assert wrapped.get("f") is None
+    with pytest.raises(DataException, match='null used for required field: "f"'):
+        made.apply(source_record(None, INT32_SCHEMA))
+
+
+def test_insert_field_adds_what_is_known_in_order() -> None:
+    """An exclamation mark makes a field required, a question mark or nothing optional."""
+    options = {
+        "topic_field": "t!",
+        "partition_field": "p?",
+        "offset_field": "o",
+        "timestamp_field": "w!",
+        "static_field": "s",
+        "static_value": "v",
+    }
+    made = transformation("InsertField$Value", **options)
+    plain = applied(made, sink_record({"t": 0}, timestamp=5))
+    assert plain.value == {"t": "topic", "p": 3, "o": 42, "w": 5, "s": "v"}
+    record = applied(made, sink_record(pair("x", 1), PAIR, timestamp=5))
+    assert isinstance(record.value, Struct)
+    moment = datetime(1970, 1, 1, 0, 0, 0, 5000, tzinfo=UTC)
+    assert record.value.stored_values() == ["x", 1, "topic", 3, 42, moment, "v"]
+    assert [(field.name, field.schema) for field in record.value.schema.fields[2:]] == [
+        ("t", STRING_SCHEMA),
+        ("p", OPTIONAL_INT32_SCHEMA),
+        ("o", OPTIONAL_INT64_SCHEMA),
+        ("w", TIMESTAMP_SCHEMA),
+        ("s", OPTIONAL_STRING_SCHEMA),
+    ]
+
+
+def test_insert_field_leaves_out_what_is_not_known() -> None:
+    """A required field then fails when the struct is checked; offsets are for sinks."""
+    options = {"partition_field": "p!", "timestamp_field": "w!"}
+    made = transformation("InsertField$Value", **options)
+    assert applied(made, source_record({})).value == {}
+    struct = applied(made, source_record(pair("x", 1), PAIR)).value
+    assert isinstance(struct, Struct)
+    with pytest.raises(DataException, match='null used for required field: "p"'):
+        struct.validate()
+    with pytest.raises(DataException, match=r"^Only SinkRecord supported for .field insertion."):
+        transformation("InsertField$Value", offset_field="o").apply(source_record({}))
+
+
+def test_an_inserted_field_must_be_new() -> None:
+    """In a struct; a map's own is replaced."""
+    made = transformation("InsertField$Value", topic_field="a")
+    assert applied(made, source_record({"a": 1})).value == {"a": "topic"}
+    with pytest.raises(SchemaBuilderException, match="field name duplication a"):
+        made.apply(source_record(pair("x", 1), PAIR))
+
+
+def test_masked_decimals_keep_their_scale() -> None:
+    """Kafka's zero has scale 0 and cannot be written."""
+    schema = SchemaBuilder.struct().field("d", decimal_schema(2)).build()
+    record = source_record(Struct(schema).put("d", Decimal("1.25")), schema)
+    for options, expected in (({}, "0.00"), ({"replacement": "7"}, "7.00")):
+        masked = applied(transformation("MaskField$Value", fields="d", **options), record).value
+        assert isinstance(masked, Struct)
+        assert str(masked.get("d")) == expected
+    too_fine = transformation("MaskField$Value", fields="d", replacement="0.125")
+    with pytest.raises(DataException, match="to a Decimal of scale 2"):
+        too_fine.apply(record)
+
+
+def test_masks_do_not_share_containers() -> None:
+    """Who changes one record must not change the next one's mask."""
+    made = transformation("MaskField$Value", fields="a")
+    first, second = (applied(made, source_record({"a": [1]})).value for _ in range(2))
+    assert first == second == {"a": []}
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    assert first["a"] is not second["a"]
+
+
+def test_masks_are_of_the_fields_type() -> None:
+    """A replacement is converted once and refused for what is no number or string."""
+    made = transformation("MaskField$Value", fields="a,b,c", replacement="300")
+    record = applied(made, source_record({"a": 1, "b": 1.5, "c": "x"}))
+    assert record.value == {"a": 300, "b": 300.0, "c": "300"}
+    schema = SchemaBuilder.struct().field("a", INT8_SCHEMA).field("b", INT64_SCHEMA).build()
+    struct = applied(made, source_record(Struct.of_checked(schema, [1, 1]), schema)).value
+    assert isinstance(struct, Struct)
+    assert struct.stored_values() == [44, 300]
+    for value in (True, b"x", [1], datetime(2024, 1, 1, tzinfo=UTC)):
+        with pytest.raises(DataException, match=r"Cannot mask value of type class"):
+            made.apply(source_record({"a": value}))
+
+
+def test_regex_router_replaces_the_first_match_of_a_search() -> None:
+    """Only topics that match as a whole; the search may find less."""
+    shorter = transformation("RegexRouter", regex="a|ab", replacement="x")
+    assert applied(shorter, source_record(1, topic="ab")).topic == "xb"
+    untouched = source_record(1, topic="abc")
+    assert shorter.apply(untouched) is untouched
+    groups = transformation("RegexRouter", regex="(.*)-(?<n>\\d+)", replacement="${n}.$1")
+    for _ in range(2):
+        assert applied(groups, source_record(1, topic="orders-12")).topic == "12.orders"
+    with pytest.raises(ConfigException, match="No group 1"):
+        transformation("RegexRouter", regex="a", replacement="$1")
+    with pytest.raises(ConfigException, match="Invalid regex: "):
+        transformation("RegexRouter", regex="(", replacement="x")
+
+
+def test_replace_field_excludes_before_it_includes_and_renames() -> None:
+    """The order of the fields stays."""
+    options = {"include": "a,b,d", "exclude": "b", "renames": "a:x,d:y"}
+    made = transformation("ReplaceField$Value", **options)
+    assert applied(made, source_record({"d": 1, "c": 2, "b": 3, "a": 4})).value == {"y": 1, "x": 4}
+    renamed = applied(
+        transformation("ReplaceField$Value", renames="b:x"), source_record(pair("v", 1), PAIR)
+    )
+    assert renamed.value_schema is not None
+    assert [field.name for field in renamed.value_schema.fields] == ["a", "x"]
+
+
+def test_a_rename_of_a_missing_field_leaves_its_namesake_alone() -> None:
+    """Kafka looks for the old name and fails."""
+    made = transformation("ReplaceField$Value", renames="z:a")
+    assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
+
+
+def test_removed_options_of_replace_field_are_warned_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kafka ignores them silently."""
+    with caplog.at_level(logging.WARNING):
+        made = transformation("ReplaceField$Value", blacklist="a")
+    assert applied(made, source_record({"a": 1})).value == {"a": 1}
+    assert "'blacklist'" in caplog.text
+    assert "'exclude'" in caplog.text
+
+
+@pytest.mark.parametrize("mapping", ["a", "a:b:c", "a:", ""])
+def test_a_rename_has_two_names(mapping: str) -> None:
+    """In Kafka's words."""
+    with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):
+        transformation("ReplaceField$Value", renames=f"x:y,{mapping}")
+
+
+def test_set_schema_metadata_needs_a_schema() -> None:
+    """Tombstones without one pass; other types than structs are renamed as well."""
+    made = transformation("SetSchemaMetadata$Value", schema_name="n", schema_version="2")
+    tombstone = source_record(None)
+    assert made.apply(tombstone) is tombstone
+    with pytest.raises(DataException, match=r"^Schema required for \[updating schema metadata\]$"):
+        made.apply(source_record(1))
+    record = applied(made, source_record(1, INT32_SCHEMA))
+    assert record.value_schema == SchemaBuilder.int32().name("n").version(2).build()
+    renamed = applied(made, source_record(pair("x", 1), PAIR))
+    assert isinstance(renamed.value, Struct)
+    assert renamed.value.schema is renamed.value_schema
+    assert (renamed.value.schema.name, renamed.value.schema.version) == ("n", 2)
+
+
+def test_timestamp_router_needs_a_timestamp() -> None:
+    """The message tells where the record is, and nothing of its data."""
+    made = transformation("TimestampRouter", topic_format="${topic}/${timestamp}/${topic}")
+    moment = source_record(1, timestamp=1_700_000_000_000)
+    assert applied(made, moment).topic == "topic/20231114/topic"
+    with pytest.raises(DataException) as caught:
+        made.apply(sink_record("secret"))
+    assert str(caught.value) == (
+        "Timestamp missing on record: SinkRecord{topic='topic', kafkaPartition=3, kafkaOffset=42}"
+    )
+
+
+def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
+    """The key's schema has no name; a field that a struct lacks is refused."""
+    made = transformation("ValueToKey", fields="b,a")
+    assert applied(made, source_record({"a": 1})).key == {"b": None, "a": 1}
+    record = applied(made, source_record(pair("x", 1), PAIR))
+    expected = SchemaBuilder.struct().field("b", INT32_SCHEMA).field("a", WITH_DEFAULT).build()
+    assert record.key_schema == expected
+    with pytest.raises(DataException, match=r"^Field does not exist: z$"):
+        transformation("ValueToKey", fields="z").apply(source_record(pair("x", 1), PAIR))
+
+
+def test_flatten_makes_fields_optional_as_what_is_around_them() -> None:
+    """A missing struct leaves its fields without values; defaults come from within."""
+    inner = SchemaBuilder.struct().optional().field("a", WITH_DEFAULT).field("b", INT32_SCHEMA)
+    outer = SchemaBuilder.struct().name("n").field("in", inner).field("c", INT32_SCHEMA).build()
+    made = transformation("Flatten$Value", delimiter="_")
+    record = applied(made, source_record(Struct(outer).put("c", 1), outer))
+    assert record.value_schema == (
+        SchemaBuilder.struct()
+        .name("n")
+        .field("in_a", WITH_DEFAULT)
+        .field("in_b", OPTIONAL_INT32_SCHEMA)
+        .field("c", INT32_SCHEMA)
+        .build()
+    )
+    assert isinstance(record.value, Struct)
+    assert record.value.stored_values() == [None, None, 1]
+
+
+def test_flatten_joins_names_of_maps() -> None:
+    """Empty maps vanish, lists stay, of equal names the last one stays."""
+    made = transformation("Flatten$Value")
+    value = {"a": {"b": 1, "c": {}, "d": [{"e": 2}]}, "a.b": 3, "n": None}
+    assert applied(made, source_record(value)).value == {"a.b": 3, "a.d": [{"e": 2}], "n": None}
+    with pytest.raises(DataException, match="not supported by Connect's data API"):
+        made.apply(source_record({"a": Decimal(1)}))
+    with pytest.raises(DataException, match="does not support class Struct"):
+        made.apply(source_record({"a": pair("x", 1)}))
+    with pytest.raises(DataException, match="does not support keys of class int"):
+        made.apply(source_record({1: 1}))
+    maps = SchemaBuilder.map(STRING_SCHEMA, INT32_SCHEMA).build()
+    schema = SchemaBuilder.struct().field("m", maps).build()
+    with pytest.raises(DataException, match=r"does not support MAP .* \(for field m\)"):
+        made.apply(source_record(Struct(schema).put("m", {}), schema))
+
+
+def test_what_a_schema_needs_is_worked_out_once() -> None:
+    """For equal schemas too; the least recently used of more than 16 is forgotten."""
+    asked: list[Schema] = []
+
+    def work_out(schema: Schema) -> str:
+        asked.append(schema)
+        return str(schema)
+
+    cache = SchemaCache(work_out)
+    schemas = [SchemaBuilder.int8().name(f"s{number}").build() for number in range(17)]
+    assert cache.of(schemas[0]) == cache.of(SchemaBuilder.int8().name("s0").build())
+    assert len(asked) == 1
+    for schema in schemas:
+        cache.of(schema)
+    assert len(asked) == 17
+    cache.of(schemas[0])
+    assert len(asked) == 18

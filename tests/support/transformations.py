@@ -1,0 +1,64 @@
+"""Transformations and predicates by Connect's names, configured, and records for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.plugins.builtin_table import builtin_plugins
+from pyconnect_agent.plugins.loading import load
+from pyconnect_api import (
+    ConnectRecord,
+    Header,
+    Predicate,
+    Schema,
+    SinkRecord,
+    SourceRecord,
+    Transformation,
+)
+
+_CATALOG = Catalog(builtin_plugins())
+
+
+def transformation(name: str, /, **options: str) -> Transformation[Any]:
+    """Return a configured one; `a_b` as a keyword stands for the option `a.b`."""
+    made: Transformation[Any] = load(_CATALOG.plugin(name, PluginKind.TRANSFORMATION))()
+    made.configure(_options(options))
+    return made
+
+
+def predicate(name: str, /, **options: str) -> Predicate[Any]:
+    """Return a configured one; keywords as for `transformation`."""
+    made: Predicate[Any] = load(_CATALOG.plugin(name, PluginKind.PREDICATE))()
+    made.configure(_options(options))
+    return made
+
+
+def source_record(
+    value: object,
+    schema: Schema | None = None,
+    *,
+    topic: str | None = "topic",
+    timestamp: int | None = None,
+    headers: list[Header] | None = None,
+) -> SourceRecord:
+    """Return a record with the value; the key is the same."""
+    return SourceRecord(None, None, topic, None, schema, value, schema, value, timestamp, headers)
+
+
+def sink_record(
+    value: object, schema: Schema | None = None, *, timestamp: int | None = None
+) -> SinkRecord:
+    """Return a record of partition 3 and offset 42 with the value; the key is the same."""
+    return SinkRecord("topic", 3, schema, value, schema, value, 42, timestamp)
+
+
+def applied(made: Transformation[Any], record: ConnectRecord) -> ConnectRecord:
+    """Return the transformed record, which must not be dropped."""
+    result = made.apply(record)
+    assert isinstance(result, ConnectRecord)
+    return result
+
+
+def _options(keywords: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "."): value for name, value in keywords.items()}
