@@ -72,6 +72,8 @@ def run(
     directory = tmp_path / "work"
     directory.mkdir()
     monkeypatch.chdir(directory)
+    # Set by some runners; tables would be cut to it.
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def invoke(*arguments: str, address: str | None = url) -> Outcome:
         variables = dict(environ)
