@@ -2,25 +2,49 @@
 # Nouns, verbs and options are static; names come from `pyconnect __complete` (cached, 300 ms).
 
 _pyconnect_names() {
-    local kind=$1 index word
+    local kind=$1 index name quoted
     local -a given=()
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        word=${COMP_WORDS[index]}
-        case $word in
-            --url | --context | --config) given+=("$word" "${COMP_WORDS[index + 1]}") ;;
-            --url=* | --context=* | --config=*) given+=("$word") ;;
+    for ((index = 1; index < ${#words[@]} - 1; index++)); do
+        case ${words[index]} in
+            --url | --context | --config) given+=("${words[index]}" "${words[index + 1]}") ;;
+            --url=* | --context=* | --config=*) given+=("${words[index]}") ;;
         esac
     done
-    local IFS=$'\n'
-    COMPREPLY=($(compgen -W "$(pyconnect __complete "$kind" "${given[@]}" 2>/dev/null)" -- "$cur"))
+    while IFS= read -r name; do
+        printf -v quoted %q "$name"
+        [[ $name == "$cur"* || $quoted == "$cur"* ]] && COMPREPLY+=("$quoted")
+    done < <(pyconnect __complete "$kind" "${given[@]}" 2>/dev/null)
+}
+
+_pyconnect_files() {
+    local name
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$cur")
 }
 
 _pyconnect() {
-    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local noun="" verb="" index word skip=0
     COMPREPLY=()
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        word=${COMP_WORDS[index]}
+    local line=${COMP_LINE:0:COMP_POINT}
+    local -a words=()
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    local cur=${words[${#words[@]} - 1]}
+    _pyconnect_find
+    # bash replaces only what stands after the last of these characters.
+    local kept=${cur%"${cur##*[:=]}"} index
+    if [[ -n $kept && $COMP_WORDBREAKS == *:* ]]; then
+        for index in "${!COMPREPLY[@]}"; do COMPREPLY[index]=${COMPREPLY[index]#"$kept"}; done
+    fi
+}
+
+_pyconnect_find() {
+    local previous=${words[${#words[@]} - 2]} noun="" verb="" index word skip=0
+    if [[ $cur == --*=* ]]; then
+        previous=${cur%%=*}
+        cur=${cur#*=}
+    fi
+    for ((index = 1; index < ${#words[@]} - 1; index++)); do
+        word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
             --ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--state|--textfile|--timeout|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-s) skip=1 ;;
@@ -61,7 +85,7 @@ _pyconnect() {
         "connectors watch --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
         "connectors watch --class") :; return ;;
         "connectors watch --worker") :; return ;;
-        "connectors create --file"|"connectors create -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors create --file"|"connectors create -f") _pyconnect_files; return ;;
         "connectors create --set"|"connectors create -s") :; return ;;
         "connectors create --initial-state") :; return ;;
         "connectors create --regex"|"connectors create -e") :; return ;;
@@ -76,8 +100,8 @@ _pyconnect() {
         "connectors create --lock") :; return ;;
         "connectors create --jitter") :; return ;;
         "connectors create --deadline") :; return ;;
-        "connectors create --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        "connectors apply --file"|"connectors apply -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors create --textfile") _pyconnect_files; return ;;
+        "connectors apply --file"|"connectors apply -f") _pyconnect_files; return ;;
         "connectors apply --regex"|"connectors apply -e") :; return ;;
         "connectors apply --selector"|"connectors apply -l") :; return ;;
         "connectors apply --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -90,8 +114,8 @@ _pyconnect() {
         "connectors apply --lock") :; return ;;
         "connectors apply --jitter") :; return ;;
         "connectors apply --deadline") :; return ;;
-        "connectors apply --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        "connectors diff --file"|"connectors diff -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors apply --textfile") _pyconnect_files; return ;;
+        "connectors diff --file"|"connectors diff -f") _pyconnect_files; return ;;
         "connectors diff --regex"|"connectors diff -e") :; return ;;
         "connectors diff --selector"|"connectors diff -l") :; return ;;
         "connectors diff --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -112,16 +136,16 @@ _pyconnect() {
         "connectors patch --lock") :; return ;;
         "connectors patch --jitter") :; return ;;
         "connectors patch --deadline") :; return ;;
-        "connectors patch --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors patch --textfile") _pyconnect_files; return ;;
         "connectors edit --parallel") :; return ;;
         "connectors edit --max-failures") :; return ;;
         "connectors edit --lock") :; return ;;
         "connectors edit --jitter") :; return ;;
         "connectors edit --deadline") :; return ;;
-        "connectors edit --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        "connectors validate --file"|"connectors validate -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors edit --textfile") _pyconnect_files; return ;;
+        "connectors validate --file"|"connectors validate -f") _pyconnect_files; return ;;
         "connectors validate --set"|"connectors validate -s") :; return ;;
-        "connectors export --dir"|"connectors export -d") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors export --dir"|"connectors export -d") _pyconnect_files; return ;;
         "connectors export --regex"|"connectors export -e") :; return ;;
         "connectors export --selector"|"connectors export -l") :; return ;;
         "connectors export --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -140,7 +164,7 @@ _pyconnect() {
         "connectors pause --lock") :; return ;;
         "connectors pause --jitter") :; return ;;
         "connectors pause --deadline") :; return ;;
-        "connectors pause --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors pause --textfile") _pyconnect_files; return ;;
         "connectors resume --regex"|"connectors resume -e") :; return ;;
         "connectors resume --selector"|"connectors resume -l") :; return ;;
         "connectors resume --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -153,7 +177,7 @@ _pyconnect() {
         "connectors resume --lock") :; return ;;
         "connectors resume --jitter") :; return ;;
         "connectors resume --deadline") :; return ;;
-        "connectors resume --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors resume --textfile") _pyconnect_files; return ;;
         "connectors stop --regex"|"connectors stop -e") :; return ;;
         "connectors stop --selector"|"connectors stop -l") :; return ;;
         "connectors stop --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -166,7 +190,7 @@ _pyconnect() {
         "connectors stop --lock") :; return ;;
         "connectors stop --jitter") :; return ;;
         "connectors stop --deadline") :; return ;;
-        "connectors stop --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors stop --textfile") _pyconnect_files; return ;;
         "connectors restart --regex"|"connectors restart -e") :; return ;;
         "connectors restart --selector"|"connectors restart -l") :; return ;;
         "connectors restart --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -179,7 +203,7 @@ _pyconnect() {
         "connectors restart --lock") :; return ;;
         "connectors restart --jitter") :; return ;;
         "connectors restart --deadline") :; return ;;
-        "connectors restart --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors restart --textfile") _pyconnect_files; return ;;
         "connectors delete --regex"|"connectors delete -e") :; return ;;
         "connectors delete --selector"|"connectors delete -l") :; return ;;
         "connectors delete --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -192,7 +216,7 @@ _pyconnect() {
         "connectors delete --lock") :; return ;;
         "connectors delete --jitter") :; return ;;
         "connectors delete --deadline") :; return ;;
-        "connectors delete --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors delete --textfile") _pyconnect_files; return ;;
         "connectors prune --regex"|"connectors prune -e") :; return ;;
         "connectors prune --selector"|"connectors prune -l") :; return ;;
         "connectors prune --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -205,7 +229,7 @@ _pyconnect() {
         "connectors prune --lock") :; return ;;
         "connectors prune --jitter") :; return ;;
         "connectors prune --deadline") :; return ;;
-        "connectors prune --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "connectors prune --textfile") _pyconnect_files; return ;;
         "tasks list --regex"|"tasks list -e") :; return ;;
         "tasks list --selector"|"tasks list -l") :; return ;;
         "tasks list --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -224,25 +248,25 @@ _pyconnect() {
         "tasks restart --lock") :; return ;;
         "tasks restart --jitter") :; return ;;
         "tasks restart --deadline") :; return ;;
-        "tasks restart --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "tasks restart --textfile") _pyconnect_files; return ;;
         "tasks kill --parallel") :; return ;;
         "tasks kill --max-failures") :; return ;;
         "tasks kill --lock") :; return ;;
         "tasks kill --jitter") :; return ;;
         "tasks kill --deadline") :; return ;;
-        "tasks kill --textfile") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "tasks kill --textfile") _pyconnect_files; return ;;
         "plugins list --search") :; return ;;
         "plugins describe --search") :; return ;;
         "plugins describe --version") :; return ;;
-        "plugins validate --file"|"plugins validate -f") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "plugins validate --file"|"plugins validate -f") _pyconnect_files; return ;;
         "loggers set --scope") :; return ;;
         "loggers set --for") :; return ;;
         "context set --description") :; return ;;
         "sandbox up --name") :; return ;;
         "sandbox up --port") :; return ;;
-        "sandbox up --data-dir") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "sandbox up --data-dir") _pyconnect_files; return ;;
         "sandbox up --sasl") :; return ;;
-        "sandbox up --kafka-dir") COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        "sandbox up --kafka-dir") _pyconnect_files; return ;;
         "sandbox down --name") :; return ;;
         "sandbox status --name") :; return ;;
         "sandbox logs --name") :; return ;;
@@ -255,19 +279,19 @@ _pyconnect() {
         --output|-o) COMPREPLY=($(compgen -W "table wide json yaml ndjson name" -- "$cur")); return ;;
         --columns) :; return ;;
         --timeout) :; return ;;
-        --config) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --config) _pyconnect_files; return ;;
         --username) :; return ;;
         --password) :; return ;;
-        --password-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --password-file) _pyconnect_files; return ;;
         --password-command) :; return ;;
         --token) :; return ;;
-        --token-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --token-file) _pyconnect_files; return ;;
         --token-command) :; return ;;
-        --ca-file) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --cert) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --key) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --ca-file) _pyconnect_files; return ;;
+        --cert) _pyconnect_files; return ;;
+        --key) _pyconnect_files; return ;;
         --kafka-bootstrap) :; return ;;
-        --kafka-properties) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --kafka-properties) _pyconnect_files; return ;;
     esac
     local options="--context --url --output -o --columns --no-headers --timeout --yes -y --quiet -q --verbose -v --debug --no-color --config --username --password --password-file --password-command --token --token-file --token-command --ca-file --cert --key --insecure --kafka-bootstrap --kafka-properties --help"
     case "$noun $verb" in

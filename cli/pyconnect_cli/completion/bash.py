@@ -4,28 +4,55 @@ from __future__ import annotations
 
 from pyconnect_cli.completion.tree import NounNode, OptionNode, global_options, verb_aliases
 
+# Words are read from the line and not from COMP_WORDS, which bash breaks at `:` and `=`. Names are
+# data of the cluster: `compgen -W` would run a `$(command)` inside one, so they are compared here
+# and quoted.
 HEADER = """\
 # bash completion of pyconnect; made by `pyconnect completion bash`.
 # Nouns, verbs and options are static; names come from `pyconnect __complete` (cached, 300 ms).
 
 _pyconnect_names() {
-    local kind=$1 index word
+    local kind=$1 index name quoted
     local -a given=()
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        word=${COMP_WORDS[index]}
-        case $word in
-            --url | --context | --config) given+=("$word" "${COMP_WORDS[index + 1]}") ;;
-            --url=* | --context=* | --config=*) given+=("$word") ;;
+    for ((index = 1; index < ${#words[@]} - 1; index++)); do
+        case ${words[index]} in
+            --url | --context | --config) given+=("${words[index]}" "${words[index + 1]}") ;;
+            --url=* | --context=* | --config=*) given+=("${words[index]}") ;;
         esac
     done
-    local IFS=$'\\n'
-    COMPREPLY=($(compgen -W "$(pyconnect __complete "$kind" "${given[@]}" 2>/dev/null)" -- "$cur"))
+    while IFS= read -r name; do
+        printf -v quoted %q "$name"
+        [[ $name == "$cur"* || $quoted == "$cur"* ]] && COMPREPLY+=("$quoted")
+    done < <(pyconnect __complete "$kind" "${given[@]}" 2>/dev/null)
+}
+
+_pyconnect_files() {
+    local name
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$cur")
 }
 
 _pyconnect() {
-    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local noun="" verb="" index word skip=0
     COMPREPLY=()
+    local line=${COMP_LINE:0:COMP_POINT}
+    local -a words=()
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    local cur=${words[${#words[@]} - 1]}
+    _pyconnect_find
+    # bash replaces only what stands after the last of these characters.
+    local kept=${cur%"${cur##*[:=]}"} index
+    if [[ -n $kept && $COMP_WORDBREAKS == *:* ]]; then
+        for index in "${!COMPREPLY[@]}"; do COMPREPLY[index]=${COMPREPLY[index]#"$kept"}; done
+    fi
+}
+
+_pyconnect_find() {
+    local previous=${words[${#words[@]} - 2]} noun="" verb="" index word skip=0
+    if [[ $cur == --*=* ]]; then
+        previous=${cur%%=*}
+        cur=${cur#*=}
+    fi
 """
 FOOTER = """\
 }
@@ -50,8 +77,8 @@ def _find_words(tree: tuple[NounNode, ...], everywhere: tuple[OptionNode, ...]) 
     valued = sorted({f for option in options if option.takes_value for f in option.flags})
     nouns = "|".join(sorted({word for noun in tree for word in (noun.name, *noun.aliases)}))
     return [
-        "    for ((index = 1; index < COMP_CWORD; index++)); do",
-        "        word=${COMP_WORDS[index]}",
+        "    for ((index = 1; index < ${#words[@]} - 1; index++)); do",
+        "        word=${words[index]}",
         "        if ((skip)); then skip=0; continue; fi",
         "        case $word in",
         f"            {'|'.join(valued)}) skip=1 ;;",
@@ -96,7 +123,7 @@ def _value_reply(option: OptionNode) -> str:
     if option.names:
         return f"_pyconnect_names {option.names}"
     if option.files:
-        return 'COMPREPLY=($(compgen -f -- "$cur"))'
+        return "_pyconnect_files"
     return ":"
 
 
