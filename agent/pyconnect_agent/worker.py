@@ -287,6 +287,8 @@ class _StopRequestedError(Exception):
 def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
     return HerderSettings(
         worker_id=settings.worker_id,
+        group_id=config.group_id,
+        exactly_once_source=config.exactly_once_source_enabled,
         connector_type=settings.connector_type,
         worker_sync_timeout_ms=config.worker_sync_timeout_ms,
         worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,

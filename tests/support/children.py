@@ -27,6 +27,7 @@ class RecordingListener:
     topics: list[tuple[ConnectorTaskId, str]] = field(default_factory=list)
     expired: list[str] = field(default_factory=list)
     expired_leases: int = 0
+    starts_asked: list[tuple[ConnectorTaskId, int]] = field(default_factory=list)
 
     def connector_state(
         self, connector: str, state: State, *, trace: str | None, version: str | None
@@ -40,6 +41,9 @@ class RecordingListener:
 
     def task_reconfiguration_requested(self, connector: str) -> None:
         self.reconfigurations.append(connector)
+
+    def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
+        self.starts_asked.append((task_id, request_id))
 
     def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
         self.topics.append((task_id, topic))

@@ -32,6 +32,8 @@ class FakeChildren:
         self.may_stop = asyncio.Event()
         self.may_stop.set()
         self.stopped: list[bool] = []
+        self.answers: list[tuple[ConnectorTaskId, int, str | None]] = []
+        self.fenced: list[tuple[str, tuple[str, ...]]] = []
 
     async def start(self) -> None: ...
 
@@ -78,6 +80,20 @@ class FakeChildren:
     ) -> None:
         self.tasks[task_id] = task_config
         self._task(task_id, _STATES[target_state])
+
+    def answer_task_start(
+        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
+    ) -> None:
+        self.answers.append((task_id, request_id, refusal))
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,  # noqa: ARG002
+        transactional_ids: Sequence[str],
+        timeout_ms: int,  # noqa: ARG002
+    ) -> None:
+        self.fenced.append((connector, tuple(transactional_ids)))
 
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
         await self.may_stop.wait()

@@ -54,6 +54,9 @@ class ChildEvents:
             LOG.info("task changed state", extra=fields)
         self._post(on.TaskReported(task_id=task_id, state=state, trace=trace, version=version))
 
+    def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
+        self._post(on.TaskStartAsked(task_id=task_id, request_id=request_id))
+
     def task_reconfiguration_requested(self, connector: str) -> None:
         self._post(on.ReconfigurationRequested(connector=connector))
 

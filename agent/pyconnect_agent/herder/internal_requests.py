@@ -52,6 +52,11 @@ class InternalRequests:
         body = json_text.dumps([dict(config) for config in configs])
         await self._client.send("POST", url, body=body, headers=self._signature(body))
 
+    async def fence_zombies(self, leader_url: str, connector: str) -> None:
+        """`PUT /connectors/{connector}/fence` at the leader."""
+        url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/fence?forward=false"
+        await self._client.send("PUT", url, headers=self._signature(b""))
+
     def _signature(self, body: bytes) -> dict[str, str]:
         if not self._signed():
             return {}

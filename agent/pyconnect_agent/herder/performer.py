@@ -34,6 +34,7 @@ IO_THREADS = 4
 
 
 SendTaskConfigs = Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
+RequestFencing = Callable[[str | None, str], Coroutine[Any, Any, None]]
 
 
 class Group(Protocol):
@@ -51,7 +52,8 @@ class Collaborators:
     """What effects are performed on.
 
     `apply_logger_level`: namespace and level, on this worker. `send_task_configs` gives the
-    task configs of a connector to the leader at a URL.
+    task configs of a connector to the leader at a URL; `request_fencing` asks the leader there
+    (None: this worker) to fence the zombies of a connector.
     """
 
     config_store: ConfigStore
@@ -61,6 +63,7 @@ class Collaborators:
     group: Group
     apply_logger_level: Callable[[str, str], object]
     send_task_configs: SendTaskConfigs
+    request_fencing: RequestFencing
 
 
 class EffectPerformer:
@@ -106,6 +109,8 @@ class EffectPerformer:
                 | do.TransitionTask()
                 | do.GenerateTaskConfigs()
                 | do.ValidateConfig()
+                | do.FenceProducers()
+                | do.AnswerTaskStart()
             ):
                 self._perform_on_children(effect)
             case _:
@@ -155,6 +160,13 @@ class EffectPerformer:
                 self._answer(effect_id, generation, about=effect.connector)
             case do.ValidateConfig(effect_id=effect_id):
                 self._answer(effect_id, self._validate(effect))
+            case do.FenceProducers(effect_id=effect_id):
+                fencing = children.fence_producers(
+                    effect.connector, effect.config, effect.transactional_ids, effect.timeout_ms
+                )
+                self._answer(effect_id, fencing, about=effect.connector)
+            case do.AnswerTaskStart(task_id=task_id):
+                children.answer_task_start(task_id, effect.request_id, effect.refusal)
             case _:
                 raise TypeError(f"no effect on children: {type(effect).__name__}")
 
@@ -167,6 +179,9 @@ class EffectPerformer:
             case do.SendTaskConfigs(effect_id=effect_id, leader_url=leader_url):
                 sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
                 self._answer(effect_id, sending, about=effect.connector)
+            case do.RequestFencing(effect_id=effect_id, leader_url=leader, connector=connector):
+                fencing = self._to.request_fencing(leader, connector)
+                self._answer(effect_id, fencing, about=connector)
             case do.ClaimWrites(effect_id=effect_id):
                 self._answer(effect_id, _in_thread(self._leader_writes, self._claim_writes))
             case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
@@ -213,6 +228,9 @@ class EffectPerformer:
                     only_failed=effect.only_failed,
                     include_tasks=effect.include_tasks,
                 )
+                self._on_config_topic(self._leader_writes, effect.effect_id, write)
+            case do.WriteTaskCountRecord(connector=connector, task_count=count):
+                write = partial(store.put_task_count_record, connector, count)
                 self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.WriteSessionKey(algorithm=algorithm, length_bytes=length):
                 key = SessionKey(

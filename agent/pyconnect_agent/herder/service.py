@@ -23,8 +23,9 @@ from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedO
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.config_requests import connector_info
 from pyconnect_agent.core.herder.effects import Reply
+from pyconnect_agent.core.herder.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.herder.operations import SHUTTING_DOWN
-from pyconnect_agent.core.herder.requests import GetConnectorConfig, Probe, Request
+from pyconnect_agent.core.herder.requests import FenceZombies, GetConnectorConfig, Probe, Request
 from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.plugin_catalog import Catalog
@@ -123,7 +124,7 @@ class HerderService:
             self._loop.post, stores.status, clock, track_topics=options.track_topics
         )
         self._group = self._make_group()
-        requests = InternalRequests(
+        self._requests = InternalRequests(
             client,
             algorithm=options.signature_algorithm,
             session_key=lambda: self.snapshot.session_key,
@@ -137,7 +138,8 @@ class HerderService:
                 children=children,
                 group=self._group,
                 apply_logger_level=levels.set_level,
-                send_task_configs=requests.send_task_configs,
+                send_task_configs=self._requests.send_task_configs,
+                request_fencing=self._request_fencing,
             ),
             post=self._loop.post,
             reply=self._replied,
@@ -322,6 +324,12 @@ class HerderService:
                 session_key=self.snapshot.session_key,
                 permitted_algorithms=self._options.permitted_algorithms,
             )
+
+    async def _request_fencing(self, leader_url: str | None, connector: str) -> None:
+        if leader_url is None:
+            await self.submit(FenceZombies(connector=connector), timeout_ms=FENCING_TIMEOUT_MS)
+        else:
+            await self._requests.fence_zombies(leader_url, connector)
 
     def _group_signs(self) -> bool:
         """As the last join agreed; before the first, as this worker is configured."""

@@ -109,6 +109,11 @@ class ChildProcesses:
     ) -> None:
         self._tasks.start(task_id, connector_config, task_config, target_state)
 
+    def answer_task_start(
+        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
+    ) -> None:
+        self._tasks.answer_start(task_id, request_id, refusal)
+
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
         await self._tasks.stop(
             task_ids, graceful_s=self._settings.task_shutdown_graceful_timeout_ms / 1000
@@ -150,6 +155,15 @@ class ChildProcesses:
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+    ) -> None:
+        await self._jobs.fence_producers(connector, config, transactional_ids, timeout_ms)
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         return await self._jobs.validate(config, timeout_ms)

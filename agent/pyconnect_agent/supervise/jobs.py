@@ -1,4 +1,4 @@
-"""Short-lived children: validation of a connector config, description of a plugin.
+"""Short-lived children: validation of a connector config, description of a plugin, fencing.
 
 Layer: supervise. Plugin code may hang, exit or crash there without harm to anybody.
 """
@@ -6,16 +6,18 @@ Layer: supervise. Plugin code may hang, exit or crash there without harm to anyb
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyconnect_agent.core import errors
 from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.supervise.channel import (
     ConfigValidated,
     ConsumerOffsets,
     DescribePlugin,
+    FenceProducers,
     Job,
     Message,
     PluginDescribed,
@@ -78,6 +80,23 @@ class Jobs:
         if not isinstance(answer, ConsumerOffsets):
             raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
         return answer.committed
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+    ) -> None:
+        """Raise RequestTimedOutError, and InternalError when an id could not be fenced."""
+        job = FenceProducers(
+            worker=self._settings.worker,
+            connector=connector,
+            connector_config=dict(config),
+            transactional_ids=tuple(transactional_ids),
+            timeout_ms=timeout_ms,
+        )
+        await self._ask("fencing", job, timeout_ms)
 
     async def stop(self) -> None:
         """Kill what still runs."""

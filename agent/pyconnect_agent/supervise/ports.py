@@ -54,6 +54,10 @@ class ChildListener(Protocol):
         self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
     ) -> None: ...
 
+    def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
+        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`."""
+        ...
+
     def task_reconfiguration_requested(self, connector: str) -> None: ...
 
     def topic_used(self, task_id: ConnectorTaskId, topic: str) -> None:
@@ -109,6 +113,12 @@ class Children(Protocol):
         target_state: TargetState,
     ) -> None: ...
 
+    def answer_task_start(
+        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
+    ) -> None:
+        """Let a task begin that asked for it; with `refusal` it fails with this text."""
+        ...
+
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
         """Returns when all are gone; `task.shutdown.graceful.timeout.ms` for all together."""
         ...
@@ -119,6 +129,19 @@ class Children(Protocol):
 
     def running_connectors(self) -> frozenset[str]: ...
     def running_tasks(self) -> frozenset[ConnectorTaskId]: ...
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+    ) -> None:
+        """Initialise the ids in a short-lived child, as the connector's admin client connects.
+
+        Raises RequestError when one of them could not be fenced.
+        """
+        ...
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         """In a short-lived child: plugin code may hang or exit without harm."""

@@ -16,11 +16,14 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
+    ConfirmStart,
     Message,
     ReadOffsets,
+    RequestFailed,
     RunTask,
     SetTargetState,
     StacksDumped,
+    StartConfirmed,
     StateReported,
     StatsReported,
     TopicUsed,
@@ -112,6 +115,19 @@ class TaskChildren:
         else:
             await kill_children((task.child,))
 
+    def answer_start(self, task_id: ConnectorTaskId, request_id: int, refusal: str | None) -> None:
+        task = self._tasks.get(task_id)
+        if task is None:
+            return
+        if refusal is None:
+            task.child.send(StartConfirmed(request_id=request_id))
+        else:
+            task.child.send(
+                RequestFailed(
+                    request_id=request_id, error_class="ConnectException", message=refusal
+                )
+            )
+
     def set_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
         task = self._tasks.get(task_id)
         if task is not None:
@@ -138,6 +154,8 @@ class TaskChildren:
                 task.state, task.state_reported = message.state, True
                 task.version = message.version or task.version
                 self._report(task_id, message.state, message.trace, task.version)
+            case ConfirmStart(request_id=request_id):
+                self._listener().task_start_asked(task_id, request_id)
             case TopicUsed():
                 self._listener().topic_used(task_id, message.topic)
             case ReadOffsets():

@@ -22,6 +22,7 @@ from pyconnect_agent.observability.logging import LogFormat, bind_scope, configu
 from pyconnect_agent.supervise.channel import (
     Channel,
     DescribePlugin,
+    FenceProducers,
     Message,
     ReadConsumerOffsets,
     RunConnector,
@@ -34,6 +35,7 @@ from pyconnect_agent.tasks.answers import describe_plugin, validate_config
 from pyconnect_agent.tasks.connector_checks import check_connector_config
 from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
+from pyconnect_agent.tasks.fencing_job import fence_producers
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
@@ -83,6 +85,9 @@ def _serve(channel: Channel, job: Message | None) -> None:
         case DescribePlugin():
             _prepare_logging(job.worker, scope="plugin")
             channel.send(describe_plugin(job))
+        case FenceProducers():
+            _prepare_logging(job.worker, connector=job.connector, scope="fencing")
+            channel.send(fence_producers(job))
         case _:
             raise OSError("no job came")
 

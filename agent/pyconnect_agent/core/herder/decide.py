@@ -16,8 +16,10 @@ from typing import Any, assert_never
 from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.herder import (
     changes,
+    clearances,
     config_requests,
     draining,
+    fencing,
     operations,
     rebalance,
     reconfiguration,
@@ -41,6 +43,9 @@ from pyconnect_agent.core.herder.state import (
     WritePrivilege,
 )
 from pyconnect_agent.core.herder.turn import Turn
+
+_READING = frozenset({Step.WRITING, Step.READING_BACK, Step.READING_CONFIG, Step.READING_AGAIN})
+"""Steps whose effects answer with what the config topic says after them."""
 
 
 def decide(
@@ -66,6 +71,8 @@ def _decide(turn: Turn, event: on.Event) -> None:
             reports.connector_reported(turn, event)
         case on.TaskReported():
             reports.task_reported(turn, event)
+        case on.TaskStartAsked():
+            clearances.task_start_asked(turn, event)
         case on.ReconfigurationRequested(connector=connector):
             reconfiguration.request(turn, connector)
         case on.ConfigExpired(connector=connector):
@@ -161,7 +168,7 @@ def _begin(turn: Turn, operation: Operation) -> None:
         case ask.SubmitTaskConfigs():
             state_requests.begin_submit(turn, operation, request)
         case ask.FenceZombies():
-            state_requests.begin_fence(turn, operation, request)
+            fencing.begin(turn, operation, request)
         case ApplyTaskConfigs():
             reconfiguration.begin_apply(turn, operation, request)
         case _:
@@ -191,6 +198,18 @@ def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
             reconfiguration.generated(turn, waiter, result)
         case wait.RestartWaiter():
             restart_requests.planned(turn, waiter, result)
+        case _:
+            _config_done(turn, waiter, result)
+
+
+def _config_done(turn: Turn, waiter: wait.ConfigWaiter, result: Any) -> None:
+    """What is in the config topic is known now, and looked at first."""
+    match waiter:
+        case wait.FencingWaiter():
+            clearances.done(turn, waiter)
+        case wait.ClearanceWaiter() | wait.TaskStartWaiter():
+            changes.adopt_read(turn, result)
+            clearances.done(turn, waiter)
         case wait.SessionKeyWaiter():
             changes.adopt_read(turn, result)
             session_keys.written(turn)
@@ -219,6 +238,8 @@ def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
             rebalance.claim_failed(turn, waiter)
         case wait.GenerationWaiter(connector=connector):
             reconfiguration.failed(turn, connector, error)
+        case wait.FencingWaiter() | wait.ClearanceWaiter() | wait.TaskStartWaiter():
+            clearances.failed(turn, waiter, error)
         case wait.SessionKeyWaiter():
             if isinstance(error, PrivilegedWriteError):
                 _privilege_lost(turn)
@@ -229,7 +250,7 @@ def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
 
 def _resume(turn: Turn, operation: Operation, result: Any) -> None:
     """An operation's effect is done; what was read with it comes first."""
-    if operation.step in (Step.WRITING, Step.READING_BACK):
+    if operation.step in _READING:
         changes.adopt_read(turn, result)
     request = operation.request
     match request:
@@ -243,6 +264,8 @@ def _resume(turn: Turn, operation: Operation, result: Any) -> None:
             state_requests.resume_stop(turn, operation, request)
         case ask.RestartConnectorAndTasks():
             restart_requests.resume_restart_by_plan(turn, operation, request, result)
+        case ask.FenceZombies():
+            fencing.resume(turn, operation, request)
         case ApplyTaskConfigs():
             reconfiguration.applied(turn, operation, request)
         case _:
@@ -255,6 +278,8 @@ def _operation_failed(turn: Turn, operation: Operation, error: Exception) -> Non
     request = operation.request
     if isinstance(request, ApplyTaskConfigs):
         reconfiguration.failed_to_apply(turn, operation, request, error)
+    elif isinstance(request, ask.FenceZombies):
+        fencing.failed(turn, operation, error)
     elif isinstance(request, ask.StopConnector) and operation.step is Step.READING_BACK:
         # Both records are written; reading them back only saves the client a surprise.
         operations.succeed(turn, operation)

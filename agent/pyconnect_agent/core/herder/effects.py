@@ -103,6 +103,47 @@ class WriteRestartRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTaskCountRecord:
+    """Every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
+
+    effect_id: int
+    connector: str
+    task_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProducers:
+    """As leader: initialise these ids as the connector's admin client would connect. -> None."""
+
+    effect_id: int
+    connector: str
+    config: ConnectorConfig
+    transactional_ids: tuple[str, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFencing:
+    """Ask the leader for a round of zombie fencing, signed when it asks for it. -> None.
+
+    `leader_url` None: this worker leads, and submits the request to itself.
+    """
+
+    effect_id: int
+    leader_url: str | None
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerTaskStart:
+    """Tell a task whose producer is initialised to begin, or why it must not (`refusal`)."""
+
+    task_id: ConnectorTaskId
+    request_id: int
+    refusal: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSessionKey:
     """Make a new key of `length_bytes` and write it. -> ConfigSnapshot."""
 
@@ -266,6 +307,7 @@ ConfigWrite = (
     | WriteTargetState
     | WriteRestartRequest
     | WriteSessionKey
+    | WriteTaskCountRecord
 )
 
 Effect = (
@@ -276,6 +318,9 @@ Effect = (
     | ClaimWrites
     | ConfigWrite
     | SendTaskConfigs
+    | FenceProducers
+    | RequestFencing
+    | AnswerTaskStart
     | StartConnector
     | StartTask
     | StopWork

@@ -122,6 +122,14 @@ class TaskReported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStartAsked:
+    """An exactly-once source task has initialised its producer and asks to begin."""
+
+    task_id: ConnectorTaskId
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconfigurationRequested:
     """The connector asked for new task configs."""
 
@@ -203,6 +211,7 @@ Event = (
     | EffectFailed
     | ConnectorReported
     | TaskReported
+    | TaskStartAsked
     | ReconfigurationRequested
     | ConfigExpired
     | TimerDue

@@ -26,6 +26,7 @@ from pyconnect_agent.core.herder import stages
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.events import RequestArrived, RequestDeadline
 from pyconnect_agent.core.herder.requests import (
+    FenceZombies,
     GetConnectorConfig,
     GetConnectorInfo,
     GetTaskConfigs,
@@ -189,6 +190,9 @@ def _lane(request: Request | ApplyTaskConfigs) -> str | None:
             return None
         case RestartTask(task_id=task_id):
             return task_id.connector
+        case FenceZombies(connector=connector):
+            # Not the connector's own: its configs may change while zombies are fenced.
+            return f"{connector} fencing"
         case _:
             return request.connector
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.herder import draining, session_keys, stages, work
+from pyconnect_agent.core.herder import clearances, draining, session_keys, stages, work
 from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
     Abort,
@@ -239,6 +239,7 @@ def stop_failed(turn: Turn, error: Exception) -> None:
 
 
 def _join(turn: Turn) -> None:
+    clearances.rebalancing(turn)
     turn.begin_stage(stages.ENSURING_MEMBERSHIP)
     turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))

@@ -48,6 +48,14 @@ def stopping_connector(connector: str) -> str:
     return f"stopping restarted connector {connector}"
 
 
+def fencing(connector: str) -> str:
+    return f"performing a round of zombie fencing for connector {connector}"
+
+
+def writing_task_count(connector: str) -> str:
+    return f"writing a task count record for connector {connector} to the config topic"
+
+
 STARTING_CONNECTOR = "starting the connector"
 
 

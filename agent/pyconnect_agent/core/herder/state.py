@@ -34,6 +34,7 @@ class HerderSettings:
 
     `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
     from this worker's list of plugins. `session_key`: None in a group of one, which signs nothing.
+    `exactly_once_source`: `exactly.once.source.support` is enabled.
     """
 
     worker_id: str
@@ -45,6 +46,12 @@ class HerderSettings:
     standalone: bool = False
     session_key: SessionKeySettings | None = None
     config_topic: str = ""
+    group_id: str = ""
+    exactly_once_source: bool = False
+
+    def needs_clearance(self, config: ConnectorConfig | None) -> bool:
+        """Whether tasks of this connector start only after older ones are fenced."""
+        return self.exactly_once_source and self.connector_type(config) == "source"
 
 
 class Phase(Enum):
@@ -79,10 +86,20 @@ class WritePrivilege(Enum):
 
 
 class Life(Enum):
-    """Of something this worker runs: a failed instance stays STARTED until it is stopped."""
+    """Of something this worker runs: a failed instance stays STARTED until it is stopped.
 
+    CLEARING and REFUSED are for exactly-once source tasks, and have no process: older instances
+    are being fenced, or could not be.
+    """
+
+    CLEARING = auto()
+    REFUSED = auto()
     STARTED = auto()
     STOPPING = auto()
+
+    @property
+    def has_process(self) -> bool:
+        return self in (Life.STARTED, Life.STOPPING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +176,9 @@ class Step(Enum):
     WRITING = auto()
     SENDING = auto()
     WRITING_TARGET_STATE = auto()
+    READING_CONFIG = auto()
+    FENCING = auto()
+    READING_AGAIN = auto()
     READING_BACK = auto()
     READING_STATUS = auto()
     STOPPING = auto()
@@ -185,7 +205,8 @@ class Operation:
 
     `lane` is the connector whose operations run one after another; None does not queue.
     `answered`: the client's time was over; what has begun is finished all the same.
-    `config`, `created` and `status` are kept for the reply.
+    `config`, `created` and `status` are kept for the reply; `generation` is that of the task set
+    before which a fencing round fences.
     """
 
     request_id: int
@@ -198,6 +219,7 @@ class Operation:
     config: ConnectorConfig | None = None
     created: bool = False
     status: ConnectorStateInfo | None = None
+    generation: int = 0
 
 
 class ReconfigurationStep(Enum):
@@ -213,6 +235,21 @@ class Reconfiguration:
     step: ReconfigurationStep
     attempt: int = 0
     again: bool = False
+
+
+class ClearanceStep(Enum):
+    """FENCING: what ran before is being fenced; READING: the configs are looked at once more."""
+
+    FENCING = auto()
+    READING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearance:
+    """Tasks of `generation` of an exactly-once source connector are about to start here."""
+
+    step: ClearanceStep
+    generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +272,7 @@ class HerderState:
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     restarts: Mapping[str, RestartRequested] = field(default_factory=dict)
     reconfigurations: Mapping[str, Reconfiguration] = field(default_factory=dict)
+    clearances: Mapping[str, Clearance] = field(default_factory=dict)
     waiters: Mapping[int, Waiter] = field(default_factory=dict)
     stops_in_flight: int = 0
     rejoin_wanted: bool = False

@@ -1,4 +1,4 @@
-"""Operations that change what a connector should be: pause, resume, stop, task sets, fencing.
+"""Operations that change what a connector should be: pause, resume, stop, task sets.
 
 Stopping is KIP-875's: first an empty task set, then the target state, so that a failure between
 the two leaves a connector that is merely short of tasks.
@@ -22,7 +22,6 @@ from pyconnect_agent.core.herder.effects import (
 )
 from pyconnect_agent.core.herder.operations import fail, proceed, succeed
 from pyconnect_agent.core.herder.requests import (
-    FenceZombies,
     SetTargetState,
     StopConnector,
     SubmitTaskConfigs,
@@ -97,22 +96,6 @@ def begin_submit(turn: Turn, operation: Operation, request: SubmitTaskConfigs) -
         fail(turn, operation, refusal)
         return
     write_task_configs(turn, operation, request.connector, request.configs)
-
-
-def begin_fence(turn: Turn, operation: Operation, request: FenceZombies) -> None:
-    """Tasks of this worker never ask: they are not transactional."""
-    if turn.state.settings.standalone:
-        error = "Kafka Connect in standalone mode does not support exactly-once source connectors."
-        fail(turn, operation, InternalError(error))
-    elif not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, "Only the leader may perform zombie fencing."))
-    elif not turn.state.snapshot.contains(request.connector):
-        fail(turn, operation, not_found(request.connector))
-    elif request.connector not in turn.state.snapshot.pending_fencing:
-        succeed(turn, operation)
-    else:
-        text = "This worker does not have exactly-once source support enabled."
-        fail(turn, operation, InternalError(text))
 
 
 def stopped_refusal(

@@ -64,6 +64,32 @@ class DrainWaiter:
     """The last statuses before this worker leaves its group are being written."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencingWaiter:
+    """The leader was asked to fence what ran before task set `generation`."""
+
+    connector: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearanceWaiter:
+    """The config topic is read once more before tasks of `generation` start."""
+
+    connector: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStartWaiter:
+    """The config topic is read for a task that asks to begin."""
+
+    task_id: ConnectorTaskId
+    request_id: int
+
+
+ConfigWaiter = SessionKeyWaiter | FencingWaiter | ClearanceWaiter | TaskStartWaiter
+
 Waiter = (
     OperationWaiter
     | StopWaiter
@@ -72,6 +98,6 @@ Waiter = (
     | ClaimWaiter
     | GenerationWaiter
     | RestartWaiter
-    | SessionKeyWaiter
     | DrainWaiter
+    | ConfigWaiter
 )

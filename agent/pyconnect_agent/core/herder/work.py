@@ -12,19 +12,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.herder import clearances, task_start
 from pyconnect_agent.core.herder.effects import (
     PutConnectorStatus,
     PutTaskStatus,
     StartConnector,
-    StartTask,
     TransitionConnector,
     TransitionTask,
 )
-from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector, RunningTask
+from pyconnect_agent.core.herder.own_status import status as status  # noqa: PLC0414  others ask here
+from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import StopWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.reporting import Status
 
 
 def reconcile(turn: Turn, connector: str) -> int:
@@ -47,12 +47,16 @@ def stop_connector(turn: Turn, connector: str) -> None:
 
 
 def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
-    """Stop those of `numbers` that are started."""
+    """Stop those of `numbers` that are started; forget those that have no process yet."""
+    numbers = sorted(numbers)
     work = turn.work_of(connector)
+    waiting = [n for n in numbers if (t := work.tasks.get(n)) and not t.life.has_process]
+    if waiting:
+        rest = {n: task for n, task in work.tasks.items() if n not in waiting}
+        work = replace(work, tasks=rest)
+        turn.put_work(connector, work)
     started = [
-        n
-        for n in sorted(numbers)
-        if (task := work.tasks.get(n)) is not None and task.life is Life.STARTED
+        n for n in numbers if (task := work.tasks.get(n)) is not None and task.life is Life.STARTED
     ]
     if not started:
         return
@@ -114,19 +118,6 @@ def publish_restarting(turn: Turn, connector: str) -> None:
         task_id = ConnectorTaskId(connector, number)
         turn.emit(PutTaskStatus(task_id=task_id, status=status(turn, State.RESTARTING), safe=False))
     turn.put_work(connector, replace(work, restarting_tasks=work.restarting_tasks - ready))
-
-
-def status(
-    turn: Turn, state: State, *, trace: str | None = None, version: str | None = None
-) -> Status:
-    """A status as this worker writes it now."""
-    return Status(
-        state=state,
-        worker_id=turn.state.settings.worker_id,
-        generation=turn.state.status_generation,
-        trace=trace,
-        version=version,
-    )
 
 
 def _stop_unwanted(turn: Turn, connector: str) -> None:
@@ -200,24 +191,11 @@ def _start_tasks(turn: Turn, connector: str) -> int:
     startable = _startable(turn, connector, work)
     if not startable:
         return 0
-    snapshot = turn.state.snapshot
-    config = snapshot.connector_configs[connector]
-    target = snapshot.target_state(connector) or TargetState.STARTED
-    generation = snapshot.task_config_generations.get(connector, 0)
-    tasks = dict(work.tasks)
-    running = RunningTask(generation=generation, target_state=target)
-    for task_id in startable:
-        turn.emit(
-            StartTask(
-                task_id=task_id,
-                connector_config=config,
-                task_config=snapshot.task_configs[task_id],
-                target_state=target,
-                generation=generation,
-            )
-        )
-        tasks[task_id.task] = running
-    turn.put_work(connector, replace(work, tasks=tasks))
+    config = turn.state.snapshot.connector_configs[connector]
+    if turn.state.settings.needs_clearance(config):
+        clearances.await_clearance(turn, startable)
+    else:
+        task_start.start(turn, startable)
     return len(startable)
 
 

@@ -1,0 +1,146 @@
+"""The leader fences what older task sets of a connector may still run (KIP-618).
+
+Layer: core. Spec exactly-once.md §8: read to the end, fence as many ids as the last task count
+record says, look again, write the new count. Requests for one connector queue in a lane of their
+own: the next one finds the round done. Its configs may change meanwhile, and then the round fails.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    ConflictError,
+    InternalError,
+    PrivilegedWriteError,
+)
+from pyconnect_agent.core.herder import stages
+from pyconnect_agent.core.herder.config_requests import not_found, not_leader
+from pyconnect_agent.core.herder.effects import (
+    FenceProducers,
+    ReadConfigToEnd,
+    WriteTaskCountRecord,
+)
+from pyconnect_agent.core.herder.operations import begin_again, fail, proceed, succeed
+from pyconnect_agent.core.herder.requests import FenceZombies
+from pyconnect_agent.core.herder.state import Operation, Step
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import OperationWaiter
+from pyconnect_agent.core.transactional_ids import task_transactional_ids
+
+FENCING_TIMEOUT_MS = 90_000
+
+_STANDALONE = "Kafka Connect in standalone mode does not support exactly-once source connectors."
+_UNREADABLE = "Failed to read to end of config topic before performing zombie fencing"
+_FAILED = "Failed to perform zombie fencing"
+_OVERTAKEN = "Failed to complete zombie fencing because a new set of task configs was generated"
+
+
+def begin(turn: Turn, operation: Operation, request: FenceZombies) -> None:
+    if turn.state.settings.standalone:
+        fail(turn, operation, InternalError(_STANDALONE))
+    elif _may_fence(turn, operation, request.connector):
+        _read(turn, operation, Step.READING_CONFIG)
+
+
+def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
+    """The next of: read → fence → read again → write the count → done."""
+    connector = request.connector
+    if operation.step is Step.WRITING:
+        if connector in turn.state.snapshot.pending_fencing:
+            fail(turn, operation, ConflictError(_OVERTAKEN))
+        else:
+            succeed(turn, operation)
+        return
+    if not turn.state.serving:
+        # Another worker may lead when the rebalance is through; a second round does no harm.
+        begin_again(turn, operation)
+        return
+    if not _may_fence(turn, operation, connector):
+        return
+    match operation.step:
+        case Step.READING_CONFIG:
+            _decide(turn, operation, connector)
+        case Step.FENCING:
+            _read(turn, operation, Step.READING_AGAIN)
+        case _:
+            if _generation(turn, connector) != operation.generation:
+                fail(turn, operation, ConflictError(_OVERTAKEN))
+            else:
+                _write_count(turn, operation, connector)
+
+
+def failed(turn: Turn, operation: Operation, error: Exception) -> None:
+    """What the step that failed is called; the cause is in this worker's log."""
+    if isinstance(error, PrivilegedWriteError):
+        fail(turn, operation, error)
+    elif operation.step is Step.READING_CONFIG:
+        fail(turn, operation, InternalError(_UNREADABLE))
+    else:
+        fail(turn, operation, InternalError(_FAILED))
+
+
+def _may_fence(turn: Turn, operation: Operation, connector: str) -> bool:
+    """Answer and return False when this worker cannot or need not do it."""
+    snapshot = turn.state.snapshot
+    if not turn.state.is_leader:
+        error = not_leader(turn, "Only the leader may perform zombie fencing.")
+        fail(turn, operation, error)
+    elif not snapshot.contains(connector):
+        fail(turn, operation, not_found(connector))
+    elif turn.state.settings.connector_type(snapshot.connector_config(connector)) == "sink":
+        error_ = BadRequestError(f"Connector {connector} is not a source connector")
+        fail(turn, operation, error_)
+    else:
+        return True
+    return False
+
+
+def _decide(turn: Turn, operation: Operation, connector: str) -> None:
+    snapshot = turn.state.snapshot
+    if connector not in snapshot.pending_fencing:
+        succeed(turn, operation)
+        return
+    fenced = snapshot.task_count_records.get(connector)
+    single = fenced == 1 and snapshot.task_count(connector) == 1
+    if not fenced or single:
+        # Nothing ran before, or the one new task fences the one old task itself.
+        _write_count(turn, operation, connector)
+        return
+    config = snapshot.connector_configs[connector]
+    generation = _generation(turn, connector)
+    proceed(turn, operation, Step.FENCING, stages.fencing(connector), generation=generation)
+    group_id = turn.state.settings.group_id
+    turn.emit(
+        FenceProducers(
+            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
+            connector=connector,
+            config=config,
+            transactional_ids=task_transactional_ids(group_id, connector, fenced),
+            timeout_ms=FENCING_TIMEOUT_MS,
+        )
+    )
+
+
+def _read(turn: Turn, operation: Operation, step: Step) -> None:
+    proceed(turn, operation, step, stages.READING_CONFIG)
+    turn.emit(
+        ReadConfigToEnd(
+            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
+            timeout_ms=turn.state.settings.worker_sync_timeout_ms,
+        )
+    )
+
+
+def _write_count(turn: Turn, operation: Operation, connector: str) -> None:
+    proceed(turn, operation, Step.WRITING, stages.writing_task_count(connector))
+    turn.emit(
+        WriteTaskCountRecord(
+            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
+            connector=connector,
+            task_count=turn.state.snapshot.task_count(connector),
+        )
+    )
+
+
+def _generation(turn: Turn, connector: str) -> int:
+    return turn.state.snapshot.task_config_generations.get(connector, 0)
