@@ -1,0 +1,348 @@
+"""A Java worker and an agent in one group, on the same internal topics; either may lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from pyconnect_agent.core import config_records
+from pyconnect_cli.sandbox.agent import AgentProcess
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.connect_worker import ConnectWorker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent, append_lines, sink_config, source_config
+from tests.support.cluster import QUICK_GROUP, worker_of
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.names import unique_name
+from tests.support.witness import WITNESS, Journal
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+
+STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+NO_CLASS = "Failed to find any class that implements Connector and which name matches {}"
+WAIT_S = 30
+COMPACTED_SOON = {
+    f"{kind}.storage.{name}": value
+    for kind in ("config", "offset", "status")
+    for name, value in (("segment.ms", "300"), ("min.cleanable.dirty.ratio", "0.01"))
+}
+
+
+class MixedGroup:
+    """`leader` was started first; `start(kind)` makes either kind of worker."""
+
+    def __init__(self, servers: Servers, broker: KafkaBroker, leader: str) -> None:
+        self.group_id = unique_name("mixed")
+        self._servers = servers
+        self._broker = broker
+        self._kinds = (leader, "agent" if leader == "java" else "java")
+        self.leader = self.start(self._kinds[0])
+        self.follower: Agent | None = None
+
+    def start(self, kind: str) -> Agent:
+        make: Callable[..., ConnectWorker] = (
+            self._servers.java_worker if kind == "java" else self._servers.agent
+        )
+        properties = {
+            **QUICK_GROUP,
+            **COMPACTED_SOON,
+            "key.converter": STRING_CONVERTER,
+            "value.converter": STRING_CONVERTER,
+        }
+        worker = make(self._broker.bootstrap_servers, self.group_id, properties=properties)
+        return Agent(worker)  # type: ignore[arg-type]  # a Java worker is asked over REST alike
+
+    def join(self) -> Agent:
+        """Start the second worker, unless it runs."""
+        if self.follower is None:
+            self.follower = self.start(self._kinds[1])
+        return self.follower
+
+    @property
+    def both(self) -> tuple[Agent, Agent]:
+        return self.leader, self.join()
+
+    def agree(self, path: str) -> Any:
+        """What both answer, once it is the same; names in order, which Java's have not."""
+
+        def answers() -> list[Any]:
+            found = [worker.call("GET", path) for worker in self.both]
+            assert [answer.status for answer in found] == [200, 200]
+            bodies = [answer.json() for answer in found]
+            return [sorted(body) if path == "/connectors" else body for body in bodies]
+
+        def agreed() -> list[Any] | None:
+            first, second = answers()
+            return [first] if first == second else None
+
+        return eventually(agreed, WAIT_S, answers)[0]
+
+    def owners(self, connector: str) -> list[str]:
+        """Worker of the connector and of each task, as both tell."""
+        status = self.agree(f"/connectors/{connector}/status")
+        return [part["worker_id"] for part in (status["connector"], *status["tasks"])]
+
+    def wait_for_states(self, connector: str, *states: str) -> None:
+        for worker in self.both:
+            eventually(
+                lambda worker=worker: worker.states(connector) == states,
+                WAIT_S,
+                lambda worker=worker: worker.call("GET", f"/connectors/{connector}/status").text,
+            )
+
+    def delete_all(self) -> None:
+        for name in self.leader.get("/connectors"):
+            eventually(
+                lambda name=name: (
+                    self.leader.call("DELETE", f"/connectors/{name}").status in (204, 404)
+                ),
+                WAIT_S,
+            )
+        eventually(lambda: self.leader.get("/connectors") == [], WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("mixed"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def broker(servers: Servers) -> KafkaBroker:
+    """It compacts as soon as it can."""
+    return servers.broker(properties={"log.cleaner.backoff.ms": "100"})
+
+
+@pytest.fixture(scope="module", params=["java", "agent"])
+def shared_group(
+    request: pytest.FixtureRequest, servers: Servers, broker: KafkaBroker
+) -> MixedGroup:
+    """Led by the kind that the parameter names."""
+    return MixedGroup(servers, broker, request.param)
+
+
+@pytest.fixture
+def group(shared_group: MixedGroup) -> Iterator[MixedGroup]:
+    yield shared_group
+    shared_group.delete_all()
+
+
+def sink(directory: Path, tasks: int) -> dict[str, str]:
+    return sink_config(directory / "out.txt", unique_name("lines"), tasks_max=str(tasks))
+
+
+def records_left(broker: KafkaBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of a topic's only partition, as a new worker would read them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "unused",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[tuple[bytes, bytes | None]] = []
+    try:
+        while True:
+            message = consumer.poll(10)
+            assert message is not None
+            if message.error() is not None:
+                return found
+            found.append((message.key(), message.value()))
+    finally:
+        consumer.close()
+
+
+def change_target_state(worker: Agent) -> None:
+    for path in ("/connectors/kept/pause", "/connectors/kept/resume"):
+        assert worker.call("PUT", path).status == 202
+
+
+def configure_by_hand(group: MixedGroup, broker: KafkaBroker, name: str, connector: str) -> None:
+    """Write a config as a worker has written it that knew the class."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    config = {"name": name, "connector.class": connector, "tasks.max": "1"}
+    record = config_records.connector_config(name, config)
+    producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
+    assert producer.flush(10) == 0
+
+
+def test_a_second_worker_reads_what_the_first_wrote_after_compaction(
+    group: MixedGroup, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    """A history of changes, compacted before the other kind joins: both tell the same of it."""
+    assert group.follower is None, "this test comes first"
+    leader = group.leader
+    source = tmp_path / "in.txt"
+    append_lines(source, 1, 100)
+    leader.create("source", source_config(source, unique_name("lines")))
+    leader.create("kept", sink(tmp_path, 3))
+    leader.create("stopped", sink(tmp_path, 2))
+    leader.create("gone", sink(tmp_path, 1))
+    leader.wait_for_states("gone", "RUNNING", "RUNNING")
+    assert leader.call("PUT", "/connectors/stopped/stop").status == 204
+    assert leader.call("DELETE", "/connectors/gone").status == 204
+    topic = f"{group.group_id}-configs"
+
+    for _ in range(20):
+        change_target_state(leader)
+
+    def compacted() -> bool:
+        # Each change rolls a segment, and only closed segments are compacted.
+        change_target_state(leader)
+        keys = [key for key, _ in records_left(broker, topic)]
+        return len(keys) - len(set(keys)) < 10
+
+    assert not compacted(), "there is nothing to compact yet"
+    eventually(compacted, WAIT_S)
+    leader.wait_for_states("kept", *["RUNNING"] * 4)
+    group.join()
+    assert group.agree("/connectors") == ["kept", "source", "stopped"]
+    for name in ("source", "kept", "stopped"):
+        group.agree(f"/connectors/{name}")
+        group.agree(f"/connectors/{name}/tasks")
+    group.wait_for_states("source", *["RUNNING"] * 2)
+    group.wait_for_states("kept", *["RUNNING"] * 4)
+    group.wait_for_states("stopped", "STOPPED")
+    for worker in group.both:
+        assert worker.call("PUT", "/connectors/source/stop").status == 204
+        group.wait_for_states("source", "STOPPED")
+        offsets = worker.get("/connectors/source/offsets")["offsets"]
+        assert [found["offset"] for found in offsets] == [{"position": source.stat().st_size}]
+        assert worker.call("PUT", "/connectors/source/resume").status == 202
+        group.wait_for_states("source", *["RUNNING"] * 2)
+
+
+def test_work_is_spread_over_both_whoever_creates_it(group: MixedGroup, tmp_path: Path) -> None:
+    """Creation through the follower lands at the leader; four tasks make two for each."""
+    leader, follower = group.both
+    for number, worker in enumerate((follower, leader)):
+        worker.create(f"spread-{number}", sink(tmp_path, 4))
+        group.wait_for_states(f"spread-{number}", *["RUNNING"] * 5)
+    assert group.agree("/connectors") == ["spread-0", "spread-1"]
+    owners = [owner for n in (0, 1) for owner in group.owners(f"spread-{n}")[1:]]
+    assert sorted(owners) == sorted([worker_of(leader)] * 4 + [worker_of(follower)] * 4)
+    connectors = {group.owners(f"spread-{n}")[0] for n in (0, 1)}
+    assert connectors == {worker_of(leader), worker_of(follower)}
+
+
+def test_every_change_of_state_is_seen_by_both(group: MixedGroup, tmp_path: Path) -> None:
+    """Pause, resume, stop, restart and deletion through one, obeyed and told by both."""
+    leader, follower = group.both
+    leader.create("life", sink(tmp_path, 2))
+    group.wait_for_states("life", *["RUNNING"] * 3)
+    for worker in (follower, leader):
+        assert worker.call("PUT", "/connectors/life/pause").status == 202
+        group.wait_for_states("life", *["PAUSED"] * 3)
+        assert worker.call("PUT", "/connectors/life/resume").status == 202
+        group.wait_for_states("life", *["RUNNING"] * 3)
+        assert worker.call("PUT", "/connectors/life/stop").status == 204
+        group.wait_for_states("life", "STOPPED")
+        assert worker.call("PUT", "/connectors/life/resume").status == 202
+        group.wait_for_states("life", *["RUNNING"] * 3)
+        for task in (0, 1):
+            restarted = f"/connectors/life/tasks/{task}/restart"
+            # A rebalance may still be expected: both kinds say 409 then.
+            eventually(lambda path=restarted: worker.call("POST", path).status == 204, WAIT_S)  # noqa: B023
+        group.wait_for_states("life", *["RUNNING"] * 3)
+        everything = "/connectors/life/restart?includeTasks=true"
+        eventually(lambda: worker.call("POST", everything).status == 202, WAIT_S)  # noqa: B023
+        group.wait_for_states("life", *["RUNNING"] * 3)
+    assert follower.call("DELETE", "/connectors/life").status == 204
+    for worker in group.both:
+        eventually(lambda worker=worker: worker.get("/connectors") == [], WAIT_S)
+        eventually(
+            lambda worker=worker: worker.call("GET", "/connectors/life/status").status == 404,
+            WAIT_S,
+        )
+
+
+def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
+    group: MixedGroup, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    """The leader deals any connector to anybody: who has no class for it reports FAILED.
+
+    The leader also validates what it is to write, so one that lacks the class refuses to create.
+    """
+    java, agent = java_and_agent(group)
+    config = Journal(tmp_path / "journal").config(1)
+    for worker in group.both:
+        answer = worker.call("PUT", "/connectors/agent-only/config", config)
+        if worker is agent and group.leader is agent:
+            assert answer.status == 201
+        else:
+            assert answer.status == 400
+            assert NO_CLASS.format(WITNESS) in (answer.message or "")
+    eventually(lambda: agent.call("DELETE", "/connectors/agent-only").status in (204, 404), WAIT_S)
+    for number in (0, 1):
+        configure_by_hand(group, broker, f"agent-only-{number}", WITNESS)
+    placed = {placed_at(group, f"agent-only-{n}"): f"agent-only-{n}" for n in (0, 1)}
+    works, failed = placed[worker_of(agent)], placed[worker_of(java)]
+    eventually(lambda: java.states(works)[0] == "RUNNING", WAIT_S)
+    eventually(lambda: agent.states(failed) == ("FAILED",), WAIT_S)
+    trace = group.agree(f"/connectors/{failed}/status")["connector"]["trace"]
+    assert NO_CLASS.format(WITNESS) in trace
+
+
+def test_a_class_that_nobody_has_fails_alike_on_both(
+    group: MixedGroup, broker: KafkaBroker
+) -> None:
+    """The same state and the same text, whoever was dealt it."""
+    java, agent = java_and_agent(group)
+    for number in (0, 1):
+        configure_by_hand(group, broker, f"nobodys-{number}", "org.example.Lost")
+    placed = {placed_at(group, f"nobodys-{n}"): f"nobodys-{n}" for n in (0, 1)}
+    for worker in (java, agent):
+        name = placed[worker_of(worker)]
+        group.wait_for_states(name, "FAILED")
+        trace = group.agree(f"/connectors/{name}/status")["connector"]["trace"]
+        error, _, _ = trace.partition(", available connectors are")
+        # The class has another package on each side.
+        assert error.partition("ConnectException: ")[2] == NO_CLASS.format("org.example.Lost")
+
+
+def java_and_agent(group: MixedGroup) -> tuple[Agent, Agent]:
+    first, second = sorted(group.both, key=lambda w: isinstance(w.process, AgentProcess))
+    return first, second
+
+
+def placed_at(group: MixedGroup, connector: str) -> str:
+    eventually(lambda: group.leader.states(connector), WAIT_S, f"a status of {connector}")
+    return group.owners(connector)[0]
+
+
+@pytest.mark.parametrize("role", ["follower", "leader"])
+def test_the_work_of_whoever_dies_goes_to_the_other(
+    group: MixedGroup, tmp_path: Path, role: str
+) -> None:
+    """Killed without a word, its tasks run at the survivor; what it wrote is still understood."""
+    leader, follower = group.both
+    leader.create("survivor", sink(tmp_path, 4))
+    group.wait_for_states("survivor", *["RUNNING"] * 5)
+    victim, survivor = (follower, leader) if role == "follower" else (leader, follower)
+    victim.process.kill()
+    only = [worker_of(survivor)] * 5
+
+    def taken_over() -> bool:
+        status = survivor.get("/connectors/survivor/status")
+        parts = [status["connector"], *status["tasks"]]
+        return [part["worker_id"] for part in parts] == only and all(
+            part["state"] == "RUNNING" for part in parts
+        )
+
+    eventually(taken_over, WAIT_S, lambda: survivor.get("/connectors/survivor/status"))
+    assert survivor.call("PUT", "/connectors/survivor/config", sink(tmp_path, 2)).status == 200
+    survivor.wait_for_states("survivor", *["RUNNING"] * 3)
+    if role == "follower":
+        group.follower = None
+    else:
+        group.leader = survivor
