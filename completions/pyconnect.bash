@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--state|--textfile|--timeout|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-s) skip=1 ;;
+            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--state|--textfile|--timeout|--to-context|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -58,12 +58,13 @@ _pyconnect_find() {
     case $noun in
         connector) noun=connectors ;;
         task) noun=tasks ;;
+        offset) noun=offsets ;;
         plugin) noun=plugins ;;
         logger) noun=loggers ;;
         agents) noun=agent ;;
         contexts) noun=context ;;
     esac
-    # nouns: agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|plugin|plugins|sandbox|task|tasks|version
+    # nouns: agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|offset|offsets|plugin|plugins|sandbox|task|tasks|version
     case "$noun $verb $previous" in
         "connectors list --regex"|"connectors list -e") :; return ;;
         "connectors list --selector"|"connectors list -l") :; return ;;
@@ -255,6 +256,50 @@ _pyconnect_find() {
         "tasks kill --jitter") :; return ;;
         "tasks kill --deadline") :; return ;;
         "tasks kill --textfile") _pyconnect_files; return ;;
+        "offsets diff --file"|"offsets diff -f") _pyconnect_files; return ;;
+        "offsets diff --backup") :; return ;;
+        "offsets export --file"|"offsets export -f") _pyconnect_files; return ;;
+        "offsets reset --partition"|"offsets reset -p") :; return ;;
+        "offsets reset --regex"|"offsets reset -e") :; return ;;
+        "offsets reset --selector"|"offsets reset -l") :; return ;;
+        "offsets reset --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "offsets reset --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "offsets reset --class") :; return ;;
+        "offsets reset --worker") :; return ;;
+        "offsets reset --parallel") :; return ;;
+        "offsets reset --max-failures") :; return ;;
+        "offsets reset --lock") :; return ;;
+        "offsets reset --jitter") :; return ;;
+        "offsets reset --deadline") :; return ;;
+        "offsets reset --textfile") _pyconnect_files; return ;;
+        "offsets alter --file"|"offsets alter -f") _pyconnect_files; return ;;
+        "offsets alter --set"|"offsets alter -s") :; return ;;
+        "offsets alter --parallel") :; return ;;
+        "offsets alter --max-failures") :; return ;;
+        "offsets alter --lock") :; return ;;
+        "offsets alter --jitter") :; return ;;
+        "offsets alter --deadline") :; return ;;
+        "offsets alter --textfile") _pyconnect_files; return ;;
+        "offsets undo --parallel") :; return ;;
+        "offsets undo --max-failures") :; return ;;
+        "offsets undo --lock") :; return ;;
+        "offsets undo --jitter") :; return ;;
+        "offsets undo --deadline") :; return ;;
+        "offsets undo --textfile") _pyconnect_files; return ;;
+        "offsets import --file"|"offsets import -f") _pyconnect_files; return ;;
+        "offsets import --parallel") :; return ;;
+        "offsets import --max-failures") :; return ;;
+        "offsets import --lock") :; return ;;
+        "offsets import --jitter") :; return ;;
+        "offsets import --deadline") :; return ;;
+        "offsets import --textfile") _pyconnect_files; return ;;
+        "offsets copy --to-context") :; return ;;
+        "offsets copy --parallel") :; return ;;
+        "offsets copy --max-failures") :; return ;;
+        "offsets copy --lock") :; return ;;
+        "offsets copy --jitter") :; return ;;
+        "offsets copy --deadline") :; return ;;
+        "offsets copy --textfile") _pyconnect_files; return ;;
         "plugins list --search") :; return ;;
         "plugins describe --search") :; return ;;
         "plugins describe --version") :; return ;;
@@ -297,7 +342,7 @@ _pyconnect_find() {
     case "$noun $verb" in
         " ")
             if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "connectors tasks plugins loggers agent health info doctor context config sandbox completion version help" -- "$cur")); fi
+            else COMPREPLY=($(compgen -W "connectors tasks offsets plugins loggers agent health info doctor context config sandbox completion version help" -- "$cur")); fi
             ;;
         "connectors ")
             if [[ $cur == -* ]]; then
@@ -449,6 +494,65 @@ _pyconnect_find() {
         "tasks stacks")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "get diff export history reset alter undo import copy" -- "$cur"))
+            fi
+            ;;
+        "offsets get")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets diff")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --backup $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets export")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets history")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets reset")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--partition -p --stop --resume --wait --no-backup --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets alter")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --set -s --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets undo")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "offsets import")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets copy")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--to-context --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -631,7 +735,7 @@ _pyconnect_find() {
         "help ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "exit-codes contexts selectors output cron" -- "$cur"))
+            else COMPREPLY=($(compgen -W "exit-codes contexts selectors offsets output cron" -- "$cur"))
             fi
             ;;
     esac

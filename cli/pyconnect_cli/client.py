@@ -6,7 +6,7 @@ Names may hold any character: they are percent-encoded whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -38,6 +38,12 @@ from pyconnect_cli.model import (
     read_validation,
     read_views,
     read_worker_info,
+)
+from pyconnect_cli.offset_entries import (
+    ConnectorOffsets,
+    OffsetEntry,
+    offsets_body,
+    read_offsets,
 )
 
 Config = Mapping[str, str | None]
@@ -150,6 +156,28 @@ class ConnectClient:
         if answer.body is None:
             return None
         return parse("status", read_connector_status, answer.body)
+
+    # Offsets
+
+    def connector_offsets(self, name: str) -> ConnectorOffsets:
+        """Return the stored offsets, in any state of the connector (KIP-875, Kafka 3.5)."""
+        answer = self._send("GET", "connectors", name, "offsets", since="3.5 (KIP-875)")
+        return parse("list of offsets", read_offsets, answer.body)
+
+    def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
+        """Set some partitions' offsets, None forgets; return what the worker says of it.
+
+        The connector must be STOPPED; RejectedRequest otherwise (KIP-875, Kafka 3.6).
+        """
+        body = offsets_body(entries)
+        path = ("connectors", name, "offsets")
+        answer = self._send("PATCH", *path, body=body, since="3.6 (KIP-875)")
+        return parse("message", lambda body: str(body["message"]), answer.body)
+
+    def reset_offsets(self, name: str) -> str:
+        """Forget every offset; otherwise as `alter_offsets`."""
+        answer = self._send("DELETE", "connectors", name, "offsets", since="3.6 (KIP-875)")
+        return parse("message", lambda body: str(body["message"]), answer.body)
 
     # Tasks
 

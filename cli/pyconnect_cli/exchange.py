@@ -40,6 +40,8 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
 ALREADY_EXISTS = "already exists"
+# Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
+ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
 
@@ -307,7 +309,7 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
             return Failure(NotFound(text))
         case 409:
             return Failure(Conflict(text), momentary=ALREADY_EXISTS not in text)
-        case 500 if message == REBALANCE_READ:
+        case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
             return Failure(Conflict(text), momentary=True)
         case _ if status < 500:
             return Failure(RejectedRequest(text))

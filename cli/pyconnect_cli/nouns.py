@@ -29,6 +29,12 @@ NOUNS = (
         "tasks", "pyconnect_cli.commands.tasks", "List, inspect, restart and kill tasks.", ("task",)
     ),
     Noun(
+        "offsets",
+        "pyconnect_cli.commands.offsets",
+        "See, back up, change, copy and restore connectors' offsets.",
+        ("offset",),
+    ),
+    Noun(
         "plugins",
         "pyconnect_cli.commands.plugins",
         "List and describe what is installed on a worker.",

@@ -145,6 +145,16 @@ class ChangingVerb(ActingVerb):
     shared_specs = (("Batch", BATCH_OPTIONS), ("Cron", CRON_OPTIONS))
 
 
+class SelectingChangingVerb(ActingVerb):
+    """A command that changes a selection and has a `--wait` of its own, without a state."""
+
+    shared_specs = (
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", BATCH_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
 class NounGroup(SharedOptions, TyperGroup):
     """A noun: its verbs, with aliases, and global options before the verb."""
 

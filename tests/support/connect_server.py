@@ -16,6 +16,16 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 WORKER_ID = "worker-1:8083"
+NOT_STOPPED = (
+    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done"
+    " for the specified connector by issuing a 'PUT' request to the '/connectors/c/stop' endpoint"
+)
+ALTERED = "The offsets for this connector have been {verb} successfully"
+FRAMEWORK_ALTERED = (
+    "The Connect framework-managed offsets for this connector have been {verb} successfully."
+    " However, if this connector manages offsets externally, they will need to be manually {verb}"
+    " in the system that the connector uses."
+)
 
 
 @dataclass
@@ -24,6 +34,20 @@ class FakeConnector:
     state: str = "RUNNING"
     tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
     trace: str | None = None
+    type: str = "source"
+    offsets: list[dict[str, Any]] = field(default_factory=list)
+    committed_while_stopping: list[dict[str, Any]] | None = None
+    """The offsets that the tasks leave when they are stopped."""
+    takes_part: bool = True
+    """What the connector's own hook answers: whether it altered external offsets itself."""
+    forgets_changes: bool = False
+    """Whether changes are answered with success and not stored."""
+
+    def enter(self, state: str) -> None:
+        if state == "STOPPED" and self.committed_while_stopping is not None:
+            self.offsets = self.committed_while_stopping
+        self.state = state
+        self.tasks = [] if state == "STOPPED" else [state]
 
 
 @dataclass
@@ -32,6 +56,8 @@ class FakeConnect:
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
     loggers: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})
+    cluster_id: str = "k"
+    version: str = "4.3.1"
     requests: list[str] = field(default_factory=list)
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
@@ -54,7 +80,11 @@ class FakeConnect:
     ) -> tuple[int, Any]:
         match method, path:
             case "GET", []:
-                return 200, {"version": "4.3.1", "commit": "c", "kafka_cluster_id": "k"}
+                return 200, {
+                    "version": self.version,
+                    "commit": "c",
+                    "kafka_cluster_id": self.cluster_id,
+                }
             case "GET", ["health"]:
                 return 200, {"status": "healthy", "message": "ready"}
             case "GET", ["connectors"]:
@@ -123,14 +153,31 @@ class FakeConnect:
                 return 204, None
             case "PUT", ["pause" | "resume" | "stop" as verb]:
                 state = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED"}[verb]
-                connector.state = state
-                connector.tasks = [] if state == "STOPPED" else [state]
+                connector.enter(state)
                 return (204 if verb == "stop" else 202), None
+            case _, ["offsets"]:
+                return self._on_offsets(connector, method, body)
             case "POST", ["restart"]:
                 connector.state = "RUNNING"
                 connector.tasks = ["RUNNING" for _ in connector.tasks]
                 return 204, None
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _on_offsets(self, connector: FakeConnector, method: str, body: Any) -> tuple[int, Any]:
+        if method == "GET":
+            return 200, {"offsets": connector.offsets}
+        if connector.state != "STOPPED" or connector.tasks:
+            return 400, {"error_code": 400, "message": NOT_STOPPED}
+        kept = [] if method == "DELETE" else list(connector.offsets)
+        for entry in [] if method == "DELETE" else body["offsets"]:
+            kept = [other for other in kept if other["partition"] != entry["partition"]]
+            if entry["offset"] is not None:
+                kept.append(entry)
+        if not connector.forgets_changes:
+            connector.offsets = kept
+        verb = "reset" if method == "DELETE" else "altered"
+        text = ALTERED if connector.takes_part else FRAMEWORK_ALTERED
+        return 200, {"message": text.format(verb=verb)}
 
     def _expanded(self, name: str, expand: list[str]) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -143,7 +190,7 @@ class FakeConnect:
     def _info(self, name: str) -> dict[str, Any]:
         connector = self.connectors[name]
         tasks = [{"connector": name, "task": n} for n in range(len(connector.tasks))]
-        return {"name": name, "config": connector.config, "tasks": tasks, "type": "source"}
+        return {"name": name, "config": connector.config, "tasks": tasks, "type": connector.type}
 
     def _status(self, name: str) -> dict[str, Any]:
         connector = self.connectors[name]
@@ -156,7 +203,7 @@ class FakeConnect:
                 {"id": n, "state": state, **common, **(trace if state == "FAILED" else {})}
                 for n, state in enumerate(connector.tasks)
             ],
-            "type": "source",
+            "type": connector.type,
         }
 
     def _validation(self, config: dict[str, str]) -> dict[str, Any]:

@@ -87,10 +87,34 @@ Running a verb twice does no harm. In a crontab:
                --textfile /var/lib/node_exporter/textfile/pyconnect_restart.prom
 """
 
+OFFSETS = """\
+Offsets say how far a connector has come: of a source its own positions, of a sink its consumer
+group's. They can be read at any time and changed only while the connector is STOPPED (KIP-875):
+reading needs Kafka 3.5, changing 3.6.
+
+  pyconnect offsets get orders
+  pyconnect offsets reset orders --stop --resume --wait
+  pyconnect offsets alter orders --set '{"filename":"a.txt"}={"position":30}'
+  pyconnect offsets alter my-sink --set orders:0=1000 --set orders:1=null
+  pyconnect offsets get orders -o json > saved.json; pyconnect offsets alter orders -f saved.json
+
+Every change shows its plan (states, each partition before and after), asks, backs up, sends, reads
+back, and prints the command that undoes it. A connector is never stopped without --stop; without
+it a running one is exit 9. Null forgets the offset of one partition.
+
+Backups are files in $XDG_STATE_HOME/pyconnect/offsets (else ~/.local/state), for their owner only,
+kept for 90 days; they hold offsets and their origin, no configuration. `history` lists them, `undo`
+restores the newest or the one named, and is backed up itself. --no-backup does without.
+
+`export` and `import` move offsets through files, `copy` from one connector to another. What does
+not seem to fit (unknown partitions, other types, another class or cluster) needs --force.
+"""
+
 TOPICS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "contexts": lambda: CONTEXTS.rstrip("\n"),
     "selectors": lambda: SELECTORS.rstrip("\n"),
+    "offsets": lambda: OFFSETS.rstrip("\n"),
     "output": lambda: OUTPUT.rstrip("\n"),
     "cron": lambda: CRON.rstrip("\n"),
 }

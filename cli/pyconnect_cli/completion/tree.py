@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 NAMES_OF_NOUN = {
     "connectors": "connectors",
     "tasks": "connectors",
+    "offsets": "connectors",
     "plugins": "plugins",
     "loggers": "loggers",
     "context": "contexts",
     "sandbox": "",
 }
-OWN_NAMES = {"tasks describe": "tasks", "tasks restart": "tasks", "connectors create": ""}
+OWN_NAMES = {
+    "tasks describe": "tasks",
+    "tasks restart": "tasks",
+    "connectors create": "",
+    "offsets undo": "",
+}
 VALUES_OF_OPTION = {"--context": "contexts"}
 
 

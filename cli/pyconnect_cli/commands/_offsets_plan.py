@@ -1,0 +1,76 @@
+"""How plans of offset changes are shown: to people on stderr, with --dry-run on stdout."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.masking import mask_text
+from pyconnect_cli.offset_entries import show_offset, show_partition
+from pyconnect_cli.plan.offsets import OffsetsPlan
+from pyconnect_cli.session import Session
+
+MOST_LINES = 20
+
+
+def show_plans(
+    session: Session,
+    plans: Sequence[OffsetsPlan],
+    refused: Sequence[PyconnectError],
+    *,
+    backup: bool,
+    dry_run: bool,
+) -> None:
+    """Print what will be done; every partition with `-v` or `-o wide`, else the first of each."""
+    output = session.output
+    if dry_run and output.machine:
+        output.document([plan.to_json() for plan in plans])
+    elif dry_run or not session.settings.quiet:
+        everything = bool(session.settings.verbose) or session.settings.output == "wide"
+        for plan in plans:
+            for line in plan_lines(plan, backup=backup, everything=everything):
+                if dry_run:
+                    output.line(line)
+                else:
+                    output.message(line)
+    if dry_run:
+        for error in refused:
+            output.error(error)
+
+
+def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str]:
+    """Return the lines of one connector's plan."""
+    view = plan.view
+    if not plan.needed:
+        return [f"{view.name}: nothing to change"]
+    short_class = view.class_name.rsplit(".", 1)[-1]
+    lines = [
+        f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
+        f"  state   {' -> '.join(plan.states)}",
+    ]
+    if plan.changes:
+        lines.append(f"  backup  {'first' if backup else 'none'}")
+    else:
+        lines.append("  no offsets are stored; the connector is told to forget its own")
+    shown = plan.changes if everything else plan.changes[:MOST_LINES]
+    for change in shown:
+        after = "forgotten" if change.after is None else show_offset(change.after)
+        lines.append(
+            f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}"
+        )
+    if len(shown) < len(plan.changes):
+        lines.append(f"  … and {len(plan.changes) - len(shown)} more; see all with -v")
+    return lines
+
+
+def undo_command(session: Session, identity: str) -> str:
+    """Return the command that takes a change back, for the cluster that it was made on."""
+    words = ["pyconnect"]
+    origins = session.settings.origins
+    if session.settings.context and origins.get("context") == "flag":
+        words += ["--context", session.settings.context]
+    if origins.get("url") == "flag":
+        for url in session.settings.urls:
+            words += ["--url", mask_text(url)]
+    return shlex.join([*words, "offsets", "undo", identity])

@@ -1,0 +1,171 @@
+"""`offsets undo import copy`: what brings offsets from elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.commands._connectors_show import NameArgument
+from pyconnect_cli.commands._offsets_options import (
+    ForceOption,
+    NoBackupOption,
+    ResumeOption,
+    StopOption,
+    WaitOption,
+    around,
+)
+from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.commands._offsets_show import backups_of
+from pyconnect_cli.commands._selection import selected_views
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offset_files import read_snapshot_file
+from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_origin import (
+    require_fitting,
+    require_same_connector,
+    require_same_type,
+)
+from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_alter, plan_restore
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ChangingVerb
+
+app = typer.Typer()
+
+
+@app.command(cls=ChangingVerb)
+def undo(
+    context: typer.Context,
+    identity: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="a backup; default: the newest change")
+    ] = None,
+    *,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Make a connector's offsets what they were before a change; undo itself can be undone."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    cluster_id = session.client.worker_info().kafka_cluster_id
+    snapshot = _backup(session, identity, cluster_id)
+
+    def planner(view: OffsetsView) -> Planned:
+        require_same_type(snapshot, view)
+        if not force:
+            require_fitting(snapshot, view, cluster_id=cluster_id)
+        return plan_restore(view, options.wish, snapshot.offsets)
+
+    views = selected_views(session, [snapshot.connector])
+    change_offsets(session, views, Action.UNDO, planner, options)
+
+
+@app.command("import", cls=ChangingVerb)
+def import_offsets(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="what `export` wrote; `-` for stdin")
+    ],
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Set the offsets of an exported file; another connector, class or cluster needs --force."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    snapshot = read_snapshot_file(file)
+    if not snapshot.offsets:
+        raise UsageError(f"{file}: holds no offsets", hint="to forget all: pyconnect offsets reset")
+    cluster_id = session.client.worker_info().kafka_cluster_id
+
+    def planner(view: OffsetsView) -> Planned:
+        require_same_type(snapshot, view)
+        if not force:
+            require_same_connector(snapshot, view)
+            require_fitting(snapshot, view, cluster_id=cluster_id)
+        wish = options.wish
+        return plan_alter(view, wish, snapshot.offsets, action=Action.IMPORT, force=force)
+
+    change_offsets(session, selected_views(session, [name]), Action.IMPORT, planner, options)
+
+
+@app.command(cls=ChangingVerb)
+def copy(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="the connector to read")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="the connector to change")],
+    *,
+    to_context: Annotated[
+        str | None, typer.Option("--to-context", metavar="CONTEXT", help="where DST is")
+    ] = None,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Give DST the offsets that SRC has; partitions that SRC lacks stay as they are."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    if to_context is None and source == target:
+        raise UsageError("SRC and DST are the same connector")
+    (source_view,) = selected_views(session, [source])
+    snapshot = snapshot_of(offsets_view(session, source_view), session.client.worker_info())
+    if not snapshot.offsets:
+        raise NotFound(f"{source} has no stored offsets: nothing was changed")
+    other = session if to_context is None else _session_of_context(session, to_context)
+    try:
+        cluster_id = other.client.worker_info().kafka_cluster_id
+
+        def planner(view: OffsetsView) -> Planned:
+            require_same_type(snapshot, view)
+            if not force:
+                require_fitting(snapshot, view, cluster_id=cluster_id)
+            wish = options.wish
+            return plan_alter(view, wish, snapshot.offsets, action=Action.COPY, force=force)
+
+        change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
+    finally:
+        if other is not session:
+            session.results = other.results
+            other.close()
+
+
+def _session_of_context(session: Session, name: str) -> Session:
+    """Return a session that differs in its cluster only."""
+    environ = {k: v for k, v in session.environ.items() if k != "PYCONNECT_URL"}
+    other = Session(environ)
+    other.given = {k: v for k, v in session.given.items() if k != "url"} | {"context": name}
+    other.arguments = session.arguments
+    return other
+
+
+def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot:
+    now = datetime.now(UTC)
+    backups = backups_of(session)
+    if identity is not None:
+        snapshot = backups.find(identity, now)
+        if snapshot.cluster_id != cluster_id:
+            raise PreconditionFailed(
+                f"backup {identity} is of Kafka cluster {snapshot.cluster_id}, this one is"
+                f" {cluster_id}: nothing was changed",
+                hint="choose the cluster with --context or --url",
+            )
+        return snapshot
+    found, broken = backups.all(now)
+    for reason in broken:
+        session.output.warning(reason)
+    ours = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
+    if not ours:
+        raise NotFound(
+            f"there is nothing to undo: no backup of Kafka cluster {cluster_id} in"
+            f" {backups.directory}"
+        )
+    return ours[0]

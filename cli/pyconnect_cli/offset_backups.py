@@ -1,0 +1,152 @@
+"""The backups that changes of offsets leave and `undo` takes: files in the user's state directory.
+
+A file is a snapshot: where the offsets come from and the list that REST answers; never a
+configuration or a credential. Files are readable by their owner only and kept for KEPT_DAYS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offset_snapshots import Snapshot, read_snapshot
+
+KEPT_DAYS = 90
+TIME_FORMAT = "%Y%m%dT%H%M%S"
+BACKUP_ID = re.compile(r"(\d{8}T\d{6})\d{6}Z-[0-9a-f]{6}")
+
+
+class Backups:
+    """The backups of one user: a directory, a file each, the newest has the greatest name."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def require_writable(self) -> None:
+        """Raise PreconditionFailed when no backup could be written: before anything is changed."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.TemporaryFile(dir=self.directory):
+                pass
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    def store(self, snapshot: Snapshot, now: datetime) -> Snapshot:
+        """Write a backup, on the disk when this returns; give back the snapshot with its id."""
+        identity = f"{now.strftime(TIME_FORMAT)}{now.microsecond:06d}Z-{secrets.token_hex(3)}"
+        stored = replace(snapshot, id=identity)
+        text = json.dumps(stored.to_json(), indent=1, ensure_ascii=False) + "\n"
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(self._path(identity), text)
+            self._remove_expired(now)
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        return stored
+
+    def discard(self, identity: str) -> None:
+        """Remove the backup of a change that did not happen."""
+        self._path(identity).unlink(missing_ok=True)
+
+    def find(self, identity: str, now: datetime) -> Snapshot:
+        """Return a backup; NotFound when it is missing or expired."""
+        match = BACKUP_ID.fullmatch(identity)
+        if match is None:
+            raise UsageError(
+                f"`{identity}` is no backup's id", hint="see them: pyconnect offsets history"
+            )
+        if _age(match.group(1), now) > timedelta(days=KEPT_DAYS):
+            raise NotFound(
+                f"backup {identity} has expired: they are kept for {KEPT_DAYS} days",
+                hint="see what there is: pyconnect offsets history",
+            )
+        path = self._path(identity)
+        try:
+            text = path.read_text("utf-8")
+        except FileNotFoundError as exc:
+            raise NotFound(
+                f"there is no backup {identity} in {self.directory}",
+                hint="see what there is: pyconnect offsets history",
+            ) from exc
+        except (OSError, UnicodeDecodeError) as exc:
+            raise UsageError(f"{path}: cannot be read: {exc}") from exc
+        return read_snapshot(text, str(path))
+
+    def all(self, now: datetime) -> tuple[list[Snapshot], list[str]]:
+        """Return the backups that have not expired, newest first, and why others are unreadable."""
+        found, broken = [], []
+        for identity in self._identities(now):
+            try:
+                found.append(self.find(identity, now))
+            except UsageError as error:
+                broken.append(error.message)
+        return found, broken
+
+    def _identities(self, now: datetime) -> list[str]:
+        try:
+            names = [path.stem for path in self.directory.glob("*.json")]
+        except OSError as exc:
+            raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
+        return sorted((name for name in names if not _expired(name, now)), reverse=True)
+
+    def _remove_expired(self, now: datetime) -> None:
+        for path in self.directory.glob("*.json"):
+            if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
+                path.unlink(missing_ok=True)
+
+    def _path(self, identity: str) -> Path:
+        return self.directory / f"{identity}.json"
+
+    def _unwritable(self, error: OSError) -> PreconditionFailed:
+        return PreconditionFailed(
+            f"{self.directory}: a backup cannot be written: {error.strerror}; nothing was changed",
+            hint="set XDG_STATE_HOME to a directory you can write, or give --no-backup",
+        )
+
+
+def backup_directory(environ: Mapping[str, str]) -> Path:
+    """Return where the backups of this user are."""
+    if home := environ.get("XDG_STATE_HOME"):
+        return Path(home) / "pyconnect" / "offsets"
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "offsets"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file for its owner only, all of it or nothing, on the disk when this returns."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".pyconnect-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def utc_text(now: datetime) -> str:
+    """Return a time as files show it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _expired(identity: str, now: datetime) -> bool:
+    match = BACKUP_ID.fullmatch(identity)
+    return match is None or _age(match.group(1), now) > timedelta(days=KEPT_DAYS)
+
+
+def _age(stamp: str, now: datetime) -> timedelta:
+    try:
+        return now - datetime.strptime(stamp, TIME_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return timedelta.max

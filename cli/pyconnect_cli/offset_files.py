@@ -1,0 +1,70 @@
+"""Offsets from files: the REST body, as `get -o json` prints it, or what `export` wrote."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offset_entries import OffsetEntry
+from pyconnect_cli.offset_snapshots import FORMAT, Snapshot, read_snapshot
+from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsFile:
+    """What a file holds; `snapshot` tells the origin when the file does."""
+
+    place: str
+    entries: tuple[OffsetEntry, ...]
+    snapshot: Snapshot | None = None
+
+
+def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
+    """Read a REST body or a snapshot, JSON or YAML; `-` is stdin. UsageError says what is wrong."""
+    text, shown = _text(place)
+    document = _document(text, place, shown)
+    if isinstance(document, Mapping) and document.get("format") == FORMAT:
+        snapshot = read_snapshot(text, shown)
+        return OffsetsFile(place=shown, entries=snapshot.offsets, snapshot=snapshot)
+    if not isinstance(document, Mapping) or "offsets" not in document:
+        raise UsageError(
+            f"{shown}: an object with `offsets` was expected",
+            hint="see one: pyconnect offsets get NAME -o json",
+        )
+    if unknown := sorted(str(key) for key in document if key != "offsets"):
+        raise UsageError(f"{shown}: unknown member {', '.join(unknown)}")
+    return OffsetsFile(
+        place=shown, entries=read_entries(document["offsets"], connector_type, shown)
+    )
+
+
+def read_snapshot_file(place: str) -> Snapshot:
+    """Read what `export` wrote."""
+    text, shown = _text(place)
+    return read_snapshot(text, shown)
+
+
+def _text(place: str) -> tuple[str, str]:
+    if place == "-":
+        return sys.stdin.read(), "stdin"
+    try:
+        return Path(place).read_text("utf-8"), place
+    except OSError as exc:
+        raise UsageError(f"{place}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{place}: is not UTF-8 text: {exc.reason}") from exc
+
+
+def _document(text: str, place: str, shown: str) -> object:
+    if Path(place).suffix.lower() not in {".yaml", ".yml"}:
+        return parse_json(text, shown)
+    import yaml
+
+    try:
+        document: object = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise UsageError(f"{shown}: is not YAML: {' '.join(str(exc).split())}") from exc
+    return document

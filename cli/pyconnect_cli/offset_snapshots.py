@@ -1,0 +1,73 @@
+"""One connector's offsets at a time, as backups and exported files hold them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offset_entries import OffsetEntry
+from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+
+FORMAT = "pyconnect-offsets/1"
+TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
+
+    `action` and `id` are set in backups only: what was about to be done, and the file's name.
+    """
+
+    cluster_id: str
+    connector: str
+    class_name: str
+    type: str
+    time: str
+    version: str
+    offsets: tuple[OffsetEntry, ...]
+    action: str = ""
+    id: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The document of a file; its `offsets` are the REST body's."""
+        document: dict[str, object] = {
+            "format": FORMAT,
+            "cluster_id": self.cluster_id,
+            "connector": self.connector,
+            "class": self.class_name,
+            "type": self.type,
+            "time": self.time,
+            "version": self.version,
+        }
+        if self.action:
+            document |= {"id": self.id, "action": self.action}
+        return {**document, "offsets": [entry.to_json() for entry in self.offsets]}
+
+
+def read_snapshot(text: str, place: str) -> Snapshot:
+    """Read the file of a snapshot; UsageError says what is wrong in it."""
+    document = parse_json(text, place)
+    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+        raise UsageError(
+            f"{place}: is no file of `pyconnect offsets export`",
+            hint="a plain REST body is taken by: pyconnect offsets alter NAME -f FILE",
+        )
+    for member in TEXT_MEMBERS:
+        if not isinstance(document.get(member), str):
+            raise UsageError(f"{place}: `{member}` is missing or no text")
+    offsets = document.get("offsets")
+    connector_type = str(document["type"])
+    return Snapshot(
+        cluster_id=str(document["cluster_id"]),
+        connector=str(document["connector"]),
+        class_name=str(document["class"]),
+        type=connector_type,
+        time=str(document["time"]),
+        version=str(document["version"]),
+        # A connector without offsets has a snapshot too.
+        offsets=() if offsets == [] else read_entries(offsets, connector_type, place),
+        action=str(document.get("action") or ""),
+        id=str(document.get("id") or ""),
+    )

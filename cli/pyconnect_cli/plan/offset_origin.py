@@ -1,0 +1,45 @@
+"""Whether offsets of one connector may be given to another. Pure."""
+
+from __future__ import annotations
+
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offsets import OffsetsView
+
+FORCE = "if it is meant: --force"
+
+
+def require_same_type(snapshot: Snapshot, view: OffsetsView) -> None:
+    """Raise when a source's offsets are given to a sink, or the other way: never possible."""
+    if snapshot.type != view.type:
+        raise PreconditionFailed(
+            f"{view.name} is a {view.type}; the offsets are of {snapshot.connector}, a"
+            f" {snapshot.type}: nothing was changed"
+        )
+
+
+def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -> None:
+    """Raise where offsets mean something else: another class, or a sink's of another Kafka."""
+    require_same_type(snapshot, view)
+    if snapshot.class_name != view.class_name:
+        raise PreconditionFailed(
+            f"{view.name} is a {view.class_name}; the offsets are of a {snapshot.class_name}:"
+            " nothing was changed",
+            hint=FORCE,
+        )
+    if view.type == "sink" and snapshot.cluster_id != cluster_id:
+        raise PreconditionFailed(
+            f"the offsets are of Kafka cluster {snapshot.cluster_id}, {view.name} is on"
+            f" {cluster_id}, where the same offsets are other records: nothing was changed",
+            hint=FORCE,
+        )
+
+
+def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
+    """Raise when a file tells of a connector by another name."""
+    if snapshot.connector != view.name:
+        raise PreconditionFailed(
+            f"the file holds the offsets of {snapshot.connector}, not of {view.name}: nothing was"
+            " changed",
+            hint=FORCE,
+        )

@@ -1,0 +1,240 @@
+"""What a change of offsets will do to one connector: states, and each partition before and after.
+
+`plan_…(view, …) -> OffsetsPlan | Refusal`. Pure: the same plan is made again from a fresh view
+once the connector is STOPPED, because its tasks commit while they stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.offset_entries import (
+    OffsetEntry,
+    Primitives,
+    by_key,
+    partition_key,
+    same_offset,
+    show_partition,
+)
+from pyconnect_cli.plan.offset_checks import unlike_stored
+
+
+class Action(Enum):
+    """What the user asked for."""
+
+    RESET = "reset"
+    ALTER = "alter"
+    SEEK = "seek"
+    IMPORT = "import"
+    COPY = "copy"
+    UNDO = "undo"
+
+
+DONE = {
+    Action.RESET: "reset",
+    Action.ALTER: "altered",
+    Action.SEEK: "altered",
+    Action.IMPORT: "imported",
+    Action.COPY: "copied",
+    Action.UNDO: "undone",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsView:
+    """One connector as it stands."""
+
+    name: str
+    type: str
+    class_name: str
+    state: str
+    config: Mapping[str, str | None]
+    offsets: tuple[OffsetEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the user allows around the change: stop before, resume after."""
+
+    stop: bool = False
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChange:
+    """One partition; None means no offset."""
+
+    partition: Primitives
+    before: Primitives | None
+    after: Primitives | None
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "partition": dict(self.partition),
+            "before": None if self.before is None else dict(self.before),
+            "after": None if self.after is None else dict(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsPlan:
+    """What will be done to one connector.
+
+    `everything`: all offsets are forgotten, one DELETE instead of a PATCH; of a sink that
+    removes its consumer group.
+    """
+
+    view: OffsetsView
+    action: Action
+    wish: Wish
+    changes: tuple[OffsetChange, ...]
+    everything: bool = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is something to send.
+
+        A reset of everything always is: a connector may keep offsets elsewhere, and forgets
+        them when it is told.
+        """
+        return bool(self.changes) or (self.everything and self.action is Action.RESET)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states the connector goes through."""
+        states = [self.view.state]
+        if self.view.state != "STOPPED":
+            states.append("STOPPED")
+        if self.wish.resume:
+            states.append("RUNNING")
+        return tuple(states)
+
+    @property
+    def wanted(self) -> tuple[OffsetEntry, ...]:
+        """What is sent, and what must be read back."""
+        return tuple(OffsetEntry(partition=c.partition, offset=c.after) for c in self.changes)
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "name": self.view.name,
+            "would": self.action.value if self.needed else "nothing",
+            "states": list(self.states) if self.needed else [self.view.state],
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is done; `needs_stop` when allowing the stop is all that lacks."""
+
+    message: str
+    exit_code: ExitCode
+    hint: str | None = None
+    needs_stop: bool = False
+
+
+Planned = OffsetsPlan | Refusal
+
+
+def plan_reset(view: OffsetsView, wish: Wish, partitions: Sequence[Primitives] = ()) -> Planned:
+    """Forget all offsets, or those of some partitions, each of which must have one."""
+    stored = by_key(view.offsets)
+    if not partitions:
+        return _checked(view, Action.RESET, wish, dict.fromkeys(stored), everything=True)
+    keys = [partition_key(partition) for partition in partitions]
+    for key, partition in zip(keys, partitions, strict=True):
+        if key not in stored:
+            return Refusal(
+                message=f"{view.name} has no offset of partition {show_partition(partition)}",
+                exit_code=ExitCode.NOT_FOUND,
+                hint=f"see what there is: pyconnect offsets get {view.name}",
+            )
+    return _checked(view, Action.RESET, wish, dict.fromkeys(keys))
+
+
+def plan_alter(
+    view: OffsetsView,
+    wish: Wish,
+    wanted: Sequence[OffsetEntry],
+    *,
+    action: Action = Action.ALTER,
+    force: bool = False,
+) -> Planned:
+    """Set offsets of some partitions and leave the others.
+
+    What does not look like the stored offsets is refused unless forced. Nothing stored at all
+    is no doubt by itself: nothing can be compared then.
+    """
+    doubts: list[str] = []
+    if view.offsets and not force:
+        new_partitions = action is not Action.ALTER
+        doubts = unlike_stored(wanted, view.offsets, new_partitions=new_partitions)
+    if doubts:
+        more = f" (and {len(doubts) - 3} more)" if len(doubts) > 3 else ""
+        return Refusal(
+            message=f"{view.name}: {'; '.join(doubts[:3])}{more}; nothing was changed",
+            exit_code=ExitCode.USAGE,
+            hint=f"compare with: pyconnect offsets get {view.name}; if it is meant: --force",
+        )
+    return _checked(view, action, wish, {entry.key: entry for entry in wanted})
+
+
+def plan_restore(view: OffsetsView, wish: Wish, snapshot: Sequence[OffsetEntry]) -> Planned:
+    """Make the offsets exactly those of a snapshot: partitions it lacks are forgotten."""
+    wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
+    return _checked(view, Action.UNDO, wish, {**wanted, **by_key(snapshot)})
+
+
+def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:
+    """Return the first partition that does not hold what was asked, None when all do."""
+    stored = by_key(offsets)
+    for entry in plan.wanted:
+        found = stored.get(entry.key)
+        offset = found.offset if found else None
+        # Not as strict as `same_offset`: a worker may answer 5.0 where 5 was sent.
+        if (offset is None) != (entry.offset is None) or (
+            offset is not None and dict(offset) != dict(entry.offset or {})
+        ):
+            return show_partition(entry.partition)
+    if plan.everything and offsets:
+        return show_partition(offsets[0].partition)
+    return None
+
+
+def _checked(
+    view: OffsetsView,
+    action: Action,
+    wish: Wish,
+    wanted: Mapping[str, OffsetEntry | None],
+    *,
+    everything: bool = False,
+) -> Planned:
+    stored = by_key(view.offsets)
+    changes = []
+    for key, entry in wanted.items():
+        partition = entry.partition if entry else stored[key].partition
+        before = stored[key].offset if key in stored else None
+        after = entry.offset if entry else None
+        if not same_offset(before, after):
+            changes.append(OffsetChange(partition=partition, before=before, after=after))
+    forgotten = {partition_key(c.partition) for c in changes if c.after is None}
+    plan = OffsetsPlan(
+        view=view,
+        action=action,
+        wish=wish,
+        changes=tuple(changes),
+        everything=everything or (bool(changes) and forgotten >= {*stored, *wanted}),
+    )
+    if plan.needed and view.state != "STOPPED" and not wish.stop:
+        return Refusal(
+            message=f"{view.name} is {view.state}: its offsets can be changed only while it is"
+            " STOPPED",
+            exit_code=ExitCode.PRECONDITION,
+            needs_stop=True,
+        )
+    return plan

@@ -1,0 +1,175 @@
+"""`pyconnect offsets` against Apache's own worker: what is stored, read back, restored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.app import run
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker, SharedJavaWorker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.java
+
+
+class Command:
+    """Runs `pyconnect` against the worker and keeps what it printed."""
+
+    def __init__(self, url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.environ = {
+            "PYCONNECT_URL": url,
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_STATE_HOME": str(home / "state"),
+        }
+        self.capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        code = run([*arguments, "--timeout", "60s"], self.environ)
+        self.out, self.err = self.capsys.readouterr()
+        return int(code)
+
+    def offsets(self, name: str) -> list[dict[str, dict[str, object]]]:
+        """The list that `offsets get -o json` prints."""
+        assert self("offsets", "get", name, "-o", "json") == 0, self.err
+        found: list[dict[str, dict[str, object]]] = json.loads(self.out)["offsets"]
+        return found
+
+
+@pytest.fixture
+def command(
+    java_worker: SharedJavaWorker,
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    command = Command(java_worker.url, tmp_path / "home", capsys)
+    command.environ["PYCONNECT_KAFKA_BOOTSTRAP"] = kafka_broker.bootstrap_servers
+    return command
+
+
+@pytest.fixture
+def create(command: Command) -> Iterator[Callable[[str, dict[str, str]], None]]:
+    """Create connectors that are deleted at the end."""
+    created: list[str] = []
+
+    def make(name: str, config: dict[str, str]) -> None:
+        keys = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
+        assert command("connectors", "create", name, *keys, "--wait", "RUNNING") == 0, command.err
+        created.append(name)
+
+    yield make
+    for name in created:
+        assert command("connectors", "delete", name, "--yes") == 0, command.err
+
+
+@pytest.fixture
+def source(
+    command: Command, create: Callable[[str, dict[str, str]], None], tmp_path: Path
+) -> tuple[str, dict[str, str], Path]:
+    """A source that has read a file of eight bytes; name, partition, topic's lines file."""
+    name = unique_name("offsets-source")
+    file = tmp_path / "in.txt"
+    file.write_text("one\ntwo\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "tasks.max": "1",
+        "file": str(file),
+        "topic": unique_name("lines"),
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    create(name, config)
+    eventually(
+        lambda: [entry["offset"] for entry in command.offsets(name)] == [{"position": 8}],
+        timeout_s=60,
+    )
+    return name, {"filename": str(file)}, file
+
+
+def test_a_source_is_reset_undone_and_altered(
+    command: Command, source: tuple[str, dict[str, str], Path]
+) -> None:
+    """Each change is read back from the worker, and the undo restores what was there."""
+    name, partition, _ = source
+    stored = [{"partition": partition, "offset": {"position": 8}}]
+    assert command("offsets", "reset", name, "--yes") == 9
+    assert f"{name} is RUNNING" in command.err
+    assert command("offsets", "reset", name, "--yes", "--stop") == 0, command.err
+    assert command.offsets(name) == []
+    assert command("offsets", "reset", name, "--yes") == 0, command.err
+    assert command("offsets", "undo", "--yes") == 0, command.err
+    assert command.offsets(name) == stored
+    text = f'{json.dumps(partition)}={{"position": 4}}'
+    assert command("offsets", "alter", name, "--yes", "--set", text) == 0, command.err
+    assert command.offsets(name) == [{"partition": partition, "offset": {"position": 4}}]
+    assert command("offsets", "undo", "--yes", "--resume", "--wait") == 0, command.err
+    assert command.offsets(name) == stored
+    assert command("offsets", "history", name, "-o", "name") == 0
+    assert len(command.out.split()) == 3
+
+
+def test_a_reset_source_reads_its_file_again(
+    command: Command, source: tuple[str, dict[str, str], Path], kafka_broker: SharedBroker
+) -> None:
+    """--stop --resume --wait in one command; the position comes back by reading."""
+    name, partition, file = source
+    with file.open("a") as lines:
+        lines.write("three\n")
+    arguments = ("--stop", "--resume", "--wait", "--yes")
+    assert command("offsets", "reset", name, *arguments) == 0, command.err
+    stored = [{"partition": partition, "offset": {"position": 14}}]
+    eventually(lambda: command.offsets(name) == stored, timeout_s=60)
+
+
+def test_a_connectors_refusal_is_told_and_leaves_its_offsets(
+    command: Command, source: tuple[str, dict[str, str], Path]
+) -> None:
+    """FileStreamSource refuses a position that is no number; ours is refused before it is sent."""
+    name, partition, _ = source
+    text = f'{json.dumps(partition)}={{"position": "far"}}'
+    assert command("offsets", "alter", name, "--yes", "--stop", "--set", text) == 2
+    assert command("offsets", "alter", name, "--yes", "--stop", "--set", text, "--force") == 10
+    assert f"pyconnect connectors resume {name}" in command.err
+    assert command.offsets(name) == [{"partition": partition, "offset": {"position": 8}}]
+
+
+def test_a_sink_is_altered_exported_reset_and_imported(
+    command: Command,
+    create: Callable[[str, dict[str, str]], None],
+    source: tuple[str, dict[str, str], Path],
+    tmp_path: Path,
+) -> None:
+    """Consumers of the stopped tasks are waited out; the group's offsets are what is read back."""
+    source_name, _, _ = source
+    assert command("connectors", "get", source_name, "-o", "json") == 0
+    topic = json.loads(command.out)["topic"]
+    name = unique_name("offsets-sink")
+    config = {
+        "connector.class": "FileStreamSink",
+        "tasks.max": "1",
+        "file": str(tmp_path / "out.txt"),
+        "topics": topic,
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    create(name, config)
+    partition = {"kafka_topic": topic, "kafka_partition": 0}
+    at_two = [{"partition": partition, "offset": {"kafka_offset": 2}}]
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=60)
+    assert command("connectors", "stop", name, "--wait", "STOPPED") == 0, command.err
+    assert command.offsets(name) == at_two
+
+    assert command("offsets", "alter", name, "--yes", "--set", f"{topic}:0=1") == 0, command.err
+    assert command.offsets(name) == [{"partition": partition, "offset": {"kafka_offset": 1}}]
+    file = tmp_path / "exported.json"
+    assert command("offsets", "undo", "--yes") == 0, command.err
+    assert command("offsets", "export", name, "-f", str(file)) == 0, command.err
+    assert command("offsets", "reset", name, "--yes") == 0, command.err
+    assert command.offsets(name) == []
+    assert command("offsets", "import", name, "-f", str(file), "--yes") == 0, command.err
+    assert command.offsets(name) == at_two
+    assert command("offsets", "diff", name, "-f", str(file)) == 0
