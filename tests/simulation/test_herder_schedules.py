@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.herder import requests as ask
-from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded
+from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded, TaskStartAsked
 from pyconnect_agent.core.ids import TargetState
 from tests.simulation.requests import CONFIGS, CONNECTORS, TIMEOUTS_MS, requests
 from tests.support.herder_world import World
@@ -19,10 +19,11 @@ pytestmark = pytest.mark.simulation
 
 class HerderMachine(RuleBasedStateMachine):
     standalone = False
+    exactly_once = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(standalone=self.standalone)
+        self.world = World(standalone=self.standalone, exactly_once=self.exactly_once)
 
     @rule(request=requests(), timeout_ms=TIMEOUTS_MS)
     def ask(self, request: ask.Request, timeout_ms: int) -> None:
@@ -112,6 +113,18 @@ class StandaloneMachine(HerderMachine):
     standalone = True
 
 
+class ExactlyOnceMachine(HerderMachine):
+    """Every source task's older instances are fenced first; rounds may fail."""
+
+    exactly_once = True
+
+    @precondition(lambda self: self.world.tasks)
+    @rule(data=st.data())
+    def ask_to_begin(self, data: st.DataObject) -> None:
+        task_id = data.draw(st.sampled_from(sorted(self.world.tasks)))
+        self.world.inbox.append(TaskStartAsked(task_id=task_id, request_id=1))
+
+
 COMMON = settings(
     max_examples=150,
     stateful_step_count=60,
@@ -120,5 +133,7 @@ COMMON = settings(
 )
 TestHerderSchedules = HerderMachine.TestCase
 TestHerderSchedules.settings = COMMON
+TestExactlyOnceSchedules = ExactlyOnceMachine.TestCase
+TestExactlyOnceSchedules.settings = COMMON
 TestStandaloneSchedules = StandaloneMachine.TestCase
 TestStandaloneSchedules.settings = COMMON

@@ -20,8 +20,8 @@ from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.local_group import local_assignment
-from pyconnect_agent.core.herder.requests import Request
-from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.herder.requests import FenceZombies, Request
+from pyconnect_agent.core.herder.state import HerderSettings, HerderState, Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
@@ -68,6 +68,7 @@ class World:
     """`log` and `statuses` survive a crash of the worker, the rest does not."""
 
     standalone: bool = False
+    exactly_once: bool = False
     log: list[LogRecord] = field(default_factory=list)
     connector_statuses: dict[str, Status] = field(default_factory=dict)
     task_statuses: dict[ConnectorTaskId, Status] = field(default_factory=dict)
@@ -84,9 +85,12 @@ class World:
     tail: ConfigLog = field(init=False)
     tailed: int = field(init=False)
     generation: int = field(init=False)
+    own_fencings: dict[int, int] = field(init=False)
     connectors: dict[str, FakeConnector] = field(init=False)
     tasks: dict[ConnectorTaskId, FakeTask] = field(init=False)
     next_request: int = field(default=1)
+    fenced: list[tuple[str, ...]] = field(default_factory=list)
+    started_answers: list[tuple[ConnectorTaskId, int, str | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._start_worker()
@@ -160,21 +164,35 @@ class World:
         """Another worker writes to the config topic."""
         self.log.extend(records)
 
+    @property
+    def fencing(self) -> list[Answer]:
+        """Rounds of fencing that are under way."""
+        return [answer for answer in self.answers if answer.queue == "fencing"]
+
+    def log_keys(self) -> list[str]:
+        return [(record.key or b"").decode() for record in self.log]
+
     def settle(self, rounds: int = 3_000) -> None:
         """Let everything go well until nothing is left to happen but request deadlines."""
         for _ in range(rounds):
-            if self.inbox:
-                self.deliver()
-            elif self.tailed < len(self.log):
-                self.read_log()
-            elif self.answers:
-                self.answer(self.answerable()[0])
-            elif any(not isinstance(timer, on.RequestDeadline) for _, timer in self.timers):
-                self._drop_stale_deadlines()
-                self.pass_time()
-            else:
+            if not self.step():
                 return
         raise AssertionError(f"never at rest: {self.state.phase}, {len(self.answers)} answers due")
+
+    def step(self) -> bool:
+        """Let one thing go well; False at rest."""
+        if self.inbox:
+            self.deliver()
+        elif self.tailed < len(self.log):
+            self.read_log()
+        elif self.answers:
+            self.answer(self.answerable()[0])
+        elif any(not isinstance(timer, on.RequestDeadline) for _, timer in self.timers):
+            self._drop_stale_deadlines()
+            self.pass_time()
+        else:
+            return False
+        return True
 
     def fail_connector(self, connector: str) -> None:
         self._report_connector(connector, State.FAILED, trace="ConnectException: on purpose")
@@ -201,7 +219,10 @@ class World:
             if snapshot.target_state(connector) is not TargetState.STOPPED
             for task_id in snapshot.tasks(connector)
         }
-        assert self.tasks.keys() == wanted
+        refused = self.refused()
+        assert self.tasks.keys() == wanted - refused
+        for task_id in refused:
+            assert self.task_statuses[task_id].state is State.FAILED
         for connector, running in self.connectors.items():
             assert running.config == snapshot.connector_config(connector)
             assert running.target_state is snapshot.target_state(connector)
@@ -215,6 +236,15 @@ class World:
             assert task.target_state is snapshot.target_state(task_id.connector)
         assert self.connector_statuses.keys() == snapshot.connector_configs.keys()
         assert self.task_statuses.keys() >= wanted
+
+    def refused(self) -> set[ConnectorTaskId]:
+        """Exactly-once tasks that were not started, because older ones could not be fenced."""
+        return {
+            ConnectorTaskId(connector, number)
+            for connector, share in self.state.work.items()
+            for number, task in share.tasks.items()
+            if task.life is Life.REFUSED
+        }
 
     def replayed(self, *, compacted: bool = False) -> ConfigSnapshot:
         """The state that a new worker would read."""
@@ -230,6 +260,7 @@ class World:
     def _start_worker(self) -> None:
         self.inbox = deque()
         self.answers = []
+        self.own_fencings = {}
         self.timers = []
         self.connectors = {}
         self.tasks = {}
@@ -241,6 +272,8 @@ class World:
                 worker_id="localhost:8083",
                 connector_type=lambda config: "source" if config is not None else "unknown",
                 standalone=self.standalone,
+                exactly_once_source=self.exactly_once,
+                group_id="group",
             )
         )
         for offset, record in enumerate(self.log):
@@ -289,6 +322,7 @@ class World:
                 assert number not in self.replies, f"request {number} answered twice"
                 assert self.now_ms <= self.deadlines[number], f"request {number} answered late"
                 self.replies[number] = effect
+                self._fencing_answered(effect)
             case do.WakeAt(at_ms=at_ms, timer=timer):
                 self.timers.append((at_ms, timer))
             case do.RequestRejoin():
@@ -332,6 +366,9 @@ class World:
                     include_tasks=effect.include_tasks,
                 )
                 self._write(effect.effect_id, request)
+            case do.WriteTaskCountRecord():
+                record = config_records.task_count_record(effect.connector, effect.task_count)
+                self._write(effect.effect_id, record)
             case do.FlushStatuses(effect_id=effect_id):
                 self._later("statuses", effect_id, lambda: None)
             case _:
@@ -378,7 +415,33 @@ class World:
             case do.GenerateTaskConfigs():
                 self._generate(effect)
             case _:
+                self._perform_on_producers(effect)
+
+    def _perform_on_producers(self, effect: do.Effect) -> None:
+        match effect:
+            case do.FenceProducers(effect_id=effect_id):
+                self.fenced.append(effect.transactional_ids)
+                self._later("fencing", effect_id, lambda: None)
+            case do.RequestFencing(effect_id=effect_id, connector=connector):
+                self._request_fencing(effect_id, connector)
+            case do.AnswerTaskStart(task_id=task_id):
+                answer = (task_id, effect.request_id, effect.refusal)
+                self.started_answers.append(answer)
+            case _:
                 raise AssertionError(f"unknown effect: {effect}")
+
+    def _fencing_answered(self, reply: do.Reply) -> None:
+        effect_id = self.own_fencings.pop(reply.request_id, None)
+        if effect_id is None:
+            return
+        if reply.error is None:
+            self.inbox.append(on.EffectDone(effect_id=effect_id))
+        else:
+            self.inbox.append(on.EffectFailed(effect_id=effect_id, error=reply.error))
+
+    def _request_fencing(self, effect_id: int, connector: str) -> None:
+        """Submit the request to this worker, which leads its group of one."""
+        self.own_fencings[self.ask(FenceZombies(connector=connector))] = effect_id
 
     def _start_task(self, effect: do.StartTask) -> None:
         """The rules of a task's start: nothing stale, nothing twice, nothing for a stopped one."""
@@ -389,6 +452,8 @@ class World:
         assert effect.task_config == snapshot.task_config(task_id)
         assert task_id in snapshot.tasks(task_id.connector)
         assert effect.target_state is not TargetState.STOPPED
+        if self.exactly_once:
+            assert task_id.connector not in snapshot.pending_fencing, "zombies are not fenced"
         membership = self.state.membership
         assert membership is not None
         assert membership.generation == self.generation, "started under an old assignment"

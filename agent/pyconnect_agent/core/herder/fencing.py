@@ -51,6 +51,11 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
         else:
             succeed(turn, operation)
         return
+    if operation.step is Step.READING_AGAIN and _generation(turn, connector) != (
+        operation.generation
+    ):
+        fail(turn, operation, ConflictError(_OVERTAKEN))
+        return
     if not turn.state.serving:
         # Another worker may lead when the rebalance is through; a second round does no harm.
         begin_again(turn, operation)
@@ -63,10 +68,7 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
         case Step.FENCING:
             _read(turn, operation, Step.READING_AGAIN)
         case _:
-            if _generation(turn, connector) != operation.generation:
-                fail(turn, operation, ConflictError(_OVERTAKEN))
-            else:
-                _write_count(turn, operation, connector)
+            _write_count(turn, operation, connector)
 
 
 def failed(turn: Turn, operation: Operation, error: Exception) -> None:

@@ -1,0 +1,195 @@
+"""A leader's round of zombie fencing, and what waits for it, decided step by step."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.errors import ConflictError, InternalError, NotFoundError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests import FenceZombies, PutConnectorConfig, RestartTask
+from pyconnect_agent.core.herder.state import Life
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from tests.support.herder_world import TASKS, World
+
+TASK = ConnectorTaskId("c", 0)
+
+
+def configured(world: World, tasks: int, **settings: str) -> None:
+    config = {"name": "c", "connector.class": "x", TASKS: str(tasks), **settings}
+    world.ask(PutConnectorConfig(connector="c", config=config))
+
+
+def world_with(tasks: int) -> World:
+    """A worker at `enabled` that runs so many tasks."""
+    world = World(exactly_once=True)
+    configured(world, tasks)
+    world.settle()
+    return world
+
+
+def until_fencing(world: World) -> None:
+    """Let everything happen up to the point where producers are being fenced."""
+    for _ in range(500):
+        if world.fencing:
+            return
+        if world.inbox:
+            world.deliver()
+        elif world.tailed < len(world.log):
+            world.read_log()
+        else:
+            waiting = [a for a in world.answerable() if a.queue != "fencing"]
+            world.answer(waiting[0])
+    raise AssertionError("nothing was fenced")
+
+
+def test_the_first_task_set_has_nothing_to_fence() -> None:
+    """The count record is written all the same, before any task starts."""
+    world = world_with(3)
+    assert world.fenced == []
+    assert world.log_keys().count("tasks-fencing-c") == 1
+    assert world.replayed().task_count_records == {"c": 3}
+    assert world.tasks.keys() == {ConnectorTaskId("c", n) for n in range(3)}
+
+
+def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
+    """The old count decides what is fenced, the new one is written."""
+    world = world_with(3)
+    configured(world, 5)
+    world.settle()
+    assert world.fenced == [("group-c-0", "group-c-1", "group-c-2")]
+    configured(world, 1)
+    world.settle()
+    assert world.fenced[1:] == [tuple(f"group-c-{n}" for n in range(5))]
+    assert world.replayed().task_count_records == {"c": 1}
+
+
+def test_one_task_after_one_task_needs_no_round() -> None:
+    """The new one fences the old one itself; the record is renewed."""
+    world = world_with(1)
+    configured(world, 1, other="value")
+    world.settle()
+    assert world.fenced == []
+    assert world.log_keys().count("tasks-fencing-c") == 2
+    assert not world.replayed().pending_fencing
+
+
+def test_no_task_starts_before_the_round_is_over() -> None:
+    """The old ones are stopped by then; the new ones wait without a process."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    assert world.tasks == {}
+    assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.CLEARING}
+    world.settle()
+    assert len(world.tasks) == 2
+
+
+def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
+    """No count record is written, so a restart fences again."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    before = world.log_keys().count("tasks-fencing-c")
+    world.answer(world.fencing[0], well=False)
+    world.settle()
+    assert world.tasks == {}
+    statuses = [world.task_statuses[ConnectorTaskId("c", n)] for n in range(2)]
+    assert [status.state for status in statuses] == [State.FAILED] * 2
+    assert statuses[0].trace == "Failed to perform zombie fencing"
+    assert world.log_keys().count("tasks-fencing-c") == before
+    number = world.ask(RestartTask(task_id=TASK))
+    world.settle()
+    assert world.replies[number].error is None
+    assert world.tasks.keys() == {TASK}
+    assert len(world.fenced) == 2
+
+
+def test_task_configs_made_meanwhile_spoil_the_round() -> None:
+    """The tasks of the newer set start after a round of their own; nothing stale is written."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    world.write_elsewhere(
+        config_records.task_config(TASK, {"n": "0", "newer": "yes"}),
+        config_records.tasks_commit("c", 1),
+    )
+    world.answer(world.fencing[0])
+    world.settle()
+    errors = [reply.error for reply in world.replies.values() if reply.error is not None]
+    assert [type(error) for error in errors] == [ConflictError]
+    assert str(errors[0]) == (
+        "Failed to complete zombie fencing because a new set of task configs was generated"
+    )
+    assert not world.replayed().pending_fencing
+    assert world.tasks.keys() == set(world.replayed().tasks("c"))
+
+
+def test_a_round_answers_whoever_else_asked() -> None:
+    """The next request in its lane finds nothing left to do."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    number = world.ask(FenceZombies(connector="c"))
+    world.settle()
+    assert world.replies[number].error is None
+    assert len(world.fenced) == 1
+
+
+def test_fencing_needs_a_known_source_connector() -> None:
+    """404 for an unknown one."""
+    world = world_with(1)
+    number = world.ask(FenceZombies(connector="absent"))
+    world.settle()
+    assert isinstance(world.replies[number].error, NotFoundError)
+
+
+def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
+    """Told in Apache's words."""
+    world = world_with(1)
+    number = world.ask(FenceZombies(connector="c"))
+    world.deliver()
+    world.answer(world.answerable()[0], well=False)
+    world.settle()
+    error = world.replies[number].error
+    assert isinstance(error, InternalError)
+    assert error.message == (
+        "Failed to read to end of config topic before performing zombie fencing"
+    )
+
+
+def test_a_task_may_begin_only_from_the_newest_configs() -> None:
+    """It is asked when its producer is initialised, after reading to the end."""
+    world = world_with(1)
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    world.settle()
+    assert world.started_answers == [(TASK, 7, None)]
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=8))
+    world.deliver()
+    world.write_elsewhere(
+        config_records.task_config(TASK, {"n": "9"}), config_records.tasks_commit("c", 1)
+    )
+    world.settle()
+    (_, _, refusal) = world.started_answers[1]
+    assert refusal is not None
+    assert "already" in refusal
+
+
+def test_a_task_that_is_gone_may_not_begin() -> None:
+    """Its assignment was revoked meanwhile."""
+    world = world_with(1)
+    gone = ConnectorTaskId("c", 5)
+    world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))
+    world.settle()
+    assert world.started_answers == [
+        (gone, 7, "Cannot start source task c-5 as it has already been revoked from this worker")
+    ]
+
+
+def test_without_exactly_once_support_nothing_is_fenced() -> None:
+    """Tasks start at once and no count record is written."""
+    world = World()
+    configured(world, 2)
+    world.settle()
+    assert len(world.tasks) == 2
+    assert "tasks-fencing-c" not in world.log_keys()
+    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
