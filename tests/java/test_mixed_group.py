@@ -136,7 +136,12 @@ def group(shared_group: MixedGroup) -> Iterator[MixedGroup]:
 
 
 def sink(directory: Path, tasks: int) -> dict[str, str]:
-    return sink_config(directory / "out.txt", unique_name("lines"), tasks_max=str(tasks))
+    """A consumer cannot leave while its group waits for another one's next heartbeat."""
+    config = sink_config(directory / "out.txt", unique_name("lines"), tasks_max=str(tasks))
+    return config | {
+        "consumer.override.heartbeat.interval.ms": "200",
+        "consumer.override.session.timeout.ms": "6000",
+    }
 
 
 def records_left(broker: KafkaBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
