@@ -52,25 +52,53 @@ class Admin:
         As in Kafka, a broker that does not know the request or does not let us make it is no
         error: the topic may exist.
         """
+        try:
+            self._request_creation(topic, timeout_ms)
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            return self._creation_failed(topic.name, exc)
+        _log.info("Created topic", extra={"topic": topic.name})
+        return True
+
+    def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
+        """Create a topic unless it is listed; False when it is there already.
+
+        Unlike `create_topic` this raises KafkaError for everything else that prevents it.
+        """
+        deadline = Deadline(timeout_ms)
+        if topic.name in self.topic_names(timeout_ms):
+            return False
+        try:
+            self._request_creation(topic, max(1, deadline.remaining_ms()))
+        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            if errors.code_of(exc) == errors.TOPIC_ALREADY_EXISTS:
+                return False
+            raise errors.translate(exc, f"Failed to create topic '{topic.name}'") from exc
+        return True
+
+    def topic_names(self, timeout_ms: int) -> frozenset[str]:
+        """Return the names of all topics that this client may see."""
+        try:
+            metadata = self._client.list_topics(timeout=timeout_ms / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to list topics") from exc
+        return frozenset(metadata.topics)
+
+    def _request_creation(self, topic: TopicSpec, timeout_ms: int) -> None:
+        """Raises the client's exceptions and TimeoutError."""
         new_topic = NewTopic(
             topic.name,
             num_partitions=topic.partitions,
             replication_factor=topic.replication_factor,
             config=dict(topic.settings),
         )
-        try:
-            _wait(
-                self._client.create_topics(
-                    [new_topic],
-                    request_timeout=timeout_ms / 1000,
-                    operation_timeout=timeout_ms / 1000,
-                )[topic.name],
-                timeout_ms,
-            )
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            return self._creation_failed(topic.name, exc)
-        _log.info("Created topic", extra={"topic": topic.name})
-        return True
+        _wait(
+            self._client.create_topics(
+                [new_topic],
+                request_timeout=timeout_ms / 1000,
+                operation_timeout=timeout_ms / 1000,
+            )[topic.name],
+            timeout_ms,
+        )
 
     def create_topic_with_retry(
         self, topic: TopicSpec, timeout_ms: int, retry_backoff_ms: int

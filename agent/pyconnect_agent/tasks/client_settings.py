@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from pyconnect_agent.core import client_configs
 from pyconnect_agent.core.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import (
     OverridePolicy,
@@ -58,8 +59,31 @@ def sink_consumer(
     return _translated(java, ClientKind.CONSUMER)
 
 
+def dead_letter_producer(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The producer of a sink's dead letter queue; errors as for `source_producer`."""
+    client_id = f"connector-dlq-producer-{task_id}"
+    return _built(client_configs.connector_producer(worker, connector_config, client_id))
+
+
+def dead_letter_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The admin client that creates a dead letter topic; errors as for `source_producer`."""
+    client_id = f"connector-dlq-adminclient-{task_id}"
+    return _built(client_configs.connector_admin(worker, connector_config, client_id))
+
+
+def _built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
+    return _warned(config.build())
+
+
 def _translated(java: Mapping[str, str], kind: ClientKind) -> LibrdkafkaConfig:
-    translated = translate(java, kind)
+    return _warned(translate(java, kind))
+
+
+def _warned(translated: LibrdkafkaConfig) -> LibrdkafkaConfig:
     for warning in translated.warnings:
         LOG.warning("client setting is not used as given", extra={"reason": warning})
     return translated

@@ -6,10 +6,10 @@ Layer: tasks.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.tolerance import LogReporter, Tolerance
+from pyconnect_agent.tasks.tolerance import ErrorCounts, ErrorReporter, LogReporter, Tolerance
 from pyconnect_api import ConfigDef, ConfigType, Importance, ValidString
 
 _TOLERANCE = "errors.tolerance"
@@ -43,15 +43,22 @@ def tolerance_of(
     task_id: str,
     describe_record: Callable[[object], str],
     stop_requested: threading.Event,
+    place_of: Callable[[object], str] | None = None,
+    further_reporters: Sequence[ErrorReporter] = (),
+    counts: ErrorCounts | None = None,
 ) -> Tolerance:
     """Build the tolerance of a task. Raises ConfigException.
 
-    `describe_record` gives what the log says of a record when messages are to be included.
+    `describe_record` gives what the log says of a record when messages are to be included; for
+    `place_of` see `Tolerance`. `further_reporters` come after the log.
     """
     values = _definition().parse(config)
-    reporters = []
+    counts = counts or ErrorCounts()
+    reporters: list[ErrorReporter] = []
     if values[_LOG]:
-        reporters.append(LogReporter(task_id, describe_record if values[_LOG_MESSAGES] else None))
+        describe = describe_record if values[_LOG_MESSAGES] else None
+        reporters.append(LogReporter(task_id, describe, counts))
+    reporters += further_reporters
     return Tolerance(
         tolerate_all=values[_TOLERANCE] == "all",
         policy=RetryPolicy(
@@ -60,4 +67,6 @@ def tolerance_of(
         ),
         reporters=reporters,
         stop_requested=stop_requested,
+        place_of=place_of,
+        counts=counts,
     )

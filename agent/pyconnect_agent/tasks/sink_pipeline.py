@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.tasks.consumed_record import ConsumedRecord
 from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
 from pyconnect_api import (
     ConnectException,
@@ -47,14 +48,22 @@ def compose(
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
+    keep_consumed: bool = False,
 ) -> Convert:
     """Build the conversion; `transform` does its own error handling.
+
+    `keep_consumed`: records remember the message they come from, for reports of their failure.
 
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
     """
     record_of = _record_maker(
-        key_converter, value_converter, header_converter, transform, tolerance
+        key_converter,
+        value_converter,
+        header_converter,
+        transform,
+        tolerance,
+        keep_consumed=keep_consumed,
     )
 
     def convert(
@@ -98,6 +107,8 @@ def _record_maker(
     header_converter: HeaderConverter,
     transform: Transform | None,
     tolerance: Tolerance,
+    *,
+    keep_consumed: bool,
 ) -> Callable[[ConsumedMessage, str, int, int], SinkRecord | None]:
     """Return the conversion of one message of a topic, partition and offset.
 
@@ -109,6 +120,7 @@ def _record_maker(
     key_class, value_class = type(key_converter), type(value_converter)
     header_class = type(header_converter)
     recover = tolerance.recover
+    record_class = ConsumedRecord if keep_consumed else SinkRecord
 
     def headers_of(topic: str, kafka_headers: list[tuple[str, bytes | None]]) -> list[Header]:
         return [Header(key, *header_data(topic, key, data)) for key, data in kafka_headers]
@@ -146,7 +158,7 @@ def _record_maker(
                     kafka_headers,
                 )
         timestamp_type, timestamp = message.timestamp()
-        record = SinkRecord(
+        record = record_class(
             topic,
             partition,
             key_schema,
@@ -158,6 +170,8 @@ def _record_maker(
             _TIMESTAMP_TYPES[timestamp_type],
             headers,
         )
+        if keep_consumed:
+            record.consumed = message  # type: ignore[attr-defined]  # a ConsumedRecord then
         return record if transform is None else transform(record)
 
     return record_of

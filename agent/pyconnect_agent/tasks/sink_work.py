@@ -10,15 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
+from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.supervise.channel import TopicUsed
 from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink_errors import SinkErrors
 from pyconnect_agent.tasks.sink_pipeline import compose
 from pyconnect_agent.tasks.sink_topics import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.tasks.statistics import Statistics
@@ -46,6 +46,7 @@ class SinkWork:
         self._header_converter = worker.header_converter(config)
         self._stages: list[TransformationStage] = worker.transformations(config)
         self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
+        self._errors: SinkErrors | None = None
         self._consumer: TaskConsumer | None = None
         self._loop: SinkLoop | None = None
         self._started = False
@@ -79,6 +80,8 @@ class SinkWork:
                 closing.callback(converter.close)
             for stage in self._stages:
                 closing.callback(stage.close)
+            if self._errors is not None:
+                closing.callback(self._errors.close, cancelled=self._control.cancelled)
             if self._consumer is not None:
                 closing.callback(self._consumer.close)
             if self._loop is not None:
@@ -106,19 +109,20 @@ class SinkWork:
     def _build(self) -> WorkerSinkTaskContext:
         setup, control = self._setup, self._control
         worker = setup.worker.config
-        config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
-        consumer = self._consumer = TaskConsumer(config.properties, self)
-        tolerance = tolerance_of(
-            setup.connector_config,
-            task_id=str(setup.task_id),
-            describe_record=_describe,
+        errors = self._errors = SinkErrors(
+            setup,
+            key_converter=self._key_converter,
+            value_converter=self._value_converter,
+            header_converter=self._header_converter,
             stop_requested=control.stop_requested,
         )
+        config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
+        consumer = self._consumer = TaskConsumer(config.properties, self)
         context = WorkerSinkTaskContext(
             configs=setup.latest_task_config,
             connector_paused=lambda: control.should_pause,
             cancelled=lambda: control.cancelled,
-            reporter=None,
+            reporter=errors.reports,
         )
         self._loop = SinkLoop(
             task=self._task,
@@ -127,15 +131,16 @@ class SinkWork:
                 key_converter=self._key_converter,
                 value_converter=self._value_converter,
                 header_converter=self._header_converter,
-                transform=chain(self._stages, tolerance),
-                tolerance=tolerance,
+                transform=chain(self._stages, errors.tolerance),
+                tolerance=errors.tolerance,
                 topic_used=self._topic_used if worker.topic_tracking_enable else None,
                 is_assigned=consumer.is_assigned,
                 check_error=consumer.check,
+                keep_consumed=errors.reports is not None,
             ),
             context=context,
             control=control,
-            reports=None,
+            reports=errors.reports,
             report=self._report,
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
@@ -165,16 +170,3 @@ class SinkWork:
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _describe(record: object) -> str:
-    message: ConsumedMessage = record  # type: ignore[assignment]  # sinks report what was consumed
-    timestamp_type, timestamp = message.timestamp()
-    text = (
-        f", where consumed record is {{topic='{message.topic()}', "
-        f"partition={message.partition()}, offset={message.offset()}"
-    )
-    if timestamp_type:
-        kind = "CreateTime" if timestamp_type == 1 else "LogAppendTime"
-        text += f", timestamp={timestamp}, timestampType={kind}"
-    return text + "}"

@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -45,10 +46,29 @@ class Failure:
     record: object
 
 
+@dataclass(slots=True)
+class ErrorCounts:
+    """Kafka's `task-error-metrics` of one task; `last_error_ms` is epoch time, 0 for never."""
+
+    record_failures: int = 0
+    record_errors: int = 0
+    records_skipped: int = 0
+    retries: int = 0
+    errors_logged: int = 0
+    dead_letter_requests: int = 0
+    dead_letter_failures: int = 0
+    last_error_ms: int = 0
+
+
 class ErrorReporter(Protocol):
     """Log or dead letter queue."""
 
-    def report(self, failure: Failure) -> None: ...
+    def report(self, failure: Failure) -> Future[None] | None:
+        """Return what is done when the report is durable, None when it is already.
+
+        Does not raise: a report that fails is the reporter's to log and to count.
+        """
+        ...
 
 
 class RecordSkipped(Exception):
@@ -58,7 +78,8 @@ class RecordSkipped(Exception):
 class Tolerance:
     """Retries, reports, and then skips the record or fails the task.
 
-    `stop_requested` interrupts the wait between attempts.
+    `stop_requested` interrupts the wait between attempts. `place_of` says for the failure's trace
+    where a record came from; None leaves it out.
     """
 
     def __init__(
@@ -68,11 +89,15 @@ class Tolerance:
         policy: RetryPolicy,
         reporters: Sequence[ErrorReporter],
         stop_requested: threading.Event,
+        place_of: Callable[[object], str] | None = None,
+        counts: ErrorCounts | None = None,
     ) -> None:
+        self.counts = ErrorCounts() if counts is None else counts
         self.tolerate_all = tolerate_all
         self._policy = policy
         self._reporters = tuple(reporters)
         self._stop_requested = stop_requested
+        self._place_of = place_of
 
     def recover(
         self,
@@ -94,6 +119,8 @@ class Tolerance:
             if delay_ms is None or self._stop_requested.wait(delay_ms / 1000):
                 break
             attempt += 1
+            self.counts.record_failures += 1
+            self.counts.retries += 1
             try:
                 return operation(*arguments)
             except Exception as exc:  # noqa: BLE001  every failure of plugin code is this method's subject
@@ -106,14 +133,35 @@ class Tolerance:
                 record=record,
             )
         )
+        self.counts.records_skipped += 1
         raise RecordSkipped
 
-    def failed(self, failure: Failure) -> None:
-        """Report a failure that nobody retries; raises ConnectException unless tolerated."""
+    def failed(self, failure: Failure) -> Future[None] | None:
+        """Report a failure that nobody retries; raises ConnectException unless tolerated.
+
+        Returns what is done when the reports are durable, None when they are.
+        """
+        counts = self.counts
+        counts.record_failures += 1
+        counts.record_errors += 1
+        counts.last_error_ms = int(time.time() * 1000)
+        pending = None
         for reporter in self._reporters:
-            reporter.report(failure)
+            # At most one of them takes time: the dead letter queue.
+            pending = reporter.report(failure) or pending
         if not self.tolerate_all:
-            raise ConnectException("Tolerance exceeded in error handler") from failure.error
+            raise self.exceeded(failure) from failure.error
+        return pending
+
+    def exceeded(self, failure: Failure) -> ConnectException:
+        """Return what a task fails with whose errors are not tolerated."""
+        error = ConnectException("Tolerance exceeded in error handler")
+        if self._place_of is not None:
+            error.add_note(
+                f"Stage {failure.stage.value} of class {failure.class_name} failed for the record "
+                f"of {self._place_of(failure.record)}"
+            )
+        return error
 
 
 class LogReporter:
@@ -123,11 +171,15 @@ class LogReporter:
     leaves it out.
     """
 
-    def __init__(self, task_id: str, describe_record: Callable[[object], str] | None) -> None:
+    def __init__(
+        self, task_id: str, describe_record: Callable[[object], str] | None, counts: ErrorCounts
+    ) -> None:
         self._task_id = task_id
         self._describe_record = describe_record
+        self._counts = counts
 
-    def report(self, failure: Failure) -> None:
+    def report(self, failure: Failure) -> Future[None] | None:
+        self._counts.errors_logged += 1
         added = "" if self._describe_record is None else self._describe_record(failure.record)
         LOG.error(
             "Error encountered in task %s. Executing stage '%s' with class '%s'%s.",
@@ -137,3 +189,4 @@ class LogReporter:
             added,
             exc_info=failure.error,
         )
+        return None

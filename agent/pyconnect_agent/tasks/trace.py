@@ -9,7 +9,7 @@ import traceback
 
 
 def format_trace(error: BaseException) -> str:
-    """Return message and stack of `error`, then `Caused by:` for each of its causes."""
+    """Return message, notes and stack of `error`, then `Caused by:` for each of its causes."""
     parts: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error
@@ -17,7 +17,8 @@ def format_trace(error: BaseException) -> str:
         seen.add(id(current))
         head = "Caused by: " if parts else ""
         stack = "".join(traceback.format_tb(current.__traceback__))
-        parts.append(f"{head}{describe(current)}\n{stack}")
+        notes = "".join(f"{note}\n" for note in getattr(current, "__notes__", ()))
+        parts.append(f"{head}{describe(current)}\n{notes}{stack}")
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
