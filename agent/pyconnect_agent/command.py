@@ -13,7 +13,6 @@ from functools import partial
 from pyconnect_agent.config_file import read_properties_file
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
-    ExactlyOnceSourceSupport,
     StandaloneConfig,
     WorkerConfig,
     worker_config_warnings,
@@ -81,7 +80,6 @@ def _parts(
         )
     distributed = DistributedConfig.parse(properties)
     check_converters(catalog, distributed)
-    _refuse_what_is_missing(distributed)
     _warn(distributed)
     return WorkerParts(
         config=distributed,
@@ -101,15 +99,6 @@ def _resolved(properties: Mapping[str, str], catalog: Catalog) -> dict[str, str]
 
     with VariableResolver(properties, catalog) as resolver:
         return resolver.resolve_worker_properties(properties)
-
-
-def _refuse_what_is_missing(config: DistributedConfig) -> None:
-    """A promise that cannot be kept must not be accepted."""
-    if config.exactly_once_source_support is ExactlyOnceSourceSupport.ENABLED:
-        raise WorkerConfigError(
-            "exactly.once.source.support=enabled is not available in this version; use disabled or"
-            " preparing"
-        )
 
 
 def _warn(config: WorkerConfig) -> None:

@@ -50,8 +50,11 @@ class HerderSettings:
     exactly_once_source: bool = False
 
     def needs_clearance(self, config: ConnectorConfig | None) -> bool:
-        """Whether tasks of this connector start only after older ones are fenced."""
-        return self.exactly_once_source and self.connector_type(config) == "source"
+        """Whether tasks of this connector start only after older ones are fenced.
+
+        A connector of unknown type may be a source: its class is outside the list of plugins.
+        """
+        return self.exactly_once_source and self.connector_type(config) != "sink"
 
 
 class Phase(Enum):

@@ -7,7 +7,7 @@ from pyconnect_agent.core.errors import ConflictError, InternalError, NotFoundEr
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import FenceZombies, PutConnectorConfig, RestartTask
-from pyconnect_agent.core.herder.state import Life
+from pyconnect_agent.core.herder.state import HerderSettings, Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from tests.support.herder_world import TASKS, World
 
@@ -193,3 +193,12 @@ def test_without_exactly_once_support_nothing_is_fenced() -> None:
     assert len(world.tasks) == 2
     assert "tasks-fencing-c" not in world.log_keys()
     assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
+
+
+def test_a_connector_of_unknown_type_is_fenced_too() -> None:
+    """Its class may be outside the list of plugins and a source all the same; a sink is not."""
+    for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
+        settings = HerderSettings(
+            worker_id="w", connector_type=lambda _, kind=kind: kind, exactly_once_source=True
+        )
+        assert settings.needs_clearance({"name": "c"}) is needed

@@ -1,0 +1,114 @@
+"""A source of numbers that tells, and obeys, what a test wants to know of its transactions.
+
+Settings: `topic`; `directory` (flags and signs); `batch` (numbers per poll, 10); `limit` (a poll
+gives none beyond it; the flag file `limit` raises it). Task n writes keys `n` and values 1, 2, 3 …
+in order and resumes at its offset. Flags in the directory, each obeyed once by one task:
+`die-in-commit` (SIGKILL when told of a commit), `hang-in-poll` (for ever).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_api import (
+    STRING_SCHEMA,
+    ConfigDef,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+
+SEQUENCE_SOURCE = f"{__name__}.SequenceSource"
+DIE_IN_COMMIT = "die-in-commit"
+HANG_IN_POLL = "hang-in-poll"
+HANGING = "hanging"
+LIMIT = "limit"
+
+
+class SequenceTask(SourceTask):
+    def version(self) -> str:
+        return "1"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.topic = props["topic"]
+        self.directory = Path(props["directory"])
+        self.batch = int(props.get("batch", "10"))
+        self.key = props["number"]
+        self.partition = {"number": self.key}
+        found = self.context.offset_storage_reader.offset(self.partition)
+        self.last = int(str(found["last"])) if found else 0
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        if self.flagged(HANG_IN_POLL):
+            (self.directory / HANGING).touch()
+            threading.Event().wait()
+        limit = int((self.directory / LIMIT).read_text())
+        numbers = range(self.last + 1, min(self.last + self.batch, limit) + 1)
+        if not numbers:
+            self.context.stop_requested.wait(0.05)
+            return None
+        self.last = numbers[-1]
+        return [self.record(number) for number in numbers]
+
+    def record(self, number: int) -> SourceRecord:
+        return SourceRecord(
+            self.partition,
+            {"last": number},
+            self.topic,
+            0,
+            STRING_SCHEMA,
+            self.key,
+            STRING_SCHEMA,
+            str(number),
+        )
+
+    def commit(self) -> None:
+        if self.flagged(DIE_IN_COMMIT):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def flagged(self, name: str) -> bool:
+        """Take the flag away, if it is there and no other task was quicker."""
+        try:
+            (self.directory / name).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
+class SequenceSource(SourceConnector):
+    """Makes `tasks.max` tasks."""
+
+    def version(self) -> str:
+        return "1"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+
+    def task_class(self) -> type[SourceTask]:
+        return SequenceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**self.props, "number": str(number)} for number in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+    def can_define_transaction_boundaries(
+        self, props: Mapping[str, str]
+    ) -> ConnectorTransactionBoundaries:
+        return ConnectorTransactionBoundaries.UNSUPPORTED
