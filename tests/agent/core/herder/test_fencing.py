@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyconnect_agent.core import config_records
+from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import ConflictError, InternalError, NotFoundError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
@@ -199,6 +202,12 @@ def test_a_connector_of_unknown_type_is_fenced_too() -> None:
     """Its class may be outside the list of plugins and a source all the same; a sink is not."""
     for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
         settings = HerderSettings(
-            worker_id="w", connector_type=lambda _, kind=kind: kind, exactly_once_source=True
+            worker_id="w",
+            connector_type=partial(_constant, kind),
+            exactly_once_source=True,
         )
         assert settings.needs_clearance({"name": "c"}) is needed
+
+
+def _constant(kind: str, _: ConnectorConfig | None) -> str:
+    return kind
