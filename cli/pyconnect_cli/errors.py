@@ -14,7 +14,7 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── Unreachable                   7  none of the worker's URLs answered
 ├── PartialFailure                8  part of a batch failed
 ├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
-├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's
+├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
 ├── WaitTimedOut                124  the state waited for did not come in time
 └── Interrupted                 130  Ctrl-C
 
@@ -56,7 +56,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNREACHABLE: "unreachable: no worker answered",
     ExitCode.PARTIAL_FAILURE: "part of a batch failed",
     ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version",
-    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), or an answer that is not Connect's",
+    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), an answer not of Connect's, or our own fault",
     ExitCode.NEEDS_OPERATOR: "waiting for an operator's step; run the command again after it",
     ExitCode.TIMED_OUT: "a wait timed out",
     ExitCode.INTERRUPTED: "interrupted",

@@ -9,17 +9,16 @@ give then). Nothing else is sent twice.
 from __future__ import annotations
 
 import json
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote
 
+from pyconnect_cli.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.errors import (
     Conflict,
-    ContextError,
     Forbidden,
     NotAuthenticated,
     NotFound,
@@ -44,23 +43,10 @@ ALREADY_EXISTS = "already exists"
 ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
+# A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
+GATEWAY_STATUSES = frozenset({502, 503, 504})
 
 Trace = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """How to reach and convince the workers. Secrets are not shown by its repr."""
-
-    urls: tuple[str, ...]
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    ca_file: str | None = None
-    cert: str | None = None
-    key: str | None = None
-    insecure: bool = False
-    timeout_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +76,13 @@ class Request:
     text: bool = False  # the answer is plain text, only an error JSON
 
     def target(self) -> str:
-        """Return path and query, percent-encoded."""
+        """Return path and query, percent-encoded.
+
+        UsageError for a name that no path can carry: `.` and `..` are resolved on the way, and an
+        empty one would address the collection.
+        """
+        if unusable := {"", ".", ".."}.intersection(self.path):
+            raise UsageError(f"`{unusable.pop()}` cannot be a name in Kafka Connect's REST paths")
         path = "/" + "/".join(quote(segment, safe="") for segment in self.path)
         if not self.query:
             return path
@@ -130,6 +122,10 @@ class Exchange:
     def remaining_s(self) -> float:
         """Return how much of the command's time is left; never negative."""
         return max(0.0, self._deadline - self._clock())
+
+    def renew(self) -> None:
+        """Start the budget of time anew: a person was asked, or the command waited on purpose."""
+        self._deadline = self._clock() + self._endpoint.timeout_s
 
     def only(self, url: str) -> Exchange:
         """Return an exchange with one of the addresses, on the same budget of time."""
@@ -192,6 +188,9 @@ class Exchange:
                     " it may have taken effect",
                     hint="look at the state before trying again",
                 ) from exc
+            if behind_gateway(response, request) and index != order[-1]:
+                self._note(f"* {url}: HTTP {response.status_code} of a gateway; trying the next")
+                continue
             self._preferred = index
             return response, url
         raise Unreachable(
@@ -318,60 +317,28 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
             return Failure(ServerError(shown))
 
 
+def behind_gateway(response: httpx.Response, request: Request) -> bool:
+    """Whether a gateway answered for a worker that is down, to what may be sent twice."""
+    return (
+        response.status_code in GATEWAY_STATUSES
+        and request.method in IDEMPOTENT
+        and response.status_code not in request.accepted
+        and error_message(response) is None
+    )
+
+
 def error_message(response: httpx.Response) -> str | None:
-    """Return the message of Connect's error envelope, None for any other body."""
+    """Return the message of Connect's error envelope, secrets masked; None for any other body.
+
+    A worker repeats whole configurations in its messages.
+    """
     try:
         body = response.json()
     except ValueError:
         return None
     if isinstance(body, Mapping) and "error_code" in body:
-        return str(body.get("message"))
+        return mask_text(str(body.get("message")))
     return None
-
-
-def base_url(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Split `http://user:password@host:8083/path/` into its address and its credentials."""
-    text = url if "://" in url else f"http://{url}"
-    parts = urlsplit(text)
-    try:
-        port = parts.port
-    except ValueError as exc:
-        raise UsageError(f"`{mask_text(url)}` is not an address: {exc}") from exc
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(
-            f"`{mask_text(url)}` is not an address of a worker", hint="write http://host:8083"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    location = f"{host}:{port}" if port is not None else host
-    address = urlunsplit((parts.scheme, location, parts.path.rstrip("/"), "", ""))
-    if parts.username is None:
-        return address, None
-    return address, (unquote(parts.username), unquote(parts.password or ""))
-
-
-def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
-    """Build the TLS context; ContextError names a file that cannot be used."""
-    for what, path in (
-        ("ca_file", endpoint.ca_file),
-        ("cert", endpoint.cert),
-        ("key", endpoint.key),
-    ):
-        if path:
-            try:
-                with open(path, "rb"):  # noqa: PTH123 - only whether it can be read
-                    pass
-            except OSError as exc:
-                raise ContextError(f"{what} {path}: cannot be read: {exc.strerror}") from exc
-    try:
-        context = ssl.create_default_context(cafile=endpoint.ca_file)
-        if endpoint.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if endpoint.cert:
-            context.load_cert_chain(endpoint.cert, endpoint.key)
-    except (ssl.SSLError, ValueError) as exc:
-        raise ContextError(f"TLS: a certificate or key cannot be used: {exc}") from exc
-    return context
 
 
 def describe_transport_error(error: Exception) -> str:

@@ -25,7 +25,7 @@ HARMLESS_KEY = re.compile(
 )
 REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
 URL_PASSWORD = re.compile(r"(://[^/@:\s]*):([^/@\s]+)@")
-PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^&;\s\"']+)")
+PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^&;,}\s\"']+)")
 
 
 def is_secret_key(key: str) -> bool:

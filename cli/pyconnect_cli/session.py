@@ -19,7 +19,8 @@ from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings
 
 if TYPE_CHECKING:
     from pyconnect_cli.client import ConnectClient
-    from pyconnect_cli.exchange import Endpoint, Exchange
+    from pyconnect_cli.endpoint import Endpoint
+    from pyconnect_cli.exchange import Exchange
 
 
 class Session:
@@ -69,7 +70,7 @@ class Session:
         return client
 
     def _endpoint(self) -> Endpoint:
-        from pyconnect_cli.exchange import Endpoint
+        from pyconnect_cli.endpoint import Endpoint
 
         settings = self.settings
         return Endpoint(
@@ -109,6 +110,12 @@ class Session:
             )
         if not typer.confirm(question, default=False, err=True):
             raise PreconditionFailed("nothing was done")
+        self.renew_time()
+
+    def renew_time(self) -> None:
+        """Give requests their whole `--timeout` again after a person or a planned wait."""
+        for client in self._clients:
+            client.exchange.renew()
 
     def command_line(self) -> str:
         """Return the command as typed, secrets left out."""

@@ -7,6 +7,7 @@ the same commands against real workers, which is what keeps this one honest.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,9 +63,17 @@ class FakeConnect:
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
     invalid_keys: tuple[str, ...] = ()
+    authorization: str | None = None
+    """The only `Authorization` header that is let in; None lets everybody in."""
+    stale_statuses: dict[str, list[FakeConnector]] = field(default_factory=dict)
+    """States to show first: a status lags behind the change that was asked for."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, method: str, target: str, body: Any) -> tuple[int, Any]:
+    def answer(
+        self, method: str, target: str, body: Any, authorization: str | None = None
+    ) -> tuple[int, Any]:
+        if self.authorization is not None and authorization != self.authorization:
+            return 401, {"error_code": 401, "message": "User cannot access the resource."}
         split = urlsplit(target)
         path = [unquote(part) for part in split.path.strip("/").split("/") if part]
         with self.lock:
@@ -193,7 +202,8 @@ class FakeConnect:
         return {"name": name, "config": connector.config, "tasks": tasks, "type": connector.type}
 
     def _status(self, name: str) -> dict[str, Any]:
-        connector = self.connectors[name]
+        stale = self.stale_statuses.get(name)
+        connector = stale.pop(0) if stale else self.connectors[name]
         common = {"worker_id": WORKER_ID, "version": "1"}
         trace = {"trace": connector.trace} if connector.trace else {}
         return {
@@ -220,17 +230,21 @@ def _logger(level: str) -> dict[str, Any]:
 
 
 @contextmanager
-def serve(connect: FakeConnect) -> Iterator[str]:
-    """Serve on a free port of the loopback address; yields the URL."""
+def serve(connect: FakeConnect, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve on a free port of the loopback address, with TLS if asked; yields the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two packets: without this each answer waits for an ACK, 40 ms.
+        disable_nagle_algorithm = True
 
         def _handle(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             data = self.rfile.read(length)
             body = json.loads(data) if data else None
-            status, document = connect.answer(self.command, self.path, body)
+            status, document = connect.answer(
+                self.command, self.path, body, self.headers.get("Authorization")
+            )
             content = b"" if document is None else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -243,12 +257,19 @@ def serve(connect: FakeConnect) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Tests read the requests from `FakeConnect.requests`."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            """A client that leaves, or distrusts us, is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

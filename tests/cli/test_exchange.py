@@ -1,0 +1,273 @@
+"""What is sent, sent again, and made of each answer: httpx is real, the network is a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import unquote
+
+import httpx
+import pytest
+
+from pyconnect_cli.client import ConnectClient
+from pyconnect_cli.endpoint import Endpoint, base_url
+from pyconnect_cli.errors import (
+    Conflict,
+    ExitCode,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    ServerError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.exchange import REBALANCE_READ, Exchange
+
+Handler = Callable[[httpx.Request], httpx.Response]
+REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+
+
+class Network:
+    """Answers requests by `handler` and keeps them; time passes only when somebody waits."""
+
+    def __init__(self, handler: Handler, *urls: str, timeout_s: float = 60.0) -> None:
+        self.sent: list[httpx.Request] = []
+        self.pauses: list[float] = []
+        self.lines: list[str] = []
+        self.now = 0.0
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            self.sent.append(request)
+            return handler(request)
+
+        self.exchange = Exchange(
+            Endpoint(urls=urls or ("http://one:8083",), timeout_s=timeout_s),
+            verbosity=2,
+            trace=self.lines.append,
+            transport=httpx.MockTransport(answer),
+            clock=lambda: self.now,
+            sleep=self._sleep,
+        )
+        self.client = ConnectClient(self.exchange)
+
+    def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    @property
+    def trace(self) -> str:
+        return "\n".join(self.lines)
+
+
+def envelope(status: int, message: str) -> httpx.Response:
+    return httpx.Response(status, json={"error_code": status, "message": message})
+
+
+def only_two_answers(request: httpx.Request) -> httpx.Response:
+    if request.url.host == "one":
+        raise httpx.ConnectError("refused", request=request)
+    return httpx.Response(200, json=["a"])
+
+
+def test_a_refused_connection_moves_on_and_the_next_request_starts_there() -> None:
+    """The address that answered is asked first from then on."""
+    network = Network(only_two_answers, "http://one:8083", "http://two:8083")
+    assert network.client.connector_names() == ["a"]
+    network.client.connector_names()
+    assert [request.url.host for request in network.sent] == ["one", "two", "two"]
+
+
+def test_all_addresses_refusing_is_unreachable_and_names_each() -> None:
+    """Exit 7 with every address in the message."""
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("Connection refused", request=request)
+
+    network = Network(refuse, "http://one:1", "http://two:2")
+    with pytest.raises(Unreachable, match=r"http://one:1: .*http://two:2: ") as caught:
+        network.client.connector_names()
+    assert caught.value.exit_code == ExitCode.UNREACHABLE
+
+
+def broken(request: httpx.Request) -> httpx.Response:
+    if request.url.host == "one":
+        raise httpx.ReadError("reset", request=request)
+    return httpx.Response(201, json={"name": "a", "config": {}, "tasks": [], "type": "source"})
+
+
+def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
+    """It may have taken effect; the message says so."""
+    network = Network(broken, "http://one:1", "http://two:2")
+    with pytest.raises(Unreachable, match="may have taken effect"):
+        network.client.create_connector("a", {})
+    assert len(network.sent) == 1
+
+
+def test_an_idempotent_request_whose_connection_broke_goes_to_the_next() -> None:
+    """A PUT of the same configuration twice is the same as once."""
+    network = Network(broken, "http://one:1", "http://two:2")
+    assert network.client.put_connector_config("a", {})[1] is True
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_gateway_without_a_worker_moves_on(status: int) -> None:
+    """A proxy's error page is no answer of a worker while another address is left."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "one":
+            return httpx.Response(status, html="<h1>Bad gateway</h1>")
+        return httpx.Response(200, json=["a"])
+
+    assert Network(answer, "http://one:1", "http://two:2").client.connector_names() == ["a"]
+    with pytest.raises(ServerError, match=f"HTTP {status}"):
+        Network(answer, "http://one:1").client.connector_names()
+
+
+def test_a_rebalance_is_waited_out_with_growing_pauses() -> None:
+    """409, and the 500 that reads give meanwhile, are tried again until the time is over."""
+    answers = iter([envelope(409, REBALANCE), envelope(500, REBALANCE_READ)])
+    network = Network(lambda _: next(answers, httpx.Response(200, json={})))
+    network.client.connector_config("a")
+    assert network.pauses == [0.25, 0.5]
+
+
+def test_a_rebalance_without_end_is_a_conflict_within_the_timeout() -> None:
+    """Exit 6, and never a pause beyond the budget of time."""
+    network = Network(lambda _: envelope(409, REBALANCE), timeout_s=10)
+    with pytest.raises(Conflict, match="worker rebalance"):
+        network.client.pause_connector("a")
+    assert sum(network.pauses) <= 10
+    assert max(network.pauses) <= 5
+
+
+def test_the_budget_of_time_can_be_renewed() -> None:
+    """A person who thinks for long does not make the next request time out."""
+    network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
+    network.now = 1000.0
+    assert network.exchange.remaining_s() == 0
+    network.exchange.renew()
+    assert network.exchange.remaining_s() == 10
+
+
+def test_an_existing_connector_is_a_conflict_at_once() -> None:
+    """Waiting would not make the name free."""
+    network = Network(lambda _: envelope(409, "Connector a already exists"))
+    with pytest.raises(Conflict, match="already exists"):
+        network.client.create_connector("a", {})
+    assert network.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, ExitCode.USAGE),
+        (401, ExitCode.NOT_AUTHENTICATED),
+        (403, ExitCode.FORBIDDEN),
+        (404, ExitCode.NOT_FOUND),
+        (422, ExitCode.USAGE),
+        (500, ExitCode.SERVER_ERROR),
+        (503, ExitCode.SERVER_ERROR),
+    ],
+)
+def test_each_status_has_its_exit_code_and_keeps_the_workers_words(
+    status: int, code: ExitCode
+) -> None:
+    """The message of Connect's error body is what the user reads."""
+    network = Network(lambda _: envelope(status, "the worker's words"))
+    with pytest.raises(PyconnectError, match="the worker's words") as caught:
+        network.client.pause_connector("a")
+    assert caught.value.exit_code == code
+
+
+def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
+    """Exit 9 with the version that brought it, instead of `not found`."""
+    network = Network(lambda _: envelope(404, "HTTP 404 Not Found"))
+    with pytest.raises(PreconditionFailed, match=r"Kafka 3\.5 \(KIP-875\) brought it"):
+        network.client.stop_connector("a")
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "text"),
+    [
+        (httpx.Response(404, html="<h1>nginx</h1>"), NotFound, "not from Kafka Connect"),
+        (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
+        (httpx.Response(200, json=["a"]), ServerError, "no connector of Kafka Connect"),
+        (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
+        (
+            httpx.Response(302, headers={"location": "http://login/"}),
+            ServerError,
+            "redirects to http://login/",
+        ),
+    ],
+)
+def test_what_is_no_answer_of_a_worker_is_said_so(
+    response: httpx.Response, error: type[PyconnectError], text: str
+) -> None:
+    """Somebody else's server is named as the cause, not a missing connector."""
+    network = Network(lambda _: response)
+    with pytest.raises(error, match=text):
+        network.client.connector("a")
+
+
+@pytest.mark.parametrize("name", ["a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e"])
+def test_names_are_encoded_whole(name: str) -> None:
+    """What the server decodes is the name, whatever characters it holds."""
+    network = Network(lambda _: httpx.Response(202))
+    network.client.pause_connector(name)
+    segments = network.sent[0].url.raw_path.decode().split("/")
+    assert [unquote(segment) for segment in segments] == ["", "connectors", name, "pause"]
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_names_that_lead_elsewhere_are_never_sent(name: str) -> None:
+    """`delete ..` must not become a DELETE of another resource."""
+    network = Network(lambda _: httpx.Response(204))
+    with pytest.raises(UsageError, match="cannot be a name"):
+        network.client.delete_connector(name)
+    assert network.sent == []
+
+
+def test_the_verbose_trace_masks_secrets() -> None:
+    """Neither passwords of configurations nor credentials of addresses are printed."""
+    network = Network(
+        lambda _: envelope(400, "Connector config {db.password=s3cret, a=b} is bad"),
+        "http://ops:s3cret@one:8083",
+    )
+    with pytest.raises(PyconnectError) as caught:
+        network.client.put_connector_config("a", {"db.password": "s3cret", "x": "shown"})
+    assert "shown" in network.trace
+    assert "s3cret" not in network.trace + caught.value.message
+    assert "a=b" in caught.value.message
+
+
+def test_credentials_of_an_address_go_to_that_address_only() -> None:
+    """The next address must not learn them."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "one":
+            raise httpx.ConnectError("refused", request=request)
+        return httpx.Response(200, json=[])
+
+    network = Network(answer, "http://ops:s3cret@one:1", "http://two:2")
+    network.client.connector_names()
+    assert network.sent[0].headers["authorization"].startswith("Basic ")
+    assert "authorization" not in network.sent[1].headers
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("host:8083", "http://host:8083"),
+        ("https://host/connect/", "https://host/connect"),
+        ("http://[::1]:8083", "http://[::1]:8083"),
+    ],
+)
+def test_addresses_are_completed(text: str, address: str) -> None:
+    """A bare host is http; a path in front of the API is kept."""
+    assert base_url(text) == (address, None)
+
+
+@pytest.mark.parametrize("text", ["ftp://host", "http://", "http://host:port", "http://host:99999"])
+def test_what_is_no_address_is_a_usage_error(text: str) -> None:
+    """Exit 2 before anything is sent."""
+    with pytest.raises(UsageError, match="not an address"):
+        base_url(text)

@@ -1,0 +1,181 @@
+"""TLS and credentials on the wire, and secrets that must not be printed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, serve
+
+pytestmark = pytest.mark.wire
+OPS = f"Basic {base64.b64encode(b'ops:s3cret').decode()}"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> trustme.CA:
+    """A certificate authority whose certificate is in `ca.pem`."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return authority
+
+
+@pytest.fixture
+def secure_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
+    """A worker whose certificate only our authority vouches for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with serve(connect, context) as url:
+        yield url
+
+
+@pytest.fixture
+def mutual_url(authority: trustme.CA, connect: FakeConnect) -> Iterator[str]:
+    """The same, and it asks for the client's certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with serve(connect, context) as url:
+        yield url
+
+
+def test_an_unknown_certificate_is_refused_with_what_to_do(run: Run, secure_url: str) -> None:
+    """Exit 7, and the option that mends it is named."""
+    outcome = run("connectors", "list", address=secure_url)
+    assert outcome.code == 7
+    assert "certificate is not trusted" in outcome.err
+    assert "--ca-file" in outcome.err
+
+
+def test_a_certificate_of_the_given_authority_is_accepted(
+    run: Run, secure_url: str, tmp_path: Path
+) -> None:
+    """By flag, after the verb."""
+    outcome = run(
+        "connectors", "list", "-o", "name", "--ca-file", str(tmp_path / "ca.pem"),
+        address=secure_url,
+    )  # fmt: skip
+    assert outcome.out.split() == ["broken", "orders"], outcome.err
+
+
+def test_insecure_accepts_any_certificate(run: Run, secure_url: str) -> None:
+    """For trials."""
+    assert run("connectors", "list", "--insecure", address=secure_url).code == 0
+
+
+def test_a_client_certificate_is_presented(
+    run: Run, mutual_url: str, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Without one the connection fails, with one it works."""
+    ours = authority.issue_cert("ops@example.org")
+    ours.private_key_and_cert_chain_pem.write_to_path(tmp_path / "ours.pem")
+    trust = ("--ca-file", str(tmp_path / "ca.pem"))
+    assert run("connectors", "list", *trust, address=mutual_url).code == 7
+    with_ours = run(
+        "connectors", "list", *trust, "--cert", str(tmp_path / "ours.pem"), address=mutual_url
+    )
+    assert with_ours.code == 0, with_ours.err
+
+
+def test_a_missing_ca_file_is_a_usage_error(run: Run, secure_url: str) -> None:
+    """Exit 2 with the path, not a failed connection."""
+    outcome = run("connectors", "list", "--ca-file", "/nowhere.pem", address=secure_url)
+    assert outcome.code == 2
+    assert "/nowhere.pem" in outcome.err
+
+
+@pytest.mark.parametrize("source", ["file", "command", "variable", "context"])
+def test_passwords_are_fetched_from_where_they_are(
+    run: Run, connect: FakeConnect, url: str, tmp_path: Path, environ: dict[str, str], source: str
+) -> None:
+    """A file's first line, a command's output, a variable, or a context's reference."""
+    connect.authorization = OPS
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\nsecond line\n")
+    user = ("--username", "ops")
+    match source:
+        case "file":
+            outcome = run("connectors", "list", *user, "--password-file", str(secret))
+        case "command":
+            outcome = run("connectors", "list", *user, "--password-command", f"cat '{secret}'")
+        case "variable":
+            environ["PYCONNECT_PASSWORD"] = "s3cret"
+            outcome = run("connectors", "list", *user)
+        case _:
+            command = f"cat '{secret}'"
+            run(
+                "context", "set", "p", "--url", url, *user, "--password-command", command, "--use",
+                address=None,
+            )  # fmt: skip
+            outcome = run("connectors", "list", address=None)
+    assert outcome.code == 0, outcome.err
+    assert "s3cret" not in outcome.err
+
+
+def test_wrong_credentials_are_exit_4(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """And the password is not repeated."""
+    connect.authorization = OPS
+    secret = tmp_path / "secret"
+    secret.write_text("wr0ng\n")
+    outcome = run("connectors", "list", "--username", "ops", "--password-file", str(secret), "-v")
+    assert outcome.code == 4
+    assert "wr0ng" not in outcome.err
+
+
+def test_a_password_on_the_command_line_is_warned_of(run: Run, connect: FakeConnect) -> None:
+    """It works, and the safer options are named."""
+    connect.authorization = OPS
+    outcome = run("connectors", "list", "--username", "ops", "--password", "s3cret")
+    assert outcome.code == 0
+    assert "--password-file" in outcome.err
+    assert "s3cret" not in outcome.err
+
+
+def test_a_token_is_sent_as_bearer(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """And wins over a context's password, because it was given later."""
+    connect.authorization = "Bearer t0ken"
+    token = tmp_path / "token"
+    token.write_text("t0ken\n")
+    assert run("connectors", "list", "--token-file", str(token)).code == 0
+
+
+def test_a_password_command_that_fails_is_told_without_its_output(run: Run) -> None:
+    """What it printed may be the secret."""
+    outcome = run(
+        "connectors", "list", "--username", "ops",
+        "--password-command", "sh -c 'echo s3cret; exit 3'",
+    )  # fmt: skip
+    assert outcome.code == 2
+    assert "ended with code 3" in outcome.err
+    assert "\ns3cret" not in outcome.err
+
+
+def test_validation_results_are_masked(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """A worker echoes every value it was given."""
+    connect.invalid_keys = ("db.password",)
+    file = tmp_path / "c.json"
+    file.write_text('{"name": "c", "connector.class": "X", "db.password": "s3cret"}')
+    outcome = run("connectors", "validate", "-f", str(file), "-o", "json")
+    assert outcome.code == 1
+    assert json.loads(outcome.out)["configs"][0]["value"]["name"] == "db.password"
+    assert "s3cret" not in outcome.out
+
+
+def test_the_edited_file_is_private(
+    run: Run, connect: FakeConnect, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """It holds secrets while it is open, and is gone afterwards."""
+    seen = tmp_path / "seen"
+    environ["EDITOR"] = f'sh -c \'stat -c %a "$0" > {seen}; echo "$0" >> {seen}\''
+    assert run("connectors", "edit", "orders").code == 0
+    mode, path = seen.read_text().split()
+    assert mode == "600"
+    assert not os.path.exists(path)  # noqa: PTH110
