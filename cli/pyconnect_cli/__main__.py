@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,7 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(print_candidates(words[1:]))
     from pyconnect_cli.app import run
 
+    signal.signal(signal.SIGTERM, _interrupt)
+    # Names of any script reach a terminal or file of any encoding.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(words))
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, so that locks, levels and summaries are left in order."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

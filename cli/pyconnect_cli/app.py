@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -40,8 +41,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
         return report(session, Interrupted("interrupted"))
     except BrokenPipeError:
         # The reader of stdout went away; nothing more can be said to it.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
+    except Exception as fault:  # noqa: BLE001 - the outermost place: no traceback without --debug
+        return report(session, internal_fault(fault))
     finally:
         session.close()
 
@@ -59,6 +62,17 @@ def _invoke(session: Session, arguments: list[str]) -> int:
     except typer.TyperException as exc:
         raise usage_error(exc) from exc
     return answer if isinstance(answer, int) else ExitCode.OK
+
+
+def internal_fault(fault: Exception) -> PyconnectError:
+    """Return a fault of this program as an error; its traceback is for --debug."""
+    error = PyconnectError(
+        f"a fault in pyconnect itself: {type(fault).__name__}: {fault}",
+        hint="the same command with --debug shows where; please report it",
+        exit_code=ExitCode.SERVER_ERROR,
+    )
+    error.__cause__ = fault
+    return error
 
 
 def usage_error(error: typer.TyperException) -> UsageError:

@@ -229,9 +229,9 @@ def test_diff_exits_1_when_something_differs(
     file.write_text(json.dumps({"name": "orders", **config, "db.password": "other"}))
     outcome = run("connectors", "diff", "-f", str(file))
     assert outcome.code == 1
-    assert "hunter2" not in outcome.err
-    assert "other" not in outcome.err
-    assert "(changed)" in outcome.err
+    assert "hunter2" not in outcome.out
+    assert "other" not in outcome.out
+    assert "(changed)" in outcome.out
 
 
 def test_waiting_for_running_ends_at_a_failed_task(run: Run) -> None:

@@ -63,7 +63,7 @@ def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
 
     assert command("connectors", "patch", name, "--set", "batch.size=100") == 0, command.err
     assert command("connectors", "diff", "-f", str(file)) == 1
-    assert "batch.size=100" in command.err
+    assert "batch.size=100" in command.out
     assert command("connectors", "apply", "-f", str(file), "--wait", "RUNNING") == 0, command.err
     assert command("connectors", "diff", "-f", str(file)) == 0
 

@@ -67,7 +67,7 @@ def restart(
 
     steps = [Step(name=v.name, done="restarted", act=partial(act, v.name)) for v in views]
     run_steps(session, "restart", steps)
-    wait_if_asked(session, [view.name for view in views])
+    wait_if_asked(session, [view.name for view in views], restarted=True)
 
 
 @app.command(cls=ActingVerb)

@@ -1,12 +1,8 @@
-"""`connectors create apply diff patch edit validate export`: what works from files and keys."""
+"""`connectors create apply diff patch validate export`: what works from files and keys."""
 
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,17 +11,18 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
-from pyconnect_cli.commands._connectors_show import NameArgument, NamesArgument, known_connector
+from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._wait import wait_if_asked
 from pyconnect_cli.connector_files import read_connector_files
-from pyconnect_cli.errors import ExitCode, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.masking import mask_config
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.masking import mask_config, mask_document
 from pyconnect_cli.model import Validation
-from pyconnect_cli.plan.apply import Change, ConnectorFile, PlannedChange, differences, plan_apply
+from pyconnect_cli.plan.apply import Change, ConnectorFile, PlannedChange, plan_apply
 from pyconnect_cli.plan.selection import Selection, selection_from
+from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, ChangingVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
 app = typer.Typer()
 
@@ -94,9 +91,10 @@ def apply(
     session = session_of(context)
     documents = read_connector_files(_required(files))
     plan = _plan(session, documents, prune=prune)
-    _show_plan(session, plan)
+    dry_run = bool(session.given.get("dry_run"))
+    _show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
-    if session.given.get("dry_run"):
+    if dry_run:
         _exit_if_changes(session, changes)
         return
     if not no_validate:
@@ -113,7 +111,7 @@ def diff(context: typer.Context, *, files: FilesOption = None) -> None:
     """Show what `apply` would change; exit 1 when something differs."""
     session = session_of(context)
     plan = _plan(session, read_connector_files(_required(files)), prune=False)
-    _show_plan(session, plan)
+    _show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
@@ -144,26 +142,6 @@ def patch(
     wait_if_asked(session, [view.name for view in views])
 
 
-@app.command(cls=ChangingVerb)
-def edit(context: typer.Context, name: NameArgument) -> None:
-    """Open a connector's configuration in $VISUAL or $EDITOR and store what was changed."""
-    session = session_of(context)
-    before = dict(known_connector(session, name).config)
-    edited = _edited(session, name, before)
-    found = differences(before, edited.config)
-    if not found:
-        session.output.message("nothing was changed")
-        return
-    for difference in found:
-        for line in difference.lines(show_secrets=False):
-            session.output.message(line)
-
-    def act() -> None:
-        session.client.put_connector_config(name, edited.config)
-
-    run_steps(session, "update", [Step(name=name, done="updated", act=act)])
-
-
 @app.command()
 def validate(
     context: typer.Context,
@@ -181,7 +159,7 @@ def validate(
         documents = _documents(files, keys, name)
     answers = [(file, _validation(session, file)) for file in documents]
     if session.output.machine:
-        bodies = [answer.raw for _, answer in answers]
+        bodies = [mask_document(answer.raw) for _, answer in answers]
         session.output.document(bodies[0] if len(bodies) == 1 else bodies)
     else:
         for file, answer in answers:
@@ -247,19 +225,32 @@ def _plan(
     return plan_apply(documents, configs, doomed)
 
 
-def _show_plan(session: Session, plan: Sequence[PlannedChange]) -> None:
+def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
+    """Print a plan: on stdout when it is what was asked for, else as a message."""
     output = session.output
     if output.machine:
-        if session.given.get("dry_run"):
-            output.document([_plan_json(planned) for planned in plan])
+        if as_data:
+            output.listing(
+                (Column(title="NAME", value=_planned_name),),
+                [planned for planned in plan if planned.change is not Change.UNCHANGED],
+                document=[_plan_json(planned) for planned in plan],
+            )
         return
     for planned in plan:
         sign, style = SIGNS[planned.change]
-        output.message(f"{sign} {planned.change.value} {planned.name}", style=style)
+        lines = [(f"{sign} {planned.change.value} {planned.name}", style)]
         if planned.change is Change.UPDATE:
             for difference in planned.differences:
-                for line in difference.lines(show_secrets=False):
-                    output.message(line)
+                lines += [(line, "") for line in difference.lines(show_secrets=False)]
+        for line, line_style in lines:
+            if as_data:
+                output.line(output.paint(line, line_style))
+            else:
+                output.message(line, style=line_style)
+
+
+def _planned_name(planned: PlannedChange) -> str:
+    return planned.name
 
 
 def _plan_json(planned: PlannedChange) -> dict[str, object]:
@@ -318,25 +309,6 @@ def _validation_lines(file: ConnectorFile, answer: Validation) -> list[str]:
     return [
         f"{file.name}: {found.name}: {error}" for found in answer.fields for error in found.errors
     ]
-
-
-def _edited(session: Session, name: str, config: dict[str, str | None]) -> ConnectorFile:
-    editor = session.environ.get("VISUAL") or session.environ.get("EDITOR")
-    if not editor:
-        raise PreconditionFailed(
-            "no editor is set", hint="set VISUAL or EDITOR, or use: pyconnect connectors patch"
-        )
-    descriptor, path = tempfile.mkstemp(prefix="pyconnect-", suffix=".json")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(config, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-        if subprocess.run([*shlex.split(editor), path], check=False).returncode != 0:
-            raise PyconnectError(f"`{editor}` failed; nothing was changed")
-        (edited,) = read_connector_files([path], name=name)
-    finally:
-        Path(path).unlink(missing_ok=True)
-    return edited
 
 
 def _documents(

@@ -11,14 +11,15 @@ import typer
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._wait import last_line, wait_for_state
 from pyconnect_cli.durations import parse_duration
-from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.masking import mask_config
-from pyconnect_cli.model import ConnectorInfo, ConnectorStatus, ConnectorView
+from pyconnect_cli.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
 from pyconnect_cli.near_names import did_you_mean
 from pyconnect_cli.options import WAIT_STATES
 from pyconnect_cli.plan.selection import Selection, select, selection_from
-from pyconnect_cli.render.output import key_value_lines
-from pyconnect_cli.render.tables import Column, state_column
+from pyconnect_cli.render.output import Output, key_value_lines
+from pyconnect_cli.render.styles import printable, state_style
+from pyconnect_cli.render.tables import Column, state_column, table_lines
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import SelectingVerb
 
@@ -31,6 +32,13 @@ NamesArgument = Annotated[
 ShowSecrets = Annotated[
     bool, typer.Option("--show-secrets", help="print passwords instead of masking them")
 ]
+
+
+TASK_COLUMNS: Sequence[Column[TaskState]] = (
+    Column(title="TASK", value=lambda task: str(task.id), right=True),
+    state_column("STATE", lambda task: task.state),
+    Column(title="WORKER", value=lambda task: task.worker_id),
+)
 
 
 def view_columns() -> Sequence[Column[ConnectorView]]:
@@ -85,7 +93,7 @@ def describe(
     session = session_of(context)
     info = known_connector(session, name)
     status = _status_or_none(session, name)
-    topics = session.client.connector_topics(name)
+    topics = _used_topics(session, name)
     config = dict(info.config) if show_secrets else mask_config(info.config)
     if session.output.machine:
         session.output.document(
@@ -218,6 +226,14 @@ def _config(session: Session, name: str) -> dict[str, str | None]:
     return dict(known_connector(session, name).config)
 
 
+def _used_topics(session: Session, name: str) -> list[str]:
+    """Return the topics; none where tracking is off or the worker is older than KIP-558."""
+    try:
+        return session.client.connector_topics(name)
+    except (Forbidden, PreconditionFailed):
+        return []
+
+
 def _status_or_none(session: Session, name: str) -> ConnectorStatus | None:
     try:
         return session.client.connector_status(name)
@@ -243,23 +259,38 @@ def _description(
             "worker": _worker(view) or "-",
             "version": _version(view) or "-",
             "topics": ", ".join(used_topics) or "-",
-        }
+        },
+        painted={"state": output.paint(view.state, state_style(view.state))},
     )
     items = [] if status is None else [(info.name, status.connector)]
     if status is not None:
         items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
         lines += ["", output.paint("tasks", "strong")]
-        lines += [f"  {t.id}  {t.state}  {t.worker_id}" for t in status.tasks] or ["  none"]
+        lines += _task_lines(output, status.tasks) or ["  none"]
     for where, item in items:
         if item.trace:
             lines += ["", output.paint(f"trace of {where}", "bad")]
-            lines += [f"  {line}" for line in item.trace.rstrip().splitlines()]
+            lines += trace_lines(item.trace)
     lines += ["", output.paint("config", "strong")]
     lines += key_value_lines(
         {key: "null" if value is None else value for key, value in sorted(config.items())},
         indent="  ",
     )
     return lines
+
+
+def _task_lines(output: Output, tasks: Sequence[TaskState]) -> list[str]:
+    return [
+        f"  {line}"
+        for line in table_lines(
+            TASK_COLUMNS, tasks, headers=False, width=None, colour=output.style.colour
+        )
+    ]
+
+
+def trace_lines(trace: str) -> list[str]:
+    """Return a trace indented; what could move the cursor is escaped."""
+    return [f"  {printable(line.expandtabs(4))}" for line in trace.rstrip().splitlines()]
 
 
 def _masked_view(view: ConnectorView) -> dict[str, object]:

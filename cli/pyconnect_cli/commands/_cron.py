@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -24,6 +24,7 @@ from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.session import Session
 
+DEADLINE_MARGIN_S = 0.5
 LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -39,12 +40,16 @@ def cron_run(session: Session, command: str) -> Iterator[None]:
     try:
         with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
             _jitter(given.get("jitter"))
+            limit_requests(session, given.get("deadline"))
             yield
     except PyconnectError as failure:
         code, error = int(failure.exit_code), failure.message
         raise
     except KeyboardInterrupt:
         code, error = int(ExitCode.INTERRUPTED), "interrupted"
+        raise
+    except Exception as fault:
+        code, error = int(ExitCode.SERVER_ERROR), f"{type(fault).__name__}: {fault}"
         raise
     finally:
         run = _Run(
@@ -162,6 +167,15 @@ def _deadline(text: object) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def limit_requests(session: Session, deadline: object) -> None:
+    """Let no request outlive the deadline by much: a thread in one cannot be interrupted."""
+    if not deadline:
+        return
+    seconds = parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+    if seconds < session.settings.timeout_s:
+        session.settings = replace(session.settings, timeout_s=seconds)
 
 
 def _jitter(text: object) -> None:

@@ -12,29 +12,43 @@ from pyconnect_cli.session import Session
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
+# Workers write a status within a poll of their config topic; the reader's view follows at once.
+SETTLE_S = 2.0
 
 
-def wait_if_asked(session: Session, names: Sequence[str]) -> None:
-    """Do as `--wait STATE` says."""
+def wait_if_asked(session: Session, names: Sequence[str], *, restarted: bool = False) -> None:
+    """Do as `--wait STATE` says, after a change."""
     state = session.given.get("wait")
     if state and names and not session.given.get("dry_run"):
-        wait_for_state(session, names, str(state).upper())
+        wait_for_state(session, names, str(state).upper(), settle_s=SETTLE_S, hold=restarted)
 
 
-def wait_for_state(session: Session, names: Sequence[str], state: str) -> None:
+def wait_for_state(
+    session: Session,
+    names: Sequence[str],
+    state: str,
+    *,
+    settle_s: float = 0.0,
+    hold: bool = False,
+) -> None:
     """Return when connectors and their tasks are in `state`.
 
-    A FAILED connector or task ends the wait for another state at once, exit 1; WaitTimedOut
-    (exit 124) says where things stand when the time is over.
+    A FAILED connector or task ends the wait for another state, exit 1; WaitTimedOut (exit 124)
+    says where things stand when the time is over. Statuses lag behind the change that was just
+    asked for: a failure counts once `settle_s` are over, and with `hold` so does the state itself
+    (a restart begins and ends in the same state).
     """
     waiting = list(names)
     pause = FIRST_PAUSE_S
     started = time.monotonic()
     while True:
         statuses = {name: _status(session, name) for name in waiting}
-        waiting = [name for name in waiting if not has_state(statuses[name], state)]
-        for name in waiting:
-            _refuse_failed(statuses[name], name, state)
+        settled = time.monotonic() - started >= settle_s
+        if settled or not hold:
+            waiting = [name for name in waiting if not has_state(statuses[name], state)]
+        if settled:
+            for name in waiting:
+                _refuse_failed(statuses[name], name, state)
         if not waiting:
             return
         remaining = session.client.exchange.remaining_s()

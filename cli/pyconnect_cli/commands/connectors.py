@@ -1,14 +1,20 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in three modules: what shows, what acts on a selection, what works from files.
+The verbs stand in four modules: what shows, what works from files, the editor, what acts on a
+selection.
 """
 
 from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.commands import _connectors_act, _connectors_files, _connectors_show
+from pyconnect_cli.commands import (
+    _connectors_act,
+    _connectors_edit,
+    _connectors_files,
+    _connectors_show,
+)
 
 app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
-for part in (_connectors_show.app, _connectors_files.app, _connectors_act.app):
-    app.registered_commands.extend(part.registered_commands)
+for part in (_connectors_show, _connectors_files, _connectors_edit, _connectors_act):
+    app.registered_commands.extend(part.app.registered_commands)

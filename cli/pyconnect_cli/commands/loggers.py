@@ -79,6 +79,7 @@ def set_level(
     try:
         time.sleep(seconds)
     finally:
+        session.renew_time()
         _set(session, logger, before or "INFO", scope.lower())
 
 

@@ -10,15 +10,21 @@ import typer
 
 from pyconnect_cli.commands import _tasks_agent
 from pyconnect_cli.commands._batch import Step, run_steps
-from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector, selected_or_all
+from pyconnect_cli.commands._connectors_show import (
+    NamesArgument,
+    known_connector,
+    selected_or_all,
+    trace_lines,
+)
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._task_id import parse_task
-from pyconnect_cli.commands._wait import last_line
+from pyconnect_cli.commands._wait import last_line, wait_if_asked
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.masking import mask_config
 from pyconnect_cli.model import ConnectorView, TaskId, TaskState
-from pyconnect_cli.plan.selection import selection_from
+from pyconnect_cli.plan.selection import Selection, select, selection_from
 from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
@@ -86,11 +92,12 @@ def describe(context: typer.Context, task: TaskArgument) -> None:
             "state": state.state,
             "worker": state.worker_id,
             "version": state.version or "-",
-        }
+        },
+        painted={"state": output.paint(state.state, state_style(state.state))},
     )
     if state.trace:
         lines += ["", output.paint("trace", "bad")]
-        lines += [f"  {line}" for line in state.trace.rstrip().splitlines()]
+        lines += trace_lines(state.trace)
     lines += ["", output.paint("config", "strong")]
     lines += key_value_lines({k: v or "" for k, v in sorted(config.items())}, indent="  ")
     for line in lines:
@@ -108,7 +115,7 @@ def restart(
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""
     session = session_of(context)
     if tasks:
-        chosen = [parse_task(text) for text in tasks]
+        chosen = _known_tasks(session, [parse_task(text) for text in tasks])
     else:
         views = selected_views(session, ())
         chosen = [key for view in views for key, state in _rows(view) if state.state == "FAILED"]
@@ -121,6 +128,18 @@ def restart(
 
     steps = [Step(name=str(key), done="restarted", act=partial(act, key)) for key in chosen]
     run_steps(session, "restart", steps)
+    connectors = list(dict.fromkeys(key.connector for key in chosen))
+    wait_if_asked(session, connectors, restarted=True)
+
+
+def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:
+    """Return the tasks; NotFound (exit 3) names one whose connector does not exist."""
+    names = tuple(dict.fromkeys(task.connector for task in tasks))
+    select(
+        {name: ConnectorView(name=name) for name in session.client.connector_names()},
+        Selection(names=names),
+    )
+    return list(tasks)
 
 
 def _rows(view: ConnectorView) -> list[Row]:

@@ -141,10 +141,15 @@ def to_yaml(document: object) -> str:
     return text
 
 
-def key_value_lines(pairs: Mapping[str, str], *, indent: str = "") -> list[str]:
-    """Return `key  value` lines with the values aligned."""
+def key_value_lines(
+    pairs: Mapping[str, str], *, indent: str = "", painted: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return `key  value` lines with the values aligned; `painted` replaces values by key."""
     longest = max((len(key) for key in pairs), default=0)
-    return [f"{indent}{key.ljust(longest)}  {value}".rstrip() for key, value in pairs.items()]
+    return [
+        f"{indent}{printable(key).ljust(longest)}  {(painted or {}).get(key, printable(value))}"
+        for key, value in pairs.items()
+    ]
 
 
 def terminal_width() -> int | None:

@@ -30,7 +30,7 @@ STATE_STYLES = {
     "warning": "warning",
     "failed": "bad",
 }
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
@@ -44,13 +44,20 @@ def state_style(state: str) -> str | None:
     """Return the style of a state's name; counts such as `1/2` are judged as well."""
     ready, slash, total = state.partition("/")
     if slash and ready.isdigit() and total.isdigit():
+        if total == "0":
+            return "dim"
         return "good" if int(ready) == int(total) else "warning"
     return STATE_STYLES.get(state)
 
 
 def printable(text: str) -> str:
     """Escape what could move a terminal's cursor: names and traces come from elsewhere."""
-    return CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    return CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def cell_width(text: str) -> int:

@@ -1,0 +1,176 @@
+"""The command as a process: signals, pipes, a terminal to ask on, faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.client import ConnectClient
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+from tests.support.eventually import eventually
+
+pytestmark = pytest.mark.wire
+CLI = Path(__file__).resolve().parents[2] / "cli"
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start(url: str, environ: dict[str, str]) -> Start:
+    """Start `python -m pyconnect_cli ARGUMENTS` with the server of the test."""
+
+    def launch(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+            [sys.executable, "-m", "pyconnect_cli", *arguments],
+            cwd=CLI,
+            env={**environ, "PYCONNECT_URL": url},
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
+
+    return launch
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
+    start: Start, connect: FakeConnect, signal_number: signal.Signals
+) -> None:
+    """Ctrl-C and SIGTERM both leave the logger as it was, exit 130."""
+    process = start("loggers", "set", "root", "DEBUG", "--for", "10m")
+    eventually(lambda: connect.loggers["root"] == "DEBUG", 20)
+    process.send_signal(signal_number)
+    _, err = process.communicate(timeout=20)
+    assert connect.loggers["root"] == "INFO"
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
+    """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
+    outcome = run("loggers", "set", "root", "DEBUG", "--for", "700ms", "--timeout", "500ms")
+    assert outcome.code == 0, outcome.err
+    assert connect.loggers["root"] == "INFO"
+
+
+def test_a_reader_that_leaves_is_no_error(start: Start) -> None:
+    """`pyconnect … | head` ends without a traceback."""
+    read, write = os.pipe()
+    os.close(read)
+    process = start("connectors", "list", stdout=write)
+    os.close(write)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, False), ("n", 9, True)])
+def test_a_destructive_verb_asks_on_a_terminal(
+    start: Start, connect: FakeConnect, answer: str, code: int, left: bool
+) -> None:
+    """The set is shown first; only `y` goes on."""
+    ours, theirs = pty.openpty()
+    process = start("connectors", "delete", "orders", stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    shown = ""
+
+    def asked() -> bool:
+        nonlocal shown
+        try:
+            shown += os.read(ours, 4096).decode()
+        except BlockingIOError:
+            return False
+        return "delete 1 connector?" in shown
+
+    eventually(asked, 20, lambda: shown)
+    assert "delete: orders" in shown
+    assert "orders" in connect.connectors
+    os.write(ours, f"{answer}\n".encode())
+    process.communicate(timeout=20)
+    os.close(ours)
+    assert process.returncode == code
+    assert ("orders" in connect.connectors) is left
+
+
+def test_a_fault_of_our_own_is_told_without_a_traceback(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 10 and a line; --debug shows where."""
+
+    def fail(_: ConnectClient) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(ConnectClient, "connector_views", fail)
+    outcome = run("connectors", "list")
+    assert outcome.code == 10
+    assert "RuntimeError: boom" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert "Traceback" in run("connectors", "list", "--debug").err
+    summary = run("connectors", "pause", "--all", "--summary-json").out
+    assert json.loads(summary)["exit_code"] == 10
+
+
+def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) -> None:
+    """A thread that waits for an answer does not keep the run alive."""
+    with connect.lock:
+        # The server takes this lock for each answer: it accepts and then says nothing.
+        outcome = run("connectors", "pause", "orders", "--deadline", "300ms", "--timeout", "60s")
+    assert outcome.code == 124, outcome.err
+
+
+def test_an_edit_that_is_refused_is_not_lost(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """The text that was written is kept, and told where."""
+    environ["EDITOR"] = "sed -i s/hunter2/other/"
+    connect.failures["PUT /connectors/orders/config"] = [(400, "tasks.max is bad")]
+    outcome = run("connectors", "edit", "orders")
+    assert outcome.code == 2
+    assert "tasks.max is bad" in outcome.err
+    (line,) = (line for line in outcome.err.splitlines() if "is kept in" in line)
+    kept = Path(line.rsplit(" ", 1)[-1])
+    assert json.loads(kept.read_text())["db.password"] == "other"
+    kept.unlink()
+    assert "hunter2" not in outcome.err
+
+
+def test_what_moves_the_cursor_is_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:
+    """Traces and configurations come from elsewhere."""
+    connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
+    connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"
+    outcome = run("connectors", "describe", "broken")
+    assert outcome.code == 0
+    assert "\\x1b[2J" in outcome.out
+    assert not {"\x1b", "\x07", "\x9b"} & set(outcome.out)
+
+
+def test_describing_works_where_topics_are_not_tracked(run: Run, connect: FakeConnect) -> None:
+    """403 of the topics is no reason to show nothing."""
+    connect.failures["GET /connectors/orders/topics"] = [(403, "Topic tracking is disabled.")]
+    outcome = run("connectors", "describe", "orders")
+    assert outcome.code == 0, outcome.err
+    assert "orders" in outcome.out
+
+
+def test_an_unknown_connector_of_a_task_is_answered_with_the_near_one(run: Run) -> None:
+    """Exit 3 before anything is restarted."""
+    outcome = run("tasks", "restart", "ordres/0")
+    assert outcome.code == 3
+    assert "did you mean `orders`?" in outcome.err
+
+
+def test_a_difference_is_data(run: Run, tmp_path: Path) -> None:
+    """`diff` prints on stdout, and in every format."""
+    file = tmp_path / "c.json"
+    file.write_text('{"name": "new", "connector.class": "X"}')
+    text = run("connectors", "diff", "-f", str(file))
+    assert (text.code, text.out, text.err) == (1, "+ create new\n", "")
+    document = json.loads(run("connectors", "diff", "-f", str(file), "-o", "json").out)
+    assert [(entry["name"], entry["change"]) for entry in document] == [("new", "create")]
+    assert run("connectors", "diff", "-f", str(file), "-o", "name").out == "new\n"
