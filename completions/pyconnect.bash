@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--state|--textfile|--timeout|--to-context|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
+            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -280,6 +280,27 @@ _pyconnect_find() {
         "offsets alter --jitter") :; return ;;
         "offsets alter --deadline") :; return ;;
         "offsets alter --textfile") _pyconnect_files; return ;;
+        "offsets seek --shift-by") :; return ;;
+        "offsets seek --to-datetime") :; return ;;
+        "offsets seek --partition"|"offsets seek -p") :; return ;;
+        "offsets seek --regex"|"offsets seek -e") :; return ;;
+        "offsets seek --selector"|"offsets seek -l") :; return ;;
+        "offsets seek --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "offsets seek --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "offsets seek --class") :; return ;;
+        "offsets seek --worker") :; return ;;
+        "offsets seek --parallel") :; return ;;
+        "offsets seek --max-failures") :; return ;;
+        "offsets seek --lock") :; return ;;
+        "offsets seek --jitter") :; return ;;
+        "offsets seek --deadline") :; return ;;
+        "offsets seek --textfile") _pyconnect_files; return ;;
+        "offsets lag --regex"|"offsets lag -e") :; return ;;
+        "offsets lag --selector"|"offsets lag -l") :; return ;;
+        "offsets lag --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
+        "offsets lag --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
+        "offsets lag --class") :; return ;;
+        "offsets lag --worker") :; return ;;
         "offsets undo --parallel") :; return ;;
         "offsets undo --max-failures") :; return ;;
         "offsets undo --lock") :; return ;;
@@ -500,7 +521,7 @@ _pyconnect_find() {
         "offsets ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "get diff export history reset alter undo import copy" -- "$cur"))
+            else COMPREPLY=($(compgen -W "get diff export history reset alter seek lag undo import copy" -- "$cur"))
             fi
             ;;
         "offsets get")
@@ -536,6 +557,18 @@ _pyconnect_find() {
         "offsets alter")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--file -f --set -s --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets seek")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--to-earliest --to-latest --shift-by --to-datetime --partition -p --stop --resume --wait --no-backup --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets lag")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;

@@ -542,3 +542,26 @@ def test_a_run_of_cron_is_one_line_of_json(run: Run) -> None:
     assert outcome.err == ""
     assert summary["succeeded"] == 1
     assert "backup " in summary["results"][0]["detail"]
+
+
+@pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
+def test_what_needs_kafka_says_so(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
+    """Exit 9 and how to give the brokers."""
+    outcome = run("offsets", *verb)
+    assert outcome.code == 9
+    assert "--kafka-bootstrap" in outcome.err
+    assert changes(connect) == []
+
+
+def test_a_seek_has_one_target(run: Run) -> None:
+    """None, two, or a time that is none: exit 2."""
+    for flags in ((), ("--to-earliest", "--to-latest"), ("--to-datetime", "yesterday")):
+        assert run("offsets", "seek", "broken", *flags).code == 2
+
+
+def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -> None:
+    """Nothing was sent to the worker."""
+    where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
+    assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
+    assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7
+    assert changes(connect) == []

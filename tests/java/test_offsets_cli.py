@@ -110,7 +110,7 @@ def test_a_source_is_reset_undone_and_altered(
     assert command("offsets", "undo", "--yes", "--resume", "--wait") == 0, command.err
     assert command.offsets(name) == stored
     assert command("offsets", "history", name, "-o", "name") == 0
-    assert len(command.out.split()) == 3
+    assert len(command.out.split()) == 4
 
 
 def test_a_reset_source_reads_its_file_again(
@@ -173,3 +173,49 @@ def test_a_sink_is_altered_exported_reset_and_imported(
     assert command("offsets", "import", name, "-f", str(file), "--yes") == 0, command.err
     assert command.offsets(name) == at_two
     assert command("offsets", "diff", name, "-f", str(file)) == 0
+
+
+def test_a_sink_seeks_within_its_topic(
+    command: Command,
+    create: Callable[[str, dict[str, str]], None],
+    source: tuple[str, dict[str, str], Path],
+    tmp_path: Path,
+) -> None:
+    """Earliest, latest, a shift that stays inside, a time; lag follows; past the end is refused."""
+    source_name, _, _ = source
+    assert command("connectors", "get", source_name, "-o", "json") == 0
+    topic = json.loads(command.out)["topic"]
+    name = unique_name("seek-sink")
+    config = {
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out.txt"),
+        "topics": topic,
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    create(name, config)
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n", timeout_s=60)
+    assert command("offsets", "seek", name, "--to-earliest", "--yes") == 9
+    steps = (
+        (("--to-earliest", "--stop"), 0),
+        (("--shift-by", "1"), 1),
+        (("--shift-by", "100"), 2),
+        (("--to-datetime", "2020-01-01T00:00:00Z"), 0),
+        (("--to-latest",), 2),
+        (("--shift-by", "-1", "--partition", f"{topic}:0"), 1),
+    )
+    for arguments, offset in steps:
+        assert command("offsets", "seek", name, *arguments, "--yes") == 0, command.err
+        assert [entry["offset"] for entry in command.offsets(name)] == [{"kafka_offset": offset}]
+    assert command("offsets", "lag", name, "-o", "json") == 0, command.err
+    assert json.loads(command.out) == [
+        {"connector": name, "topic": topic, "partition": 0, "offset": 1, "end": 2, "lag": 1}
+    ]
+    assert command("offsets", "alter", name, "--set", f"{topic}:0=3", "--yes") == 2
+    assert "3 is past the end, 2" in command.err
+    assert command("offsets", "alter", name, "--set", f"{topic}:7=0", "--yes") == 2
+    assert f"Kafka has no partition {topic}:7" in command.err
+    assert [entry["offset"] for entry in command.offsets(name)] == [{"kafka_offset": 1}]
+    assert command("offsets", "seek", source_name, "--to-earliest", "--stop", "--yes") == 9
+    arguments = ("--to-earliest", "--resume", "--wait", "--yes")
+    assert command("offsets", "seek", name, *arguments) == 0, command.err
+    eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n" * 2, timeout_s=60)

@@ -16,6 +16,7 @@ from pyconnect_cli.commands._offsets_options import (
     around,
 )
 from pyconnect_cli.commands._offsets_run import change_offsets
+from pyconnect_cli.commands._offsets_topics import topic_doubts
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offset_entries import OffsetEntry
@@ -94,7 +95,8 @@ def alter(
     wanted = _wanted(name, views[0].type, file, assignments or [])
 
     def planner(view: OffsetsView) -> Planned:
-        return plan_alter(view, options.wish, wanted, force=force)
+        doubts = None if force else topic_doubts(session, view, wanted)
+        return plan_alter(view, options.wish, wanted, force=force, topic_doubts=doubts)
 
     change_offsets(session, views, Action.ALTER, planner, options)
 

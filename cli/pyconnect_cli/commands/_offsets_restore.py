@@ -18,6 +18,7 @@ from pyconnect_cli.commands._offsets_options import (
 )
 from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view, snapshot_of
 from pyconnect_cli.commands._offsets_show import backups_of
+from pyconnect_cli.commands._offsets_topics import topic_doubts
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offset_files import read_snapshot_file
@@ -27,7 +28,14 @@ from pyconnect_cli.plan.offset_origin import (
     require_same_connector,
     require_same_type,
 )
-from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_alter, plan_restore
+from pyconnect_cli.plan.offsets import (
+    Action,
+    OffsetsView,
+    Planned,
+    Wish,
+    plan_alter,
+    plan_restore,
+)
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
 
@@ -90,8 +98,7 @@ def import_offsets(
         if not force:
             require_same_connector(snapshot, view)
             require_fitting(snapshot, view, cluster_id=cluster_id)
-        wish = options.wish
-        return plan_alter(view, wish, snapshot.offsets, action=Action.IMPORT, force=force)
+        return _planned(session, view, snapshot, Action.IMPORT, options.wish, force=force)
 
     change_offsets(session, selected_views(session, [name]), Action.IMPORT, planner, options)
 
@@ -128,14 +135,27 @@ def copy(
             require_same_type(snapshot, view)
             if not force:
                 require_fitting(snapshot, view, cluster_id=cluster_id)
-            wish = options.wish
-            return plan_alter(view, wish, snapshot.offsets, action=Action.COPY, force=force)
+            return _planned(other, view, snapshot, Action.COPY, options.wish, force=force)
 
         change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
     finally:
         if other is not session:
             session.results = other.results
             other.close()
+
+
+def _planned(
+    session: Session,
+    view: OffsetsView,
+    snapshot: Snapshot,
+    action: Action,
+    wish: Wish,
+    *,
+    force: bool,
+) -> Planned:
+    wanted = snapshot.offsets
+    doubts = None if force else topic_doubts(session, view, wanted)
+    return plan_alter(view, wish, wanted, action=action, force=force, topic_doubts=doubts)
 
 
 def _session_of_context(session: Session, name: str) -> Session:

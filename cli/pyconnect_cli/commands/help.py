@@ -106,6 +106,12 @@ Backups are files in $XDG_STATE_HOME/pyconnect/offsets (else ~/.local/state), fo
 kept for 90 days; they hold offsets and their origin, no configuration. `history` lists them, `undo`
 restores the newest or the one named, and is backed up itself. --no-backup does without.
 
+Sinks can be moved within their topics, given --kafka-bootstrap or kafka.bootstrap in the context;
+offsets outside the topics are then refused everywhere:
+
+  pyconnect offsets lag my-sink
+  pyconnect offsets seek my-sink --to-datetime 2026-01-31T12:00:00Z --stop --resume
+
 `export` and `import` move offsets through files, `copy` from one connector to another. What does
 not seem to fit (unknown partitions, other types, another class or cluster) needs --force.
 """

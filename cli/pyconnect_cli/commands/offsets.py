@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.commands import _offsets_change, _offsets_restore, _offsets_show
+from pyconnect_cli.commands import (
+    _offsets_change,
+    _offsets_kafka,
+    _offsets_restore,
+    _offsets_show,
+)
 
 app = typer.Typer(help="See, back up, change, copy and restore connectors' offsets.")
-for part in (_offsets_show.app, _offsets_change.app, _offsets_restore.app):
+for part in (_offsets_show.app, _offsets_change.app, _offsets_kafka.app, _offsets_restore.app):
     app.registered_commands.extend(part.registered_commands)

@@ -164,16 +164,18 @@ def plan_alter(
     *,
     action: Action = Action.ALTER,
     force: bool = False,
+    topic_doubts: Sequence[str] | None = None,
 ) -> Planned:
     """Set offsets of some partitions and leave the others.
 
     What does not look like the stored offsets is refused unless forced. Nothing stored at all
-    is no doubt by itself: nothing can be compared then.
+    is no doubt by itself: nothing can be compared then. `topic_doubts` are those of a sink's
+    topics; None: Kafka was not asked, and partitions without an offset may not exist.
     """
-    doubts: list[str] = []
+    doubts = [] if force else list(topic_doubts or ())
     if view.offsets and not force:
-        new_partitions = action is not Action.ALTER
-        doubts = unlike_stored(wanted, view.offsets, new_partitions=new_partitions)
+        new_partitions = action is not Action.ALTER or topic_doubts is not None
+        doubts += unlike_stored(wanted, view.offsets, new_partitions=new_partitions)
     if doubts:
         more = f" (and {len(doubts) - 3} more)" if len(doubts) > 3 else ""
         return Refusal(

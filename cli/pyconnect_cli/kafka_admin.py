@@ -1,0 +1,193 @@
+"""What REST cannot answer, asked of the brokers: where partitions of topics begin and end.
+
+The only module of the command line (beside the sandbox) that imports confluent_kafka, and only
+when a command needs it. Client errors become the command line's own here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_cli.errors import (
+    Forbidden,
+    NotAuthenticated,
+    PreconditionFailed,
+    PyconnectError,
+    ServerError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.plan.offset_seek import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    from pyconnect_cli.session import Session
+
+JAAS_MEMBER = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
+# Java's names of what librdkafka calls otherwise.
+RENAMED = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+JAVA_ONLY = frozenset({"ssl.truststore.type", "ssl.keystore.type"})
+
+
+class KafkaAdmin:
+    """One cluster; every call ends within `remaining_s()`."""
+
+    def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
+        self._settings = settings
+        self._remaining_s = remaining_s
+        self._made: AdminClient | None = None
+
+    def partitions(self, topics: Iterable[str]) -> set[TopicPartition]:
+        """Return the partitions of those topics that exist."""
+        from confluent_kafka import KafkaException
+
+        wanted = set(topics)
+        try:
+            metadata = self._client().list_topics(timeout=self._timeout_s())
+        except KafkaException as exc:
+            raise translated(exc, "list topics") from exc
+        return {
+            TopicPartition(name, number)
+            for name, topic in metadata.topics.items()
+            if name in wanted and topic.error is None
+            for number in topic.partitions
+        }
+
+    def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        """Return where partitions begin and end; all of them must exist."""
+        chosen = list(partitions)
+        specifications = _specifications()
+        earliest = self._offsets(chosen, specifications.earliest())
+        latest = self._offsets(chosen, specifications.latest())
+        return {
+            partition: OffsetRange(earliest=earliest[partition], latest=latest[partition])
+            for partition in chosen
+        }
+
+    def offsets_at(
+        self, partitions: Iterable[TopicPartition], timestamp_ms: int
+    ) -> dict[TopicPartition, int | None]:
+        """Return the first offset at or after a time; None where every record is older."""
+        found = self._offsets(list(partitions), _specifications().for_timestamp(timestamp_ms))
+        return {partition: None if at < 0 else at for partition, at in found.items()}
+
+    # The client publishes no types of specifications.
+    def _offsets(self, partitions: list[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+        from confluent_kafka import KafkaException
+        from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+        if not partitions:
+            return {}
+        request = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
+        try:
+            timeout_s = self._timeout_s()
+            futures = self._client().list_offsets(request, request_timeout=timeout_s)
+            return {
+                TopicPartition(partition.topic, partition.partition): future.result().offset
+                for partition, future in futures.items()
+            }
+        except KafkaException as exc:
+            raise translated(exc, "list offsets") from exc
+
+    def _client(self) -> AdminClient:
+        if self._made is None:
+            from confluent_kafka import KafkaException
+            from confluent_kafka.admin import AdminClient
+
+            try:
+                # Errors are told once, by the call that fails.
+                self._made = AdminClient({**self._settings, "log_level": "0"})
+            except KafkaException as exc:
+                raise UsageError(f"Kafka client properties: {exc.args[0].str()}") from exc
+        return self._made
+
+    def _timeout_s(self) -> float:
+        return max(self._remaining_s(), 0.1)
+
+
+def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
+    """Return the brokers of the settings in force; PreconditionFailed when there are none."""
+    settings = session.settings
+    if not settings.kafka_bootstrap:
+        raise PreconditionFailed(
+            f"{purpose} needs Kafka itself: REST does not tell where topics begin and end",
+            hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
+            " kafka.bootstrap in the context",
+        )
+    own = _properties(settings.kafka_properties) if settings.kafka_properties else {}
+    return KafkaAdmin(
+        {**client_settings(own), "bootstrap.servers": settings.kafka_bootstrap},
+        session.client.exchange.remaining_s,
+    )
+
+
+def client_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return Java client properties under librdkafka's names, as far as there are such.
+
+    Trust and key stores must be PEM; a JAAS line gives its user and password.
+    """
+    settings: dict[str, str] = {}
+    for key, value in properties.items():
+        if key == "sasl.jaas.config":
+            for name, quoted, single in JAAS_MEMBER.findall(value):
+                settings[f"sasl.{name}"] = quoted.replace('\\"', '"') or single
+        elif key == "ssl.keystore.location":
+            settings |= {"ssl.certificate.location": value, "ssl.key.location": value}
+        elif key.endswith("store.type") and value.upper() != "PEM":
+            raise UsageError(
+                f"Kafka client properties: {key}={value} is not supported",
+                hint="give the certificates as PEM",
+            )
+        elif key not in JAVA_ONLY:
+            settings[RENAMED.get(key, key)] = value
+    return settings
+
+
+def translated(error: KafkaException, what: str) -> PyconnectError:
+    """Return a client's error as ours."""
+    from confluent_kafka import KafkaError
+
+    cause = error.args[0]
+    text = f"Kafka: {what}: {cause.str()}"
+    authentication = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}  # noqa: SLF001 - public codes
+    unreachable = {
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+    }
+    match cause.code():
+        case code if code in authentication:
+            return NotAuthenticated(text, hint="see --kafka-properties")
+        case code if code in unreachable:
+            return Unreachable(text, hint="is --kafka-bootstrap right?")
+        case KafkaError.TOPIC_AUTHORIZATION_FAILED | KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            return Forbidden(text)
+        case _:
+            return ServerError(text)
+
+
+def _specifications() -> Any:
+    # Neither exported nor typed by the client, and documented there.
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+    return OffsetSpec
+
+
+def _properties(path: str) -> dict[str, str]:
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(Path(path).expanduser().read_text("utf-8")))
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"{path}: cannot be read: {exc}") from exc

@@ -1,0 +1,242 @@
+"""Plans of offset changes, without a worker: what is sent, what is refused, what is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_cli.errors import ExitCode, UsageError
+from pyconnect_cli.kafka_admin import client_settings
+from pyconnect_cli.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
+from pyconnect_cli.plan.offset_checks import parse_assignment, parse_json, read_entries
+from pyconnect_cli.plan.offset_seek import (
+    OffsetRange,
+    SeekTarget,
+    SeekTo,
+    TopicPartition,
+    outside_topics,
+    seek_entries,
+    sink_topics,
+)
+from pyconnect_cli.plan.offsets import (
+    Action,
+    OffsetsPlan,
+    OffsetsView,
+    Planned,
+    Refusal,
+    Wish,
+    plan_alter,
+    plan_reset,
+    plan_restore,
+    read_back_differs,
+)
+
+STOP = Wish(stop=True, resume=True)
+
+
+def view(positions: Mapping[str, int], state: str = "STOPPED") -> OffsetsView:
+    return OffsetsView(
+        name="orders",
+        type="source",
+        class_name="org.example.FileSource",
+        state=state,
+        config={},
+        offsets=entries(positions),
+    )
+
+
+def entries(positions: Mapping[str, int | None]) -> tuple[OffsetEntry, ...]:
+    return tuple(
+        OffsetEntry(
+            partition={"filename": name},
+            offset=None if position is None else {"position": position},
+        )
+        for name, position in positions.items()
+    )
+
+
+def plan_of(planned: Planned) -> OffsetsPlan:
+    assert isinstance(planned, OffsetsPlan)
+    return planned
+
+
+def applied(plan: OffsetsPlan) -> dict[str, OffsetEntry]:
+    """What a worker stores after the plan's request."""
+    stored = {} if plan.everything else by_key(plan.view.offsets)
+    for entry in () if plan.everything else plan.wanted:
+        stored.pop(entry.key, None)
+        if entry.offset is not None:
+            stored[entry.key] = entry
+    return stored
+
+
+POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
+
+
+@given(now=POSITIONS, before=POSITIONS)
+def test_a_restore_ends_in_exactly_the_snapshot(
+    now: dict[str, int], before: dict[str, int]
+) -> None:
+    """Whatever was stored meanwhile; and nothing is sent when nothing differs."""
+    plan = plan_of(plan_restore(view(now), Wish(), entries(before)))
+    assert applied(plan) == by_key(entries(before))
+    assert plan.needed == (now != before)
+    assert read_back_differs(plan, entries(before)) is None
+
+
+@given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
+def test_an_alter_touches_only_the_partitions_it_names(
+    now: dict[str, int], wanted: dict[str, int | None]
+) -> None:
+    """The others keep their offsets, also when all that is stored is forgotten at once."""
+    plan = plan_of(plan_alter(view(now), Wish(), entries(wanted), force=True))
+    after = {**now, **wanted}
+    kept = {name: position for name, position in after.items() if position is not None}
+    assert applied(plan) == by_key(entries(kept))
+
+
+def test_a_running_connector_is_refused_unless_it_may_be_stopped() -> None:
+    """Exit 9; with --stop the plan goes through STOPPED, with --resume on to RUNNING."""
+    running = view({"a": 1}, state="RUNNING")
+    refusal = plan_reset(running, Wish())
+    assert isinstance(refusal, Refusal)
+    assert (refusal.exit_code, refusal.needs_stop) == (ExitCode.PRECONDITION, True)
+    assert plan_of(plan_reset(running, STOP)).states == ("RUNNING", "STOPPED", "RUNNING")
+
+
+def test_an_alter_that_changes_nothing_does_not_need_the_stop() -> None:
+    """A running connector whose offsets are as wanted is left alone."""
+    running = view({"a": 1}, state="RUNNING")
+    assert not plan_of(plan_alter(running, Wish(), entries({"a": 1}))).needed
+
+
+def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
+    """A connector may keep offsets elsewhere."""
+    plan = plan_of(plan_reset(view({}), Wish()))
+    assert plan.everything
+    assert plan.needed
+    assert plan.changes == ()
+
+
+def test_a_partition_that_is_not_read_back_is_named() -> None:
+    """Another value, a missing one, one that should be gone; an equal float is no difference."""
+    plan = plan_of(plan_alter(view({"a": 1, "b": 1}), Wish(), entries({"a": 2, "b": None})))
+    assert read_back_differs(plan, entries({"a": 2})) is None
+    assert read_back_differs(plan, entries({"a": 1})) == '{"filename":"a"}'
+    assert read_back_differs(plan, entries({})) == '{"filename":"a"}'
+    assert read_back_differs(plan, entries({"a": 2, "b": 1})) == '{"filename":"b"}'
+    floating = OffsetEntry(partition={"filename": "a"}, offset={"position": 2.0})
+    assert read_back_differs(plan, (floating,)) is None
+
+
+def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
+    """Types count: text and number are two partitions."""
+    assert partition_key({"a": 1, "b": "x"}) == partition_key({"b": "x", "a": 1})
+    assert partition_key({"a": 1}) != partition_key({"a": "1"})
+
+
+JSON_VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+MAPS = st.dictionaries(st.text(), JSON_VALUES, min_size=1)
+
+
+@given(st.lists(st.tuples(MAPS, st.none() | MAPS), min_size=1, unique_by=lambda t: str(t[0])))
+def test_the_body_that_is_sent_is_read_as_the_same_entries(
+    pairs: list[tuple[dict[str, object], dict[str, object] | None]],
+) -> None:
+    """A source's partitions and offsets may be any flat map."""
+    made = tuple(OffsetEntry(partition=p, offset=o) for p, o in pairs)
+    if len(by_key(made)) == len(made):
+        assert read_entries(offsets_body(made)["offsets"], "source", "here") == made
+
+
+@pytest.mark.parametrize(
+    "text", ["orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5"]
+)
+def test_what_is_no_assignment_is_a_usage_error(text: str) -> None:
+    """Of a sink, where the short form is known."""
+    with pytest.raises(UsageError):
+        parse_assignment(text, "sink")
+
+
+def test_numbers_that_are_no_json_are_refused() -> None:
+    """Python's reader would take them."""
+    with pytest.raises(UsageError, match="NaN"):
+        parse_json('{"a": NaN}', "here")
+
+
+RANGES = {
+    TopicPartition("t", 0): OffsetRange(earliest=10, latest=20),
+    TopicPartition("t", 1): OffsetRange(earliest=0, latest=5),
+}
+
+
+def at(topic: str, partition: int, offset: int) -> OffsetEntry:
+    return OffsetEntry(
+        partition={"kafka_topic": topic, "kafka_partition": partition},
+        offset={"kafka_offset": offset},
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (SeekTarget(to=SeekTo.EARLIEST), [10, 0]),
+        (SeekTarget(to=SeekTo.LATEST), [20, 5]),
+        (SeekTarget(to=SeekTo.SHIFT, number=3), [18]),
+        (SeekTarget(to=SeekTo.SHIFT, number=-100), [10]),
+        (SeekTarget(to=SeekTo.SHIFT, number=100), [20]),
+        (SeekTarget(to=SeekTo.TIME, number=1), [12, 5]),
+    ],
+)
+def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) -> None:
+    """A shift moves only what has an offset; a time after the last record is the end."""
+    at_time = {TopicPartition("t", 0): 12, TopicPartition("t", 1): None}
+    found = seek_entries(target, [at("t", 0, 15)], RANGES, at_time)
+    assert [entry.offset for entry in found] == [{"kafka_offset": n} for n in expected]
+
+
+def test_offsets_outside_their_topics_are_told() -> None:
+    """Past the end, before the first record, of no partition; the end itself is inside."""
+    wanted = [at("t", 0, 20), at("t", 1, 6), at("u", 0, 0)]
+    assert outside_topics(wanted, RANGES) == [
+        "t:1: 6 is past the end, 5",
+        "Kafka has no partition u:0",
+    ]
+    assert outside_topics([at("t", 0, 9)], RANGES) == ["t:0: 9 is before the first record, 10"]
+
+
+def test_a_sinks_topics_are_those_configured_and_those_with_offsets() -> None:
+    """Blanks around the commas are no part of the names."""
+    assert sink_topics({"topics": "a, b,"}, [at("c", 0, 1)]) == {"a", "b", "c"}
+    assert sink_topics({"topics.regex": "x.*"}, []) == set()
+
+
+def test_an_undo_is_never_doubted() -> None:
+    """Its offsets were stored once, however strange they look now."""
+    strange = (OffsetEntry(partition={"other": 1}, offset={"place": -1}),)
+    assert plan_of(plan_restore(view({"a": 1}), Wish(), strange)).action is Action.UNDO
+
+
+def test_java_client_properties_become_librdkafkas() -> None:
+    """The JAAS line gives user and password; PEM stores are files; other stores are refused."""
+    assert client_settings(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            ' username="ops" password="a\\"b";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/etc/ca.pem",
+        }
+    ) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ops",
+        "sasl.password": 'a"b',
+        "ssl.ca.location": "/etc/ca.pem",
+    }
+    with pytest.raises(UsageError, match="JKS"):
+        client_settings({"ssl.truststore.type": "JKS"})
