@@ -5,13 +5,15 @@ Kafka: ConnectorTaskId, TargetState, AbstractStatus.State.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ConnectorTaskId:
-    """One task of one connector; ordered by connector name, then number."""
+class ConnectorTaskId(NamedTuple):
+    """One task of one connector; ordered by connector name, then number.
+
+    A tuple, because a leader compares and sorts them by the hundred thousand.
+    """
 
     connector: str
     task: int

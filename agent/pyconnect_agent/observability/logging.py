@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TextIO
 
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.loggers import ROOT, effective_level, initial_loggers, set_level
 from pyconnect_agent.core.reporting import LoggerLevel
 
@@ -156,11 +157,16 @@ class JsonFormatter(logging.Formatter):
             "level": level_name(record.levelno),
             "logger": record.name,
             "event": record.getMessage(),
-            **record_fields(record),
+            **{name: _plain(value) for name, value in record_fields(record).items()},
         }
         if trace := _trace(self, record):
             event["exception"] = trace
         return json.dumps(event, default=str, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    """Task ids are tuples to JSON, but not to who reads it."""
+    return str(value) if isinstance(value, ConnectorTaskId) else value
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

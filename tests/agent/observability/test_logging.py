@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.observability.logging import (
     TRACE,
     LogFormat,
@@ -66,6 +67,15 @@ def test_a_json_line_is_one_object() -> None:
     assert event["what"] == "x"
     assert event["exception"].endswith("ValueError: two\nlines")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}[+-]\d{4}", event["timestamp"])
+
+
+def test_a_task_id_is_one_name_in_every_format() -> None:
+    """It is a tuple underneath, which JSON would show as a list."""
+    for log_format, shown in ((LogFormat.JSON, '"task": "c-0"'), (LogFormat.TEXT, " task=c-0 ")):
+        stream = io.StringIO()
+        configure_logging(log_format=log_format, stream=stream)
+        LOG.warning("event", extra={"task": ConnectorTaskId("c", 0)})
+        assert shown in stream.getvalue()
 
 
 def test_an_event_cannot_forge_another_line() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 from pyconnect_agent.core.ids import ConnectorTaskId
@@ -261,12 +262,11 @@ def _deal_round_robin(kept: dict[str, Work], candidates: Sequence[str], work: Wo
 
 
 def _union(works: Iterable[Work]) -> Work:
-    connectors: set[str] = set()
-    tasks: set[ConnectorTaskId] = set()
-    for work in works:
-        connectors.update(work.connectors)
-        tasks.update(work.tasks)
-    return Work.of(connectors, tasks)
+    several = tuple(works)
+    return Work.of(
+        chain.from_iterable(work.connectors for work in several),
+        chain.from_iterable(work.tasks for work in several),
+    )
 
 
 def _duplicates(works: Iterable[Work]) -> Work:

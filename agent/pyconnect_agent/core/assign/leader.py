@@ -122,10 +122,8 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
 
 def configured_work(snapshot: ConfigSnapshot) -> Work:
     """All connectors and their usable tasks; an inconsistent connector contributes no tasks."""
-    return Work.of(
-        snapshot.connector_configs,
-        (task for connector in snapshot.connector_configs for task in snapshot.tasks(connector)),
-    )
+    names = snapshot.connectors()
+    return Work.of(names, (task for name in names for task in snapshot.tasks(name)))
 
 
 def owned_work(subscription: Subscription) -> Work:

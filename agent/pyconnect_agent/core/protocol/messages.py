@@ -73,7 +73,8 @@ class Work:
 
     @classmethod
     def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> Work:
-        return cls(tuple(sorted(set(connectors))), tuple(sorted(set(tasks))))
+        # Most of it is in order already, which sorting uses, and a set would lose.
+        return cls(tuple(sorted(dict.fromkeys(connectors))), tuple(sorted(dict.fromkeys(tasks))))
 
     @property
     def empty(self) -> bool:
@@ -232,6 +233,11 @@ class _Reader:
         (value,) = struct.unpack(layout, self.take(size))
         return int(value)
 
+    def integers(self, count: int) -> tuple[int, ...]:
+        """`count` int32."""
+        numbers: tuple[int, ...] = struct.unpack(f">{count}i", self.take(4 * count))
+        return numbers
+
     def version(self) -> int:
         version = self.integer(">h", 2)
         if version < 0:
@@ -249,8 +255,7 @@ class _Reader:
         tasks: list[ConnectorTaskId] = []
         for _ in range(max(self.integer(">i", 4), 0)):
             connector = self.string()
-            for _ in range(max(self.integer(">i", 4), 0)):
-                number = self.integer(">i", 4)
+            for number in self.integers(max(self.integer(">i", 4), 0)):
                 if number == CONNECTOR_INSTANCE:
                     connectors.append(connector)
                 else:

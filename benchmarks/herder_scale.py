@@ -1,0 +1,192 @@
+"""A leader's election in a large cluster, and an agent with many stopped connectors.
+
+    python benchmarks/herder_scale.py [--connectors N] [--tasks N] [--members N] [--stopped N]
+
+The election is what the network thread does while the group waits: decode every member's claims,
+deal, encode. Rounds: all to deal, a new member to make room for, and nothing to do. The agent is a
+real one on a real broker; its connectors are written to its config topic beforehand, as another
+worker of its group has left them (`--stopped 0` leaves this part out). `herder.py` measures the
+decisions of each worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.herder import config_log, report
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.assign.incremental import AssignorState
+from pyconnect_agent.core.assign.leader import Election, perform_assignment
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.protocol.messages import (
+    NO_WORK,
+    Assignment,
+    ConnectProtocol,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from pyconnect_cli.sandbox.agent import AgentProcess
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_cli.sandbox.jars import find_runtime
+from tests.support.eventually import eventually
+from tests.support.rest_client import call_url
+
+MIB = 1024 * 1024
+GROUP = "scale"
+TIMEOUT_S = 120
+
+
+class Group:
+    """The members' claims, as they would send them, and the leader's memory of earlier rounds."""
+
+    def __init__(self, snapshot: ConfigSnapshot, members: int) -> None:
+        self.snapshot = snapshot
+        self.claims: dict[str, Assignment | None] = {f"w{n:02}": None for n in range(members)}
+        self.generation = 0
+        self.state = AssignorState()
+
+    def elect(self, label: str) -> None:
+        subscriptions = {member: self._subscription(member) for member in self.claims}
+        # Of the processor: other processes of the machine do not count.
+        started_s = time.process_time()
+        self.state, answers = self._round(subscriptions)
+        duration_s = time.process_time() - started_s
+        size = sum(map(len, answers.values())) + sum(map(len, subscriptions.values()))
+        report(label, duration_s, f"{size / MIB:.1f} MiB of claims and assignments")
+        for member, answer in answers.items():
+            self._apply(member, decode_assignment(answer))
+
+    def _round(self, subscriptions: Mapping[str, bytes]) -> tuple[AssignorState, dict[str, bytes]]:
+        self.generation += 1
+        election = Election(
+            protocol=ConnectProtocol.SESSIONED,
+            leader="w00",
+            generation=self.generation,
+            last_completed_generation=self.generation - 1,
+            members={m: decode_subscription(data) for m, data in subscriptions.items()},
+            joined_with=self.snapshot,
+            latest=self.snapshot,
+            max_delay_ms=0,
+            now_ms=0,
+        )
+        state, verdict = perform_assignment(self.state, election)
+        return state, {m: encode_assignment(a) for m, a in verdict.assignments.items()}
+
+    def _subscription(self, member: str) -> bytes:
+        return encode_subscription(
+            Subscription(
+                version=ConnectProtocol.SESSIONED,
+                url=f"http://{member}:8083/",
+                config_offset=self.snapshot.offset,
+                allocation=self.claims[member],
+            )
+        )
+
+    def _apply(self, member: str, received: Assignment) -> None:
+        claimed = self.claims[member]
+        owned = NO_WORK if claimed is None else claimed.assigned
+        owned = (owned - received.revoked) | received.assigned
+        self.claims[member] = replace(received, assigned=owned, revoked=NO_WORK)
+
+
+def measure_elections(connectors: int, tasks: int, members: int) -> None:
+    group = Group(config_log(connectors, tasks).snapshot(), members)
+    group.elect(f"{connectors} x {tasks} dealt to {members} members")
+    group.claims[f"w{members:02}"] = None
+    group.elect("a member more: revoked")
+    group.elect("a member more: dealt")
+    group.elect("nothing to do")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"peak memory of this process: {peak / MIB:.0f} MiB")
+
+
+def write_stopped_connectors(bootstrap_servers: str, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    created = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
+    created[topic].result(TIMEOUT_S)
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(count):
+        name = f"connector-{number}"
+        config = {
+            "name": name,
+            "connector.class": "FileStreamSource",
+            "file": f"/tmp/{name}",
+            "topic": name,
+        }
+        for record in (
+            config_records.target_state(name, TargetState.STOPPED),
+            config_records.connector_config(name, config),
+            config_records.tasks_commit(name, 0),
+        ):
+            producer.produce(topic, key=record.key, value=record.value)
+    producer.flush(TIMEOUT_S)
+
+
+def measure_stopped_connectors(count: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="herder-scale-") as name:
+        directory = Path(name)
+        hold = directory / "hold"
+        config = BrokerConfig(
+            runtime=find_runtime(), directory=directory / "broker", hold_file=hold
+        )
+        with KafkaBroker(config) as broker:
+            servers = broker.bootstrap_servers
+            write_stopped_connectors(servers, f"{GROUP}-configs", count)
+            worker = WorkerConfig(
+                directory=directory / "agent",
+                properties=worker_properties(servers, GROUP),
+                hold_file=hold,
+            )
+            started_s = time.perf_counter()
+            with AgentProcess(worker) as agent:
+                report("agent ready", time.perf_counter() - started_s)
+                eventually(lambda: stopped(agent) == count, TIMEOUT_S, lambda: stopped(agent))
+                report(f"{count} connectors are STOPPED", time.perf_counter() - started_s)
+                processes = [psutil.Process(agent.pid)]
+                processes += processes[0].children(recursive=True)
+                for process in processes:
+                    # What forked processes share is counted once.
+                    memory = process.memory_full_info()
+                    print(f"  pid {process.pid}: {memory.pss / MIB:.0f} MiB", process.name())
+                total = sum(process.memory_full_info().pss for process in processes)
+                print(f"agent with {count} stopped connectors: {total / MIB:.0f} MiB in all")
+
+
+def stopped(agent: AgentProcess) -> int:
+    listed = call_url(agent.url, "GET", "/connectors?expand=status").json()
+    return sum(
+        found["status"]["connector"]["state"] == "STOPPED"
+        for found in listed.values()
+        if "status" in found
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connectors", type=int, default=10_000)
+    parser.add_argument("--tasks", type=int, default=10)
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--stopped", type=int, default=1_000)
+    options = parser.parse_args()
+    measure_elections(options.connectors, options.tasks, options.members)
+    if options.stopped:
+        measure_stopped_connectors(options.stopped)
+
+
+if __name__ == "__main__":
+    main()
