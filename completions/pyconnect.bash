@@ -138,12 +138,6 @@ _pyconnect_find() {
         "connectors patch --jitter") :; return ;;
         "connectors patch --deadline") :; return ;;
         "connectors patch --textfile") _pyconnect_files; return ;;
-        "connectors edit --parallel") :; return ;;
-        "connectors edit --max-failures") :; return ;;
-        "connectors edit --lock") :; return ;;
-        "connectors edit --jitter") :; return ;;
-        "connectors edit --deadline") :; return ;;
-        "connectors edit --textfile") _pyconnect_files; return ;;
         "connectors validate --file"|"connectors validate -f") _pyconnect_files; return ;;
         "connectors validate --set"|"connectors validate -s") :; return ;;
         "connectors export --dir"|"connectors export -d") _pyconnect_files; return ;;
@@ -153,6 +147,12 @@ _pyconnect_find() {
         "connectors export --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
         "connectors export --class") :; return ;;
         "connectors export --worker") :; return ;;
+        "connectors edit --parallel") :; return ;;
+        "connectors edit --max-failures") :; return ;;
+        "connectors edit --lock") :; return ;;
+        "connectors edit --jitter") :; return ;;
+        "connectors edit --deadline") :; return ;;
+        "connectors edit --textfile") _pyconnect_files; return ;;
         "connectors pause --regex"|"connectors pause -e") :; return ;;
         "connectors pause --selector"|"connectors pause -l") :; return ;;
         "connectors pause --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -368,7 +368,7 @@ _pyconnect_find() {
         "connectors ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "list get describe topics wait watch create apply diff patch edit validate export pause resume stop restart delete prune" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list get describe topics wait watch create apply diff patch validate export edit pause resume stop restart delete prune" -- "$cur"))
             fi
             ;;
         "connectors list"|"connectors ls")
@@ -428,12 +428,6 @@ _pyconnect_find() {
             else _pyconnect_names connectors
             fi
             ;;
-        "connectors edit")
-            if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
-            else _pyconnect_names connectors
-            fi
-            ;;
         "connectors validate")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--file -f --set -s $options" -- "$cur"))
@@ -443,6 +437,12 @@ _pyconnect_find() {
         "connectors export")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--dir -d --show-secrets --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+            else _pyconnect_names connectors
+            fi
+            ;;
+        "connectors edit")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;

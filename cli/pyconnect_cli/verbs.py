@@ -49,11 +49,14 @@ def shared_option(spec: OptionSpec) -> TyperOption:
     if spec.counted:
         switch = {"count": True, "default": 0}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
+    text = spec.help
     if spec.choices:
         kind["type"] = choice_type(spec.choices)
+        if not all(choice.lower() in text.lower() for choice in spec.choices):
+            text = f"{text}: {', '.join(spec.choices)}"
     return TyperOption(
         param_decls=[spec.name, *spec.flags],
-        help=spec.help,
+        help=text,
         multiple=spec.repeatable,
         expose_value=False,
         callback=keep,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import shlex
 import shutil
 import signal
@@ -12,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pyconnect_cli.commands.completion import completion_file
 from pyconnect_cli.completion.tree import command_tree
 from pyconnect_cli.nouns import NOUNS
 from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,8 +124,9 @@ def test_bash_replaces_only_what_follows_a_colon() -> None:
 @pytest.mark.wire
 def test_a_real_bash_completes_at_the_tab_key(tmp_path: Path) -> None:
     """Typed into an interactive bash on a terminal, the file does what it says."""
-    screen = TypedShell(ROOT / "completions" / "pyconnect.bash", tmp_path)
+    screen = TypedShell(["bash", "--norc", "--noprofile", "-i"], tmp_path)
     try:
+        screen.type(f"source {ROOT / 'completions' / 'pyconnect.bash'}\n")
         screen.type("pyconnect --url http://h:1 connectors pau\t")
         eventually(lambda: "connectors pause " in screen.text(), 10, screen.text)
     finally:
@@ -131,19 +134,19 @@ def test_a_real_bash_completes_at_the_tab_key(tmp_path: Path) -> None:
 
 
 class TypedShell:
-    """An interactive bash on a terminal of its own, with a completion file loaded."""
+    """An interactive shell on a terminal of its own."""
 
-    def __init__(self, completion: Path, home: Path) -> None:
+    def __init__(self, command: Sequence[str], home: Path) -> None:
         child, self._terminal = pty.fork()
         if child == 0:
             os.chdir(home)
             environ = {"HOME": str(home), "PS1": "$ ", "TERM": "dumb", "PATH": "/usr/bin:/bin"}
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environ)
+            os.execvpe(command[0], list(command), environ)
         self._child = child
         self._text = ""
         os.set_blocking(self._terminal, False)
-        self.type(f"source {completion}; echo loa''ded\n")
-        eventually(lambda: "loaded" in self.text(), 10, self.text)
+        self.type("echo loa''ded\n")
+        eventually(lambda: "loaded" in self.text(), 20, self.text)
 
     def type(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
@@ -154,10 +157,56 @@ class TypedShell:
                 self._text += chunk.decode()
         return self._text
 
+    def plain_text(self) -> str:
+        """What was printed, without the sequences that style it."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\r]", "", self.text())
+
     def close(self) -> None:
         os.kill(self._child, signal.SIGKILL)
         os.waitpid(self._child, 0)
         os.close(self._terminal)
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("pyconnect conn", ["connectors"]),
+        ("pyconnect --url http://h:1 connectors pau", ["pause"]),
+        ("pyconnect connectors list --output js", ["json"]),
+    ],
+)
+def test_fish_completes(line: str, expected: list[str]) -> None:
+    """Fish itself is asked what it would offer."""
+    script = f"source {ROOT / 'completions' / 'pyconnect.fish'}; complete -C {shlex.quote(line)}"
+    done = subprocess.run(["fish", "-c", script], check=True, capture_output=True, text=True)
+    assert [offered.split("\t")[0] for offered in done.stdout.splitlines()] == expected
+
+
+@pytest.mark.wire
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
+        ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
+        ("pyconnect connectors pause two\t", "pause two\\ words"),
+        ("pyconnect help ex\t", "help exit-codes "),
+    ],
+)
+def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
+    """Verbs, values, names and topics, typed into an interactive zsh."""
+    (tmp_path / ".zshrc").write_text(
+        f"PROMPT='$ '; fpath=({ROOT / 'completions'} $fpath); autoload -U compinit\n"
+        f"compinit -u -d {tmp_path / 'dump'}; pyconnect() {{ print -l 'two words' }}\n"
+    )
+    shell = TypedShell(["zsh", "-i"], tmp_path)
+    try:
+        shell.type(keys)
+        eventually(lambda: expected in shell.plain_text(), 20, shell.plain_text)
+    finally:
+        shell.close()
 
 
 @pytest.mark.parametrize(("shell", "file"), [("zsh", "_pyconnect"), ("fish", "pyconnect.fish")])
@@ -184,6 +233,63 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
             check=False,
         )
         assert (done.returncode, done.stdout.split(), done.stderr) == (0, expected, "")
+
+
+@pytest.fixture
+def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
+    """Ask for names as a shell does; the cache is the test's own."""
+
+    def candidates(*arguments: str) -> list[str]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *arguments],
+            env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+            cwd=ROOT / "cli",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == ""
+        # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
+        assert time.monotonic() - started < 2
+        return done.stdout.splitlines()
+
+    return candidates
+
+
+@pytest.mark.wire
+def test_a_second_tab_costs_no_request(
+    ask: Callable[..., list[str]], url: str, connect: FakeConnect
+) -> None:
+    """Names are kept for a while; another kind is asked for anew."""
+    assert ask("connectors", "--url", url) == ask("connectors", "--url", url)
+    assert connect.requests == ["GET /connectors"]
+    assert ask("tasks", f"--url={url}") == ["broken/0", "broken/1", "orders/0"]
+    assert ask("plugins", "--url", url) == ["org.example.FileSource"]
+    assert ask("loggers", "--url", url) == ["root"]
+
+
+@pytest.mark.wire
+def test_older_names_are_better_than_none(
+    ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """A cluster that does not answer in time leaves what was kept, however old."""
+    assert ask("connectors", "--url", url) == ["broken", "orders"]
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    os.utime(kept, (0, 0))
+    with connect.lock:
+        assert ask("connectors", "--url", url) == ["broken", "orders"]
+        assert ask("loggers", "--url", url) == []
+
+
+@pytest.mark.wire
+def test_a_password_command_that_hangs_does_not_hold_up_the_shell(
+    ask: Callable[..., list[str]], url: str, environ: dict[str, str]
+) -> None:
+    """The time is for everything that completion does."""
+    environ["PYCONNECT_PASSWORD_COMMAND"] = "sleep 20"
+    environ["PYCONNECT_USERNAME"] = "ops"
+    assert ask("connectors", "--url", url) == []
 
 
 @pytest.mark.wire

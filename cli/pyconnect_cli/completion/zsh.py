@@ -12,13 +12,13 @@ HEADER = """\
 _pyconnect_names() {
     local -a given names
     local index
-    for ((index = 2; index < CURRENT; index++)); do
-        case $words[index] in
-            --url|--context|--config) given+=($words[index] $words[index+1]) ;;
-            --url=*|--context=*|--config=*) given+=($words[index]) ;;
+    for ((index = 2; index < ${#typed}; index++)); do
+        case $typed[index] in
+            --url|--context|--config) given+=("$typed[index]" "$typed[index+1]") ;;
+            --url=*|--context=*|--config=*) given+=("$typed[index]") ;;
         esac
     done
-    names=(${(f)"$(pyconnect __complete $1 $given 2>/dev/null)"})
+    names=("${(@f)$(pyconnect __complete $1 $given 2>/dev/null)}")
     compadd -a names
 }
 
@@ -29,10 +29,11 @@ _pyconnect_words() { local -a found; found=("$@"); _describe -t words word found
 def zsh_completion(tree: tuple[NounNode, ...]) -> str:
     """Return the whole file."""
     lines = [HEADER, "_pyconnect() {", "    local context state state_descr line"]
-    lines += ["    typeset -A opt_args", "    local -a everywhere", "    everywhere=("]
+    lines += ["    typeset -A opt_args", '    local -a everywhere typed=("${words[@]}")']
+    lines += ["    everywhere=("]
     lines += [f"        {_argument(option)}" for option in global_options()]
     lines += ["    )"]
-    lines += ["    _arguments -C $everywhere '1:noun:->noun' '*::rest:->rest' && return", ""]
+    lines += ["    _arguments -C $everywhere '1:noun:->noun' '*:::rest:->rest' && return", ""]
     lines += ["    case $state in", "        noun)", "            _pyconnect_words \\"]
     lines += [_described(noun.name, noun.help) for noun in tree]
     lines += ["            ;;", "        rest)", "            case $line[1] in"]
@@ -48,6 +49,8 @@ def _noun(noun: NounNode) -> list[str]:
     if not noun.verbs:
         own = " ".join(_argument(option) for option in noun.options)
         values = f" '1:topic:({' '.join(noun.choices)})'" if noun.choices else ""
+        # `_arguments` takes the first word for the command's name.
+        lines.append('                    words=(pyconnect "${words[@]}"); ((CURRENT++))')
         lines.append(f"                    _arguments $everywhere {own}{values}")
         return [*lines, "                    ;;"]
     lines.append("                    if ((CURRENT == 1)); then")
