@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
+            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--offsets-from|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -89,6 +89,7 @@ _pyconnect_find() {
         "connectors create --file"|"connectors create -f") _pyconnect_files; return ;;
         "connectors create --set"|"connectors create -s") :; return ;;
         "connectors create --initial-state") :; return ;;
+        "connectors create --offsets-from") _pyconnect_files; return ;;
         "connectors create --regex"|"connectors create -e") :; return ;;
         "connectors create --selector"|"connectors create -l") :; return ;;
         "connectors create --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -409,7 +410,7 @@ _pyconnect_find() {
             ;;
         "connectors create")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --offsets-from --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "connectors apply")

@@ -88,6 +88,7 @@ complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and 
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l file -s f -r -F -d 'JSON, YAML or .properties; a directory; `-` for stdin; repeatable'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l set -s s -x -d 'a configuration key; repeatable'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l initial-state -x -d 'RUNNING, PAUSED or STOPPED (KIP-980)'
+complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l offsets-from -r -F -d 'begin there: what `offsets export` wrote'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l all -d 'every connector'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l regex -s e -x -d 'names that match the whole of this pattern'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from create' -l selector -s l -x -d 'config values: key=value, key!=value or key; several must all hold'

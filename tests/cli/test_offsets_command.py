@@ -565,3 +565,37 @@ def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -
     assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
     assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7
     assert changes(connect) == []
+
+
+def test_a_connector_is_created_with_offsets(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """STOPPED, then the offsets, then resumed; another class is refused before it is created."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "orders", "-f", str(file)).code == 0
+    config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
+    outcome = run("connectors", "create", "later", *config, "--wait", "RUNNING")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["later"].offsets == connect.connectors["orders"].offsets
+    assert changes(connect) == [
+        "POST /connectors",
+        "PATCH /connectors/later/offsets",
+        "PUT /connectors/later/resume",
+    ]
+    other = ("--set", "connector.class=org.example.Other", "--offsets-from", str(file))
+    assert run("connectors", "create", "wrong", *other).code == 9
+    assert "wrong" not in connect.connectors
+
+
+def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """It has done nothing yet, and the way on is told."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "orders", "-f", str(file)).code == 0
+    connect.failures["PATCH /connectors/later/offsets"] = [(500, "no luck")]
+    config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
+    outcome = run("connectors", "create", "later", *config)
+    assert outcome.code == 10
+    assert "pyconnect connectors delete later" in outcome.err
+    assert connect.connectors["later"].state == "STOPPED"

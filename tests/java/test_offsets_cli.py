@@ -219,3 +219,36 @@ def test_a_sink_seeks_within_its_topic(
     arguments = ("--to-earliest", "--resume", "--wait", "--yes")
     assert command("offsets", "seek", name, *arguments) == 0, command.err
     eventually(lambda: (tmp_path / "out.txt").read_text() == "one\ntwo\n" * 2, timeout_s=60)
+
+
+def test_a_connector_begins_with_the_offsets_of_another(
+    command: Command, source: tuple[str, dict[str, str], Path], tmp_path: Path
+) -> None:
+    """Created STOPPED with them, it reads only what follows; `copy` gives them as well."""
+    name, partition, file = source
+    exported = tmp_path / "exported.json"
+    assert command("offsets", "export", name, "-f", str(exported)) == 0, command.err
+    assert command("connectors", "get", name, "-o", "json") == 0
+    config = {
+        **json.loads(command.out),
+        "topic": unique_name("later"),
+        "name": unique_name("later"),
+    }
+    later = config["name"]
+    description = tmp_path / "later.json"
+    description.write_text(json.dumps(config))
+    create = ("connectors", "create", later, "-f", str(description))
+    assert command(*create, "--offsets-from", str(exported), "--wait", "RUNNING") == 0, command.err
+    try:
+        stored = [{"partition": partition, "offset": {"position": 8}}]
+        assert command.offsets(later) == stored
+        assert command("offsets", "reset", later, "--stop", "--yes") == 0, command.err
+        assert command("offsets", "copy", name, later, "--yes") == 0, command.err
+        assert command.offsets(later) == stored
+        with file.open("a") as lines:
+            lines.write("three\n")
+        assert command("connectors", "resume", later, "--wait", "RUNNING") == 0, command.err
+        at_end = [{"partition": partition, "offset": {"position": 14}}]
+        eventually(lambda: command.offsets(later) == at_end, timeout_s=60)
+    finally:
+        assert command("connectors", "delete", later, "--yes") == 0, command.err

@@ -12,6 +12,7 @@ import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector
+from pyconnect_cli.commands._offsets_create import create_with_offsets, read_offsets_for
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._wait import wait_if_asked
 from pyconnect_cli.connector_files import read_connector_files
@@ -58,16 +59,27 @@ def create(
             "--initial-state", metavar="STATE", help="RUNNING, PAUSED or STOPPED (KIP-980)"
         ),
     ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets-from", metavar="FILE", help="begin there: what `offsets export` wrote"
+        ),
+    ] = None,
 ) -> None:
     """Create a connector from a file or from --set; an existing name is refused (exit 6)."""
     session = session_of(context)
     documents = _documents(files, keys, name)
     state = None if initial_state is None else _initial_state(initial_state)
+    if offsets is not None and len(documents) > 1:
+        raise UsageError("--offsets-from is for one connector")
+    snapshot = None if offsets is None else read_offsets_for(documents[0], offsets)
 
-    def act(file: ConnectorFile) -> None:
-        session.client.create_connector(
-            file.name, file.config, initial_state=state or file.initial_state
-        )
+    def act(file: ConnectorFile) -> str | None:
+        chosen = state or file.initial_state
+        if snapshot is not None:
+            return create_with_offsets(session, file, snapshot, chosen or "RUNNING")
+        session.client.create_connector(file.name, file.config, initial_state=chosen)
+        return None
 
     steps = [Step(name=f.name, done="created", act=partial(act, f)) for f in documents]
     run_steps(session, "create", steps)

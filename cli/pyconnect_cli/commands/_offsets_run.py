@@ -99,6 +99,14 @@ def change_offsets(
         wait_for_state(session, [plan.view.name for plan in plans], "RUNNING")
 
 
+def change_new_connector(
+    session: Session, view: ConnectorView, planner: Planner, around: Around
+) -> str | None:
+    """Give a connector that was just created its offsets, without asking; return a remark."""
+    plan = _plan_or_raise(session, planner, offsets_view(session, view))
+    return _Run(session, Action.IMPORT, planner, around).act(plan)
+
+
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
     """Complete a connector's view with its offsets."""
     return OffsetsView(

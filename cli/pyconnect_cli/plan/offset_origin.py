@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import OffsetsView
+from pyconnect_cli.plan.selection import is_class
 
 FORCE = "if it is meant: --force"
 
@@ -18,10 +19,15 @@ def require_same_type(snapshot: Snapshot, view: OffsetsView) -> None:
         )
 
 
+def same_class(one: str, other: str) -> bool:
+    """Whether two names are of one class: in full, or an alias as workers know it."""
+    return is_class(one, [other]) or is_class(other, [one])
+
+
 def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -> None:
     """Raise where offsets mean something else: another class, or a sink's of another Kafka."""
     require_same_type(snapshot, view)
-    if snapshot.class_name != view.class_name:
+    if not same_class(snapshot.class_name, view.class_name):
         raise PreconditionFailed(
             f"{view.name} is a {view.class_name}; the offsets are of a {snapshot.class_name}:"
             " nothing was changed",

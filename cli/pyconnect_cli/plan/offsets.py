@@ -186,10 +186,16 @@ def plan_alter(
     return _checked(view, action, wish, {entry.key: entry for entry in wanted})
 
 
-def plan_restore(view: OffsetsView, wish: Wish, snapshot: Sequence[OffsetEntry]) -> Planned:
+def plan_restore(
+    view: OffsetsView,
+    wish: Wish,
+    snapshot: Sequence[OffsetEntry],
+    *,
+    action: Action = Action.UNDO,
+) -> Planned:
     """Make the offsets exactly those of a snapshot: partitions it lacks are forgotten."""
     wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
-    return _checked(view, Action.UNDO, wish, {**wanted, **by_key(snapshot)})
+    return _checked(view, action, wish, {**wanted, **by_key(snapshot)})
 
 
 def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:

@@ -55,7 +55,7 @@ class Selection:
             and all(condition.holds(config) for condition in self.conditions)
             and (not self.states or view.state in self.states)
             and (self.type is None or view.type == self.type)
-            and (not self.classes or _is_class(config.get("connector.class") or "", self.classes))
+            and (not self.classes or is_class(config.get("connector.class") or "", self.classes))
             and (not self.workers or bool(set(self.workers) & _workers(view)))
             and (not self.failed or (view.status is not None and view.status.failed))
         )
@@ -118,7 +118,8 @@ def _condition(text: str) -> ConfigCondition:
     return ConfigCondition(key=key, value=value if equals else None, negated=negated)
 
 
-def _is_class(class_name: str, wanted: Sequence[str]) -> bool:
+def is_class(class_name: str, wanted: Sequence[str]) -> bool:
+    """Whether a class is one of those wanted, each given in full or by its last part."""
     short = re.split(r"[.:$]", class_name)[-1]
     names = {class_name, short, short.removesuffix("Connector")}
     return any(name in names or name.removesuffix("Connector") in names for name in wanted)
