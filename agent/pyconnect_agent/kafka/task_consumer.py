@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import (
@@ -24,6 +24,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_consumer
+from pyconnect_agent.kafka.topic_pattern import MatchingTopics
 from pyconnect_api import TopicPartition
 
 LOG = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ FORCED: Mapping[str, Any] = {
 POSITION_TIMEOUT_S = 60.0
 SEEK_TIMEOUT_S = 10.0
 SEEK_RETRY_S = 0.02
+LIST_TIMEOUT_S = 5.0
+METADATA_MAX_AGE_MS = 300_000
+"""Java's default of `metadata.max.age.ms`: how long a new topic may go unnoticed."""
 
 # librdkafka's own codes begin with an underscore in its public API too.
 _STATE: int = KafkaError._STATE  # noqa: SLF001
@@ -110,6 +114,9 @@ class TaskConsumer:
         self._paused: set[TopicPartition] = set()
         self._commits: deque[tuple[frozenset[tuple[str, int, int]], CommitCallback]] = deque()
         self._failure: AgentKafkaError | None = None
+        self._matching: MatchingTopics | None = None
+        max_age_ms = int(config.get("metadata.max.age.ms", METADATA_MAX_AGE_MS))
+        self._topics_interval_s = max_age_ms / 1000
         self._consumer: Consumer = create_consumer(
             {**TUNING, **config, **FORCED, "on_commit": self._on_commit}
         )
@@ -125,14 +132,21 @@ class TaskConsumer:
         )
 
     def subscribe_pattern(self, pattern: str) -> None:
-        """`pattern` must match a whole topic name, as Java's does."""
-        self.subscribe([f"^({pattern})$"])
+        """Consume the topics whose whole name matches, in Java's syntax; `poll` follows changes.
+
+        Raises re.error.
+        """
+        self._matching = MatchingTopics(
+            pattern, self._topic_names, interval_s=self._topics_interval_s
+        )
 
     def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]:
         """Return what is there, else the first records to come within `timeout_s`.
 
         A batch may hold errors. Raises KafkaError for what ends the task.
         """
+        if self._matching is not None:
+            self._follow_pattern(self._matching)
         messages: list[ConsumedMessage] = self._consume(max_records, 0)
         if not messages and timeout_s > 0:
             messages = self._consume(1, timeout_s)
@@ -213,6 +227,23 @@ class TaskConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _follow_pattern(self, matching: MatchingTopics) -> None:
+        topics = matching.change()
+        if topics is None:
+            return
+        LOG.info("topics that match the pattern", extra={"topics": ", ".join(topics)})
+        if topics:
+            self.subscribe(topics)
+        else:
+            # The client refuses an empty subscription.
+            self._consumer.unsubscribe()
+
+    def _topic_names(self) -> Collection[str]:
+        try:
+            return frozenset(self._consumer.list_topics(timeout=LIST_TIMEOUT_S).topics)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to list topics") from exc
 
     def _apply(self, call: Callable[[list[Any]], None], wanted: set[TopicPartition]) -> None:
         if not wanted:

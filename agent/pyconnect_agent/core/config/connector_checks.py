@@ -6,12 +6,12 @@ adds for sinks (consumer group) and sources (KIP-618). Errors are added to resul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pyconnect_agent.core.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.java_regex import compile_java_regex
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type, to_text
 from pyconnect_api.connector import (
     ConnectorTransactionBoundaries,
@@ -55,7 +55,9 @@ def _check_dead_letter_queue(config: RawConfig, results: Mapping[str, ConfigValu
             f"The DLQ topic '{dlq}' may not be included in the list of topics "
             f"('topics={to_text(list(dict.fromkeys(topics)))}') consumed by the connector"
         )
-    if is_set(regex) and not results["topics.regex"].error_messages and re.fullmatch(regex, dlq):
+    if not is_set(regex) or results["topics.regex"].error_messages:
+        return
+    if compile_java_regex(regex).fullmatch(dlq):
         results["topics.regex"].add_error_message(
             f"The DLQ topic '{dlq}' may not be matched by the regex for the topics "
             f"('topics.regex={regex}') consumed by the connector"

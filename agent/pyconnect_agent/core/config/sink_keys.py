@@ -16,6 +16,7 @@ from pyconnect_agent.core.config.connector_keys import (
     connector_config_def,
 )
 from pyconnect_agent.core.config.worker_keys import any_list
+from pyconnect_agent.core.java_regex import compile_java_regex
 from pyconnect_api.configdef import ConfigDef, ConfigType, LambdaValidator, Width, invalid_value
 
 
@@ -85,6 +86,6 @@ def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
 
 def _check_regex(name: str, value: object) -> None:
     try:
-        re.compile(str(value))
+        compile_java_regex(str(value))
     except re.error as error:
         raise invalid_value(name, value, f"Invalid regex: {error}") from error

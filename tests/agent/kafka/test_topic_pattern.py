@@ -1,0 +1,65 @@
+"""The topics that match a pattern, as they change."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.kafka.topic_pattern import MatchingTopics
+
+
+class Cluster:
+    """Topics, a clock, and how often they were listed."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.now_s, self.lists, self.down = set(names), 100.0, 0, False
+
+    def topic_names(self) -> set[str]:
+        self.lists += 1
+        if self.down:
+            raise KafkaError("down")
+        return self.names
+
+    def matching(self, pattern: str) -> MatchingTopics:
+        return MatchingTopics(pattern, self.topic_names, interval_s=30, now_s=lambda: self.now_s)
+
+
+def test_the_whole_name_must_match() -> None:
+    """In Java's syntax, sorted, without Kafka's own topics."""
+    cluster = Cluster("b", "a", "ax", "xa", "d", "__consumer_offsets")
+    assert cluster.matching("[a-z&&[^d]]|_.*").change() == ("a", "b")
+
+
+def test_only_a_change_is_told() -> None:
+    """Topics that come and go, looked up once in an interval."""
+    cluster = Cluster("x")
+    matching = cluster.matching("a.*")
+    assert matching.change() is None
+    cluster.names |= {"a1", "a2"}
+    assert matching.change() is None
+    assert cluster.lists == 1
+    cluster.now_s += 30
+    assert matching.change() == ("a1", "a2")
+    assert matching.change() is None
+    cluster.now_s += 30
+    cluster.names -= {"a1", "a2"}
+    assert matching.change() == ()
+
+
+def test_a_failed_look_up_is_repeated_soon() -> None:
+    """What was found before stays."""
+    cluster = Cluster("a")
+    cluster.down = True
+    matching = cluster.matching("a")
+    assert matching.change() is None
+    cluster.down = False
+    cluster.now_s += 5
+    assert matching.change() == ("a",)
+
+
+def test_a_wrong_pattern_is_refused() -> None:
+    """When the sink starts."""
+    with pytest.raises(re.error):
+        Cluster().matching("(")

@@ -1,0 +1,104 @@
+"""`topics.regex` of sinks, with a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyconnect_agent.core.ids import State
+from tests.support.children_world import children_world, run
+from tests.support.eventually import eventually_async
+from tests.support.kafka import SharedBroker
+
+pytestmark = pytest.mark.kafka
+
+
+class Topics:
+    """Topics whose names begin alike."""
+
+    def __init__(self, bootstrap_servers: str, prefix: str) -> None:
+        self.bootstrap_servers, self.prefix = bootstrap_servers, prefix
+        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def create(self, *endings: str) -> None:
+        new = [NewTopic(f"{self.prefix}{ending}", 1, 1) for ending in endings]
+        for future in self.admin.create_topics(new).values():
+            future.result()
+
+    def delete(self, ending: str) -> None:
+        for future in self.admin.delete_topics([f"{self.prefix}{ending}"]).values():
+            future.result()
+
+    def produce(self, ending: str, value: str) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        producer.produce(f"{self.prefix}{ending}", value.encode())
+        assert producer.flush(30) == 0
+
+    def sink(self, name: str, pattern: str, file: Path) -> dict[str, str]:
+        return {
+            "name": name,
+            "connector.class": "FileStreamSink",
+            "file": str(file),
+            "topics.regex": pattern,
+            "consumer.override.metadata.max.age.ms": "300",
+        }
+
+
+@pytest.fixture
+def topics(kafka_broker: SharedBroker, unique_name: Callable[[str], str]) -> Topics:
+    return Topics(kafka_broker.bootstrap_servers, unique_name("topics"))
+
+
+def lines_of(path: Path) -> list[str]:
+    return sorted(path.read_text().splitlines()) if path.exists() else []
+
+
+def test_a_pattern_has_javas_meaning(
+    topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Look-ahead, alternatives, a class minus another: none of it is known to the client."""
+    topics.create("-a1", "-b2", "-x3", "-internal", "-a1-more")
+    for ending in ("-a1", "-b2", "-x3", "-internal", "-a1-more"):
+        topics.produce(ending, ending)
+    file = tmp_path / "out"
+    pattern = topics.prefix + r"-(?!internal)([\p{Lower}&&[^x]]\d|nothing)"
+
+    async def scenario() -> None:
+        properties = {"bootstrap.servers": topics.bootstrap_servers}
+        async with children_world(properties) as w:
+            await w.run_task(topics.sink(unique_name("sink"), pattern, file))
+            await eventually_async(lambda: len(lines_of(file)) == 2, 30)
+            await w.children.stop()
+
+    run(scenario)
+    assert lines_of(file) == ["-a1", "-b2"]
+
+
+def test_topics_that_come_and_go_are_followed(
+    topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
+) -> None:
+    """From none at the start over two to one; the task runs all the time."""
+    file = tmp_path / "out"
+
+    async def scenario() -> None:
+        properties = {"bootstrap.servers": topics.bootstrap_servers}
+        async with children_world(properties) as w:
+            sink = await w.run_task(topics.sink(unique_name("sink"), topics.prefix + ".*", file))
+            await w.task_is(sink, State.RUNNING)
+            topics.create("-a")
+            topics.produce("-a", "a1")
+            await eventually_async(lambda: lines_of(file) == ["a1"], 30)
+            topics.create("-b")
+            topics.produce("-b", "b1")
+            await eventually_async(lambda: lines_of(file) == ["a1", "b1"], 30)
+            topics.delete("-a")
+            topics.produce("-b", "b2")
+            await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"], 30)
+            await w.children.stop()
+            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
+
+    run(scenario)
