@@ -15,6 +15,9 @@ from pyconnect_cli.model import Json, as_list, as_object
 Primitives = Mapping[str, object]
 SINK_PARTITION_KEYS = frozenset({"kafka_topic", "kafka_partition"})
 SINK_OFFSET_KEY = "kafka_offset"
+# Made once: `json.dumps` with options makes an encoder at each call, and there may be 100,000.
+CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +109,8 @@ def _order(entry: OffsetEntry) -> tuple[str, int, str]:
 
 
 def _canonical(document: object) -> str:
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return CANONICAL.encode(document)
 
 
 def _compact(document: Primitives) -> str:
-    return json.dumps(dict(document), ensure_ascii=False, separators=(",", ":"))
+    return COMPACT.encode(dict(document))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 
@@ -599,3 +599,23 @@ def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
     assert outcome.code == 10
     assert "pyconnect connectors delete later" in outcome.err
     assert connect.connectors["later"].state == "STOPPED"
+
+
+def test_copy_reaches_another_cluster_with_its_own_credentials(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """What was given for the first cluster does not go to the other; the undo names the context."""
+    stored = connect.connectors["orders"]
+    copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
+    elsewhere = FakeConnect(connectors={"orders": copied}, cluster_id="other")
+    environ |= {"PYCONNECT_TOKEN": "secret", "PYCONNECT_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    with serve(elsewhere) as address:
+        assert run("context", "set", "there", "--url", address).code == 0
+        copy = ("offsets", "copy", "orders", "orders", "--to-context", "there", "--yes", "-v")
+        outcome = run(*copy)
+    assert outcome.code == 0, outcome.err
+    assert copied.offsets == stored.offsets
+    assert "pyconnect --context there offsets undo" in outcome.err
+    assert changes(connect) == []
+    assert set(connect.authorizations) == {"Bearer secret"}
+    assert set(elsewhere.authorizations) == {None}

@@ -60,6 +60,8 @@ class FakeConnect:
     cluster_id: str = "k"
     version: str = "4.3.1"
     requests: list[str] = field(default_factory=list)
+    authorizations: list[str | None] = field(default_factory=list)
+    """The header of each request, None where there was none."""
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
     invalid_keys: tuple[str, ...] = ()
@@ -242,6 +244,7 @@ def serve(connect: FakeConnect, tls: ssl.SSLContext | None = None) -> Iterator[s
             length = int(self.headers.get("Content-Length") or 0)
             data = self.rfile.read(length)
             body = json.loads(data) if data else None
+            connect.authorizations.append(self.headers.get("Authorization"))
             status, document = connect.answer(
                 self.command, self.path, body, self.headers.get("Authorization")
             )

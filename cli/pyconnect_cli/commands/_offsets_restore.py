@@ -23,6 +23,7 @@ from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offset_files import read_snapshot_file
 from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.plan.offset_origin import (
     require_fitting,
     require_same_connector,
@@ -40,6 +41,16 @@ from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer()
+
+# What `copy --to-context` keeps of the command line and of PYCONNECT_* variables; all else, such
+# as credentials, is the first cluster's and must not reach the other one.
+OF_EVERY_CLUSTER = frozenset(
+    {
+        "output", "columns", "no_headers", "timeout", "yes", "quiet", "verbose", "debug",
+        "no_color", "config",
+    }
+)  # fmt: skip
+SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
 
 
 @app.command(cls=ChangingVerb)
@@ -159,10 +170,12 @@ def _planned(
 
 
 def _session_of_context(session: Session, name: str) -> Session:
-    """Return a session that differs in its cluster only."""
-    environ = {k: v for k, v in session.environ.items() if k != "PYCONNECT_URL"}
-    other = Session(environ)
-    other.given = {k: v for k, v in session.given.items() if k != "url"} | {"context": name}
+    """Return a session with another cluster: addresses, credentials and brokers are its own."""
+    of_cluster = [option for option in GLOBAL_OPTIONS if option.name not in OF_EVERY_CLUSTER]
+    variables = {option.env for option in of_cluster} | SECRET_VARIABLES
+    other = Session({k: v for k, v in session.environ.items() if k not in variables})
+    names = {option.name for option in of_cluster}
+    other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
     other.arguments = session.arguments
     return other
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._offsets_plan import show_plans, undo_command
-from pyconnect_cli.commands._wait import wait_for_state
+from pyconnect_cli.commands._wait import SETTLE_S, wait_for_state
 from pyconnect_cli.errors import (
     ExitCode,
     PartialFailure,
@@ -96,7 +96,8 @@ def change_offsets(
         for identity in run.stored:
             session.output.message(f"undo: {undo_command(session, identity)}")
     if around.wait and around.wish.resume:
-        wait_for_state(session, [plan.view.name for plan in plans], "RUNNING")
+        names = [plan.view.name for plan in plans]
+        wait_for_state(session, names, "RUNNING", settle_s=SETTLE_S)
 
 
 def change_new_connector(
