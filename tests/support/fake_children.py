@@ -89,9 +89,9 @@ class FakeChildren:
     async def fence_producers(
         self,
         connector: str,
-        config: ConnectorConfig,  # noqa: ARG002
+        config: ConnectorConfig,
         transactional_ids: Sequence[str],
-        timeout_ms: int,  # noqa: ARG002
+        timeout_ms: int,
     ) -> None:
         self.fenced.append((connector, tuple(transactional_ids)))
 

@@ -417,7 +417,7 @@ def test_validation_runs_plugin_code_in_a_child() -> None:
             with pytest.raises(InternalError, match="ValueError: no good"):
                 await w.children.validate(source(validate="raise"), 20_000)
             overridden = {**source(), "producer.override.batch.size": "x"}
-            with pytest.raises(InternalError, match="^Invalid value x for") as raised:
+            with pytest.raises(InternalError, match=r"^Invalid value x for") as raised:
                 await w.children.validate(overridden, 20_000)
             assert raised.value.cause_class == "org.apache.kafka.common.config.ConfigException"
             with pytest.raises(InternalError, match="exited with code 7"):

@@ -124,12 +124,7 @@ class ReadConsumerOffsets:
 
 
 Job = (
-    RunConnector
-    | RunTask
-    | ValidateConfig
-    | DescribePlugin
-    | FenceProducers
-    | ReadConsumerOffsets
+    RunConnector | RunTask | ValidateConfig | DescribePlugin | FenceProducers | ReadConsumerOffsets
 )
 
 
