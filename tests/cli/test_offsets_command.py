@@ -619,3 +619,15 @@ def test_copy_reaches_another_cluster_with_its_own_credentials(
     assert changes(connect) == []
     assert set(connect.authorizations) == {"Bearer secret"}
     assert set(elsewhere.authorizations) == {None}
+
+
+def test_a_damaged_backup_hides_no_other(run: Run, environ: dict[str, str]) -> None:
+    """It is warned of and left out; asked for by its id it is exit 2."""
+    for offset in ("5", "6"):
+        assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
+    older, newer = backups(environ)
+    newer.write_text('{"format": "pyconnect-offsets/1"')
+    outcome = run("offsets", "history", "-o", "name")
+    assert outcome.out.split() == [older.stem]
+    assert "is not JSON" in outcome.err
+    assert run("offsets", "undo", newer.stem, "--yes").code == 2
