@@ -40,8 +40,8 @@ class ReportingTask(SinkTask):
     """Writes values to `file`, one a line, but reports those that begin with `errant`.
 
     `report`: `wait` waits for each report, `hide` catches what the report raises, `changed`
-    reports a record of its own making, else nothing special. With `notes`, each commit appends
-    `commit <offsets>` there, and each report `reported <offset>` once its future is done.
+    reports a record of its own making, else nothing special. With `notes` a commit is requested in
+    each `put`, and each appends `<offset> <reports so far> <reports that are not done>` there.
     """
 
     def version(self) -> str:
@@ -50,8 +50,11 @@ class ReportingTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._file, self._how = Path(props["file"]), props.get("report", "")
         self._notes = Path(props["notes"]) if "notes" in props else None
+        self._reports: list[Future[None]] = []
 
     def put(self, records: Sequence[SinkRecord]) -> None:
+        if records and self._notes is not None:
+            self.context.request_commit()
         for record in records:
             if str(record.value).startswith("errant"):
                 self._report(record)
@@ -62,7 +65,13 @@ class ReportingTask(SinkTask):
     def pre_commit(
         self, current_offsets: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int]:
-        self._note(f"commit {sorted(current_offsets.values())}")
+        if self._notes is not None:
+            unfinished = sum(not report.done() for report in self._reports)
+            with self._notes.open("a") as out:
+                out.writelines(
+                    f"{offset} {len(self._reports)} {unfinished}\n"
+                    for offset in current_offsets.values()
+                )
         return current_offsets
 
     def stop(self) -> None:
@@ -82,18 +91,9 @@ class ReportingTask(SinkTask):
             if self._how != "hide":
                 raise
             return
-        future.add_done_callback(lambda done: self._reported(done, offset))
+        self._reports.append(future)
         if self._how == "wait":
             future.result(30)
-
-    def _reported(self, future: Future[None], offset: int) -> None:
-        assert future.exception() is None
-        self._note(f"reported {offset}")
-
-    def _note(self, text: str) -> None:
-        if self._notes is not None:
-            with self._notes.open("a") as out:
-                out.write(f"{text}\n")
 
 
 class ReportingSink(_Sink):
