@@ -277,6 +277,7 @@ class Worker(World):
         self.stray = False
         self.warnings: list[do.WarnOfOtherConfigTopic] = []
         self.epoch = -1
+        self.claimed = False
         self.waiting: dict[int, Callable[[do.Reply | None], None]] = {}
         super().__init__(
             log=cluster.log,
@@ -306,6 +307,7 @@ class Worker(World):
 
     def boot(self) -> None:
         self.up = True
+        self.claimed = False
         self._start_worker()
 
     def fire_due(self) -> None:
@@ -358,6 +360,7 @@ class Worker(World):
     def _posted(self, event: on.Event) -> None:
         if isinstance(event, on.Joined):
             self.generation = event.generation
+            self.claimed = self.claimed and event.assignment.leader == event.member_id
             assert 0 <= event.assignment.delay_ms <= self.cluster.max_delay_ms
         self.inbox.append(event)
 
@@ -385,6 +388,7 @@ class Worker(World):
             assert self.state.membership is not None
             assert self.state.is_leader, "a follower writes"
             assert self.state.privilege is WritePrivilege.HELD
+            assert self.claimed, "claimed during an earlier leadership only"
         match effect:
             case do.ClaimWrites(effect_id=effect_id):
                 self._later("writes", effect_id, self._claim)
@@ -416,6 +420,7 @@ class Worker(World):
         super()._perform_on_statuses(effect)
 
     def _claim(self) -> None:
+        self.claimed = True
         self.cluster.epoch += 1
         self.epoch = self.cluster.epoch
 
