@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -203,18 +202,6 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(
     (plan,) = json.loads(run("offsets", "reset", "orders", "--stop", "--dry-run", "-o", "json").out)
     assert plan["states"] == ["RUNNING", "STOPPED"]
     assert plan["changes"][0] == {"partition": A, "before": {"position": 30}, "after": None}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_read_only_state_directory_stops_the_change_before_anything(
-    run: Run, connect: FakeConnect, environ: dict[str, str]
-) -> None:
-    """Exit 9, the connector is not even stopped."""
-    Path(environ["XDG_STATE_HOME"]).mkdir(mode=0o500)
-    outcome = run("offsets", "reset", "orders", "--stop", "--yes")
-    assert outcome.code == 9
-    assert "a backup cannot be written" in outcome.err
-    assert changes(connect) == []
 
 
 def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
