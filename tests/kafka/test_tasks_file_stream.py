@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -16,6 +16,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
+from tests.support.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
 
 pytestmark = pytest.mark.kafka
 
@@ -86,6 +87,16 @@ class Kafka:
         finally:
             consumer.close()
 
+    def first(self) -> Message:
+        """The first record of the topic."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "reader"})
+        try:
+            consumer.assign([ClientPartition(self.topic, 0, 0)])
+            (message,) = consumer.consume(1, 10)
+            return message
+        finally:
+            consumer.close()
+
     def committed(self) -> int:
         """The sink's committed offset; negative when there is none."""
         consumer = Consumer(
@@ -147,6 +158,27 @@ def test_a_file_goes_through_kafka_byte_by_byte(kafka: Kafka, tmp_path: Path) ->
             assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
             assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
         assert sink_file.read_bytes() == source_file.read_bytes()
+
+    run(scenario)
+
+
+def test_timestamp_and_headers_of_a_record_reach_the_topic(kafka: Kafka) -> None:
+    """What the record carries is what the broker stores."""
+    config = {
+        **kafka.source(Path("unused")),
+        "connector.class": STAMPED_SOURCE,
+        "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+    }
+
+    async def scenario() -> None:
+        async with children_world(kafka.properties()) as w:
+            task = await w.run_task(config)
+            await w.task_is(task, State.RUNNING)
+            await eventually_async(lambda: kafka.values() == [b"v"], 30)
+            message = kafka.first()
+            assert message.timestamp()[1] == TIMESTAMP_MS
+            assert message.headers() == [("origin", b"test")]
+            assert w.listener.task_states(task) == [State.RUNNING]
 
     run(scenario)
 

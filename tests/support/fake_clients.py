@@ -91,6 +91,8 @@ class FakeProducer:
         key: bytes | None,
         partition: int,
         on_delivery: Callable[[Any, Any], None],
+        # Their places differ between versions of the real client: only their names are safe.
+        *,
         timestamp: int,
         headers: Any = None,
     ) -> None:

@@ -41,6 +41,7 @@ class FakeTransactions:
         key: bytes | None = None,
         partition: int = -1,
         on_delivery: Callable[[Any, Any], None] | None = None,
+        *,
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:

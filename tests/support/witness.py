@@ -22,7 +22,7 @@ WITNESS = f"{__name__}.WitnessSource"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`at_s` on the machine's monotonic clock; `what` is start, stop or overlap."""
+    """`at_s` on the machine's monotonic clock; `what` is start, overlap, stopping or stop."""
 
     what: str
     task: str
@@ -49,6 +49,7 @@ class WitnessTask(SourceTask):
         return None
 
     def stop(self) -> None:
+        self.note("stopping")
         # What takes long is what these tests are about.
         time.sleep(float(self.props.get("stop.seconds", "0")))
         self.note("stop")

@@ -132,9 +132,17 @@ class AtLeastOnceSender:
         while True:
             try:
                 if headers is None:
-                    self._produce(topic, value, key, kafka_partition, done, timestamp)
+                    self._produce(topic, value, key, kafka_partition, done, timestamp=timestamp)
                 else:
-                    self._produce(topic, value, key, kafka_partition, done, timestamp, headers)
+                    self._produce(
+                        topic,
+                        value,
+                        key,
+                        kafka_partition,
+                        done,
+                        timestamp=timestamp,
+                        headers=headers,
+                    )
                 return
             except BufferError:
                 # Back-pressure: Java's send blocks here as long as it takes.

@@ -131,9 +131,9 @@ class TransactionalSender:
         while True:
             try:
                 if headers is None:
-                    self._produce(*arguments, done, timestamp)
+                    self._produce(*arguments, done, timestamp=timestamp)
                 else:
-                    self._produce(*arguments, done, timestamp, headers)
+                    self._produce(*arguments, done, timestamp=timestamp, headers=headers)
                 break
             except BufferError:
                 # Back-pressure: Java's send blocks here as long as it takes.
