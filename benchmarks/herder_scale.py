@@ -20,15 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.herder import config_log, report
-from pyconnect_agent.core import config_records
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, perform_assignment
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
@@ -44,7 +40,7 @@ from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from pyconnect_cli.sandbox.jars import find_runtime
 from tests.support.eventually import eventually
-from tests.support.rest_client import call_url
+from tests.support.stopped_connectors import stopped, write_stopped_connectors
 
 MIB = 1024 * 1024
 GROUP = "scale"
@@ -115,28 +111,6 @@ def measure_elections(connectors: int, tasks: int, members: int) -> None:
     print(f"peak memory of this process: {peak / MIB:.0f} MiB")
 
 
-def write_stopped_connectors(bootstrap_servers: str, topic: str, count: int) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    created = admin.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])
-    created[topic].result(TIMEOUT_S)
-    producer = Producer({"bootstrap.servers": bootstrap_servers})
-    for number in range(count):
-        name = f"connector-{number}"
-        config = {
-            "name": name,
-            "connector.class": "FileStreamSource",
-            "file": f"/tmp/{name}",
-            "topic": name,
-        }
-        for record in (
-            config_records.target_state(name, TargetState.STOPPED),
-            config_records.connector_config(name, config),
-            config_records.tasks_commit(name, 0),
-        ):
-            producer.produce(topic, key=record.key, value=record.value)
-    producer.flush(TIMEOUT_S)
-
-
 def measure_stopped_connectors(count: int) -> None:
     with tempfile.TemporaryDirectory(prefix="herder-scale-") as name:
         directory = Path(name)
@@ -165,15 +139,6 @@ def measure_stopped_connectors(count: int) -> None:
                     print(f"  pid {process.pid}: {memory.pss / MIB:.0f} MiB", process.name())
                 total = sum(process.memory_full_info().pss for process in processes)
                 print(f"agent with {count} stopped connectors: {total / MIB:.0f} MiB in all")
-
-
-def stopped(agent: AgentProcess) -> int:
-    listed = call_url(agent.url, "GET", "/connectors?expand=status").json()
-    return sum(
-        found["status"]["connector"]["state"] == "STOPPED"
-        for found in listed.values()
-        if "status" in found
-    )
 
 
 def main() -> None:
