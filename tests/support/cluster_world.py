@@ -13,7 +13,7 @@ are held here, at the moment an effect is emitted:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -249,10 +249,12 @@ class Cluster:
     def _answered(self, asked: ClientRequest, reply: do.Reply | None) -> None:
         """`reply` None: the connection broke."""
         error = None if reply is None else reply.error
-        elsewhere = isinstance(error, NotLeaderError | NotAssignedError)
-        if elsewhere and error.target_url and asked.hops_left:
+        target_url = None
+        if isinstance(error, NotLeaderError | NotAssignedError):
+            target_url = error.target_url
+        if target_url and asked.hops_left:
             asked.hops_left -= 1
-            self._send(self.at(error.target_url), asked, REQUEST_TIMEOUT_MS)
+            self._send(self.at(target_url), asked, REQUEST_TIMEOUT_MS)
             return
         assert asked.reply is None, "a client was answered twice"
         asked.reply, asked.lost = reply, reply is None
@@ -493,7 +495,7 @@ def work_of(worker: Worker) -> Work:
     return Work.of(worker.connectors, worker.tasks)
 
 
-def settled_cluster(size: int, requests: Iterator[Request] | list[Request] = ()) -> Cluster:  # type: ignore[assignment]  # any iterable
+def settled_cluster(size: int, requests: Iterable[Request] = ()) -> Cluster:
     """A cluster at rest after `requests`, asked of its workers in turn."""
     cluster = Cluster(size)
     cluster.settle()
