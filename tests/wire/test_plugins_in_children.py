@@ -335,6 +335,12 @@ def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
         async with children_world(graceful_ms=200) as w:
             task_id = await w.run_task(source(poll="hang"))
             await w.task_is(task_id, State.RUNNING)
+
+            async def hangs() -> bool:
+                # RUNNING is reported before the first poll.
+                return "in misbehave" in await w.children.task_stacks(task_id)
+
+            await eventually_async(hangs)
             await w.children.stop_tasks([task_id])
             assert w.listener.task_states(task_id) == [State.RUNNING]
             assert w.children.running_tasks() == frozenset()
