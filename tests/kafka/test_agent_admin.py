@@ -150,7 +150,10 @@ def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -
     path = "/agent/tasks/source/0/kill"
     owner_url = f"http://{owners(pair[0], 'source')[0]}"
     other = next(agent for agent in pair if agent.url != owner_url)
-    elsewhere = other.call("POST", path)
+    # The other worker may read the owner's status a moment later.
+    elsewhere = eventually(
+        lambda: (answer := other.call("POST", path)).headers.get("location") and answer
+    )
     assert elsewhere.status == 409
     assert elsewhere.headers["location"] == f"{owner_url}{path}"
     assert owner_url in (elsewhere.message or "")

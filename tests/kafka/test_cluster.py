@@ -49,7 +49,8 @@ def load(cluster: Cluster) -> tuple[Counter[str], Counter[str]]:
 
 def refused(agent: Agent, method: str, path: str) -> tuple[int, str | None]:
     answer = agent.call(method, path)
-    return answer.status, answer.message if answer.body else None
+    failed = answer.status >= 400 and answer.body
+    return answer.status, answer.message if failed else None
 
 
 def test_what_is_created_through_a_follower_runs_spread_over_all(
