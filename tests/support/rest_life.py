@@ -89,7 +89,10 @@ class Life:
             return call_url(self._base_url, method, target, content, headers)
 
         def fits(answer: Answer) -> bool:
-            if answer.status == 409 and "momentarily" in answer.text:
+            # Reads have no 409 of their own in Apache's worker: theirs is a 500.
+            if (answer.status == 409 and "momentarily" in answer.text) or (
+                answer.status == 500 and "a rebalance is expected" in answer.text
+            ):
                 return False
             return until is None or until(answer)
 
