@@ -189,7 +189,7 @@ def a_failed_connector(life: Life) -> None:
     _delete(life)
 
 
-def _without_trace(body: Any) -> object:
+def _without_trace(body: object) -> object:
     if not isinstance(body, dict) or "connector" not in body:
         return body
     connector = {key: value for key, value in body["connector"].items() if key != "trace"}
