@@ -21,7 +21,7 @@ class FakeTransactions:
     """The producer's seam of `tasks.transactional_sender`.
 
     `calls` are begin, commit and abort in order. `refusals` are raised by the next calls of
-    `produce`, `commit_failures` by the next commits, one each. Records are delivered by a commit,
+    `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one each. Records are delivered by a commit,
     or by `serve` when there is one.
     """
 
@@ -31,6 +31,7 @@ class FakeTransactions:
     calls: list[str] = field(default_factory=list)
     refusals: list[BaseException] = field(default_factory=list)
     commit_failures: list[AgentError] = field(default_factory=list)
+    serve_failures: list[AgentError] = field(default_factory=list)
     _open: list[Written] | None = None
     _waiting: list[Callable[[], None]] = field(default_factory=list)
 
@@ -75,6 +76,8 @@ class FakeTransactions:
         self._open = None
 
     def serve(self, timeout_s: float = 0.0) -> int:
+        if self.serve_failures:
+            raise self.serve_failures.pop(0)
         waiting, self._waiting = self._waiting, []
         for deliver in waiting:
             deliver()

@@ -7,6 +7,7 @@ that keeps callbacks going while the task blocks in `poll`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from confluent_kafka import KafkaError
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_producer
+
+LOG = logging.getLogger(__name__)
 
 CLIENT_ERRORS = errors.CLIENT_ERRORS
 
@@ -66,8 +69,14 @@ class TaskProducer:
         self._max_message_bytes = int(config.get("message.max.bytes", TUNING["message.max.bytes"]))
 
     def serve(self, timeout_s: float = 0.0) -> int:
-        """Run the callbacks that are due; return how many."""
-        return int(self._producer.poll(timeout_s))
+        """Run the callbacks that are due; return how many.
+
+        Raises KafkaError once the producer cannot go on, for instance because it was fenced.
+        """
+        try:
+            return int(self._producer.poll(timeout_s))
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "The producer cannot go on") from exc
 
     def in_flight(self) -> int:
         """Records and callbacks not yet served."""
@@ -76,14 +85,17 @@ class TaskProducer:
     def drain(self, timeout_s: float, *, until: Callable[[], bool]) -> bool:
         """Serve callbacks until `until()`; False when the time is over first.
 
-        Records that still linger are sent at once.
+        Records that still linger are sent at once. Raises KafkaError as `serve` does.
         """
         deadline = time.monotonic() + timeout_s
         while not until():
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return False
-            self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
+            try:
+                self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
+            except errors.CLIENT_ERRORS as exc:
+                raise errors.translate(exc, "The producer cannot go on") from exc
         return True
 
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
@@ -108,7 +120,10 @@ class TaskProducer:
 
     def close(self, timeout_s: float) -> None:
         """Wait for what is in flight, then give up the rest."""
-        if timeout_s > 0:
-            self._producer.flush(timeout_s)
-        self._producer.purge()
-        self._producer.poll(0)
+        try:
+            if timeout_s > 0:
+                self._producer.flush(timeout_s)
+            self._producer.purge()
+            self._producer.poll(0)
+        except errors.CLIENT_ERRORS as exc:
+            LOG.info("closed a producer that could not go on", extra={"reason": str(exc)})

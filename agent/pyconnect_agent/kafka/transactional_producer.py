@@ -68,14 +68,14 @@ class TransactionalProducer(TaskProducer):
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002  what no commit waited for is lost
         """Abort an open transaction: librdkafka does not, and its readers would wait."""
-        self._producer.purge()
-        if self._in_transaction:
-            self._in_transaction = False
-            try:
+        try:
+            self._producer.purge()
+            if self._in_transaction:
+                self._in_transaction = False
                 self._producer.abort_transaction(ABORT_AT_CLOSE_S)
-            except errors.CLIENT_ERRORS as exc:
-                LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
-        self._producer.poll(0)
+            self._producer.poll(0)
+        except errors.CLIENT_ERRORS as exc:
+            LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
 
     def _repeat(
         self, call: Callable[[float], Any], action: str, give_up: Callable[[], bool]

@@ -6,8 +6,10 @@ Layer: tasks. The composition of `source_sender.py` and `source_committer.py`.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Protocol
 
+from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
@@ -129,4 +131,6 @@ class AtLeastOnceDelivery:
         assert self._loop is not None
         since = self._loop.polling_since_s
         if since is not None and time.monotonic() - since > SERVE_INTERVAL_S:
-            self._producer.serve()
+            # A producer that cannot go on says so to the task's thread as well.
+            with suppress(KafkaError):
+                self._producer.serve()

@@ -116,7 +116,11 @@ class DeadLetterQueue:
 
     def _serve(self) -> None:
         while not self._closing.is_set():
-            self._producer.serve(SERVE_SLICE_S)
+            try:
+                self._producer.serve(SERVE_SLICE_S)
+            except KafkaError as exc:
+                LOG.error("the dead letter queue's producer failed", extra={"reason": str(exc)})
+                self._closing.wait(SERVE_SLICE_S)
 
     def _send(
         self, message: ConsumedMessage, headers: KafkaHeaders, done: Future[None], place: str

@@ -107,7 +107,7 @@ class AtLeastOnceSender:
         self._commit_record = task.commit_record if overridden else None
 
     def begin_iteration(self) -> None:
-        self._producer.serve()
+        self._serve(0.0)
         self._topics.refresh()
         self._offer()
 
@@ -149,7 +149,7 @@ class AtLeastOnceSender:
                 if self._stop_requested():
                     submitted.drop()
                     raise RetriableException("The producer's queue is full") from None
-                self._producer.serve(QUEUE_FULL_WAIT_S)
+                self._serve(QUEUE_FULL_WAIT_S)
             except CLIENT_ERRORS as exc:
                 self._refused(record, outgoing, submitted, exc)
                 return
@@ -158,12 +158,21 @@ class AtLeastOnceSender:
         self._tell(record, None)
 
     def batch_sent(self) -> None:
-        self._producer.serve()
+        self._serve(0.0)
 
     def finish(self, *, failed: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
-        self._producer.drain(self._flush_timeout_s, until=self._settled)
+        try:
+            self._producer.drain(self._flush_timeout_s, until=self._settled)
+        except KafkaError as exc:
+            LOG.warning("could not wait for deliveries", extra={"reason": str(exc)})
         self._offer()
         self._commit()
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.serve(timeout_s)
+        except KafkaError as exc:
+            raise ConnectException("Unrecoverable exception from producer send callback") from exc
 
     def _settled(self) -> bool:
         return self._producer.in_flight() == 0

@@ -102,7 +102,7 @@ class TransactionalSender:
     # source_sender.Sender
 
     def begin_iteration(self) -> None:
-        self._producer.serve()
+        self._serve(0.0)
         self._topics.refresh()
 
     def check(self) -> None:
@@ -139,7 +139,7 @@ class TransactionalSender:
                 # Back-pressure: Java's send blocks here as long as it takes.
                 if self._stop_requested():
                     raise RetriableException("The producer's queue is full") from None
-                self._producer.serve(QUEUE_FULL_WAIT_S)
+                self._serve(QUEUE_FULL_WAIT_S)
             except CLIENT_ERRORS as exc:
                 self._refused(outgoing, exc)
                 break
@@ -165,6 +165,13 @@ class TransactionalSender:
     def finish(self, *, failed: bool) -> None:
         if not failed:
             self._act(self._boundary.before_rest())
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.serve(timeout_s)
+        except AgentError as exc:
+            text = "Unrecoverable exception from producer send callback"
+            raise self._failure(text, exc) from exc
 
     # transactions
 

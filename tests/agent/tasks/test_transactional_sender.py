@@ -193,6 +193,16 @@ def test_an_expired_transaction_is_told_from_a_fenced_one(age_s: int, text: str)
     assert isinstance(failure.value.__cause__, ProducerFencedError)
 
 
+def test_a_fenced_producer_fails_the_task_at_its_next_iteration() -> None:
+    """It may be known before the commit: librdkafka says so whenever its callbacks are served."""
+    case = Case()
+    case.send(1)
+    case.producer.serve_failures.append(ProducerFencedError("fenced"))
+    with pytest.raises(ConnectException, match="producer send callback") as failure:
+        case.sender.begin_iteration()
+    assert isinstance(failure.value.__cause__, ProducerFencedError)
+
+
 def test_an_interval_spans_polls_and_ends_with_the_task() -> None:
     """What is open is committed at a pause and at an orderly end, never after a failure."""
     case = Case(boundary=IntervalBoundary(10_000))
