@@ -98,5 +98,8 @@ class MemoryOffsetStore:
             else:
                 self.entries[key] = value
 
+    def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
+        return {key: (key,) if key in self.entries else () for key in keys}
+
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
         return dict(self.entries)

@@ -98,9 +98,13 @@ class OffsetLog:
         value = self._data.get(key)
         if value is not None:
             return value
-        parsed = parse_key(key)
-        equivalents = () if isinstance(parsed, str) else self._equivalents(parsed)
+        equivalents = self.keys_in_use(key)
         return self._data[equivalents[0]] if equivalents else None
+
+    def keys_in_use(self, key: bytes) -> tuple[bytes, ...]:
+        """Return the live raw keys of equal content, newest first."""
+        parsed = parse_key(key)
+        return () if isinstance(parsed, str) else tuple(self._equivalents(parsed))
 
     def plan_write(self, entries: Iterable[tuple[bytes, bytes | None]]) -> tuple[LogRecord, ...]:
         """Turn entries into the records to send, later entries of equal content winning.

@@ -98,9 +98,12 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogClients:
-    """librdkafka configurations, complete but for what a log needs itself."""
+    """librdkafka configurations, complete but for what a log needs itself.
 
-    producer: clients.ClientConfig
+    `producer` None: the log is only read; writing to it raises KafkaError.
+    """
+
+    producer: clients.ClientConfig | None
     consumer: clients.ClientConfig
     admin: clients.ClientConfig
 
@@ -141,11 +144,12 @@ class CompactedLog:
             self._admin = Admin(self._clients.admin)
             count = ensure_topic(self._admin, self._topic, self._stopping)
             self._partitions = tuple(range(count))
-            self._producer = LogProducer(
-                self._topic.name,
-                {**_PRODUCER_DEFAULTS, **self._clients.producer, **_PRODUCER_FORCED},
-                f"{self._thread_name}-writes",
-            )
+            if self._clients.producer is not None:
+                self._producer = LogProducer(
+                    self._topic.name,
+                    {**_PRODUCER_DEFAULTS, **self._clients.producer, **_PRODUCER_FORCED},
+                    f"{self._thread_name}-writes",
+                )
             self._open_consumer()
             self._read_first_time()
         except KafkaError as exc:
@@ -197,11 +201,12 @@ class CompactedLog:
 
     def flush(self, timeout_ms: float) -> None:
         """Wait for outstanding writes; RetriableKafkaError at the deadline."""
-        self._open_producer().flush(timeout_ms)
+        if self._clients.producer is not None:
+            self._open_producer().flush(timeout_ms)
 
     def _open_producer(self) -> LogProducer:
         if self._producer is None:
-            raise KafkaError(f"The log of topic '{self._topic.name}' is not started")
+            raise KafkaError(f"The log of topic '{self._topic.name}' is not started for writing")
         return self._producer
 
     def _open_consumer(self) -> None:

@@ -24,7 +24,7 @@ from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord
 from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter
-from pyconnect_agent.stores.notices import log_notices
+from pyconnect_agent.kafka.notices import log_notices
 
 _log = logging.getLogger(__name__)
 

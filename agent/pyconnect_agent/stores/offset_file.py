@@ -86,6 +86,10 @@ class FileOffsetStore:
                     f"Failed to write offsets to file '{self._path}': {exc.strerror or exc}"
                 ) from exc
 
+    def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
+        with self._lock:
+            return {key: self._offsets.keys_in_use(key) for key in keys}
+
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
         with self._lock:
             return self._offsets.connector_entries(connector)

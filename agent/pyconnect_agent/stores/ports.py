@@ -114,6 +114,10 @@ class OffsetStore(Protocol):
         """Write and wait for the acknowledgement of all; None is a tombstone."""
         ...
 
+    def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
+        """Find the live raw keys of equal content, newest first, without reading on."""
+        ...
+
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
         """Every live raw entry of a connector."""
         ...

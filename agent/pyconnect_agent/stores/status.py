@@ -28,7 +28,7 @@ from pyconnect_agent.core.statuslog import (
     topic_removal,
 )
 from pyconnect_agent.kafka.log import Log, ReadRecord
-from pyconnect_agent.stores.notices import log_notices
+from pyconnect_agent.kafka.notices import log_notices
 
 _log = logging.getLogger(__name__)
 

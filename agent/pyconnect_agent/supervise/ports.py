@@ -30,7 +30,7 @@ class TaskConfigsGenerated:
 
 
 class SourceOffsets(Protocol):
-    """The part of the worker's offset store that children use; both calls block."""
+    """The part of the worker's offset store that children use; reads and writes block."""
 
     def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
         """Read to the end first, then look up."""
@@ -38,6 +38,10 @@ class SourceOffsets(Protocol):
 
     def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
         """Write and wait for the acknowledgement of all; None is a tombstone."""
+        ...
+
+    def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
+        """Find the live raw keys of equal content, newest first; does not block."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Writing the reducers' notices into the worker's log (layer: stores)."""
+"""Writing the reducers' notices into the worker's log (layer: kafka)."""
 
 from __future__ import annotations
 
