@@ -23,8 +23,8 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord
-from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter
 from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.kafka.producer import LeaderWriter, PlainLeaderWriter
 
 _log = logging.getLogger(__name__)
 
