@@ -57,6 +57,13 @@ def test_a_foreign_class_is_refused() -> None:
         decode(bytes((VERSION,)) + body)
 
 
+def test_a_class_that_a_message_module_imports_is_refused() -> None:
+    """Dotted names do not lead past the modules of messages."""
+    body = b"\x80\x04\x8c(pyconnect_agent.supervise.channel.frames\x8c\tio.FileIO\x93."
+    with pytest.raises(ChannelError, match="may not contain"):
+        decode(bytes((VERSION,)) + body)
+
+
 def test_code_in_a_pickle_is_refused() -> None:
     """The usual way to run code while unpickling is closed."""
 

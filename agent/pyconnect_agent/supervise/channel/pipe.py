@@ -1,0 +1,52 @@
+"""The child's end of the pipe.
+
+Layer: tasks' side of the channel. `Channel.send` may be called from any thread; `Channel.receive`
+from one.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from pyconnect_agent.supervise.channel.frames import FRAME_HEADER, Message, decode, encode
+
+
+class Channel:
+    """The child's end of the pipe: blocking, whole messages."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._send_lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def send(self, message: Message) -> None:
+        """Raises OSError once the supervisor is gone."""
+        frame = encode(message)
+        with self._send_lock:
+            self._connection.sendall(frame)
+
+    def receive(self) -> Message | None:
+        """Block for the next message; None when the supervisor is gone."""
+        header = self._read_exactly(FRAME_HEADER.size)
+        if header is None:
+            return None
+        frame = self._read_exactly(FRAME_HEADER.unpack(header)[0])
+        return None if frame is None else decode(frame)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                part = self._connection.recv(size - len(received))
+            except ConnectionError:
+                return None
+            if not part:
+                return None
+            received += part
+        return bytes(received)

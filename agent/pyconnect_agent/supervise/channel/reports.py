@@ -1,0 +1,134 @@
+"""What a child says to its supervisor, and either side's refusal.
+
+Layer: shared by supervise and tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_agent.core.connector_offsets import CommittedOffset
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.supervise.channel.jobs import StringMap
+
+if TYPE_CHECKING:
+    from pyconnect_agent.core.config.validation import ConfigInfos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateReported:
+    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet."""
+
+    state: State
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigs:
+    """Raw task configs: see `supervise.ports.TaskConfigsGenerated`."""
+
+    request_id: int
+    configs: tuple[StringMap, ...]
+    connector_config_changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOffsets:
+    """What a sink connector's group has committed."""
+
+    committed: tuple[CommittedOffset, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    """Either side's negative answer.
+
+    `error_class`: the exception's class name without module, or Java's whole name of it.
+    """
+
+    request_id: int
+    error_class: str
+    message: str
+    retriable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReconfigurationRequested:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicUsed:
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTtlExpired:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOffsets:
+    request_id: int
+    keys: tuple[bytes, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOffsets:
+    """None values are tombstones."""
+
+    request_id: int
+    entries: Mapping[bytes, bytes | None]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmStart:
+    """An exactly-once source task, its producer initialised, asks to begin (KIP-618).
+
+    Answered by `StartConfirmed` or `RequestFailed`, after the config topic was read to its end.
+    """
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducersFenced:
+    """Answer to `FenceProducers`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigValidated:
+    result: ConfigInfos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginDescribed:
+    keys: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsReported:
+    """For the admin interface. Times are epoch milliseconds, None before the first.
+
+    `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
+    outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
+    """
+
+    request_id: int
+    last_activity_ms: int | None = None
+    last_commit_ms: int | None = None
+    transaction_began_ms: int | None = None
+    queue_size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StacksDumped:
+    """`text` names every thread of the process and shows its Python stack."""
+
+    request_id: int
+    text: str
