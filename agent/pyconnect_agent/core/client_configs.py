@@ -219,6 +219,16 @@ def connector_admin(
     return _layered(worker, connector_config, ClientKind.ADMIN, base)
 
 
+def producers_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str | None], client_id: str
+) -> ClientConfig:
+    """Return an admin client that connects as the connector's producer does; errors as above."""
+    producer = connector_producer(worker, connector_config, client_id)
+    known = CLIENT_CONFIG_DEFS[ClientKind.ADMIN].keys
+    config = {name: value for name, value in producer.java_config.items() if name in known}
+    return ClientConfig(kind=ClientKind.ADMIN, java_config=config)
+
+
 def fencing_producer(
     worker: WorkerConfig,
     connector_config: Mapping[str, str | None],

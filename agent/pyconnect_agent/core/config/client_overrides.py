@@ -13,7 +13,8 @@ from enum import Enum
 
 from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
-from pyconnect_api.configdef import ConfigValue, parse_type
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type
 from pyconnect_api.errors import ConfigException
 
 OVERRIDE_PREFIXES = {
@@ -82,6 +83,17 @@ def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str
         for name, value in config.items()
         if name.startswith(prefix)
     }
+
+
+def client_servers(
+    config: Mapping[str, str | None], worker: WorkerConfig, kind: ClientKind
+) -> frozenset[str]:
+    """Return the bootstrap servers that a connector's clients of one kind are given."""
+    text = config.get(f"{OVERRIDE_PREFIXES[kind]}bootstrap.servers") or worker.originals.get(
+        f"{kind.name.lower()}.bootstrap.servers"
+    )
+    parsed = parse_type("bootstrap.servers", text, ConfigType.LIST)
+    return frozenset(parsed if isinstance(parsed, list) else worker.bootstrap_servers)
 
 
 def check_overrides(

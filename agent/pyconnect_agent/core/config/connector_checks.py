@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.config.client_overrides import client_servers
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.java_regex import compile_java_regex
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type, to_text
@@ -116,7 +117,7 @@ def _check_one_cluster(
     Kafka Connect accepts them and then fences on the wrong cluster, which seems to succeed.
     """
     servers = {
-        kind: _servers(config, worker, kind.name.lower())
+        kind: client_servers(config, worker, kind)
         for kind in (ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN)
     }
     if len(set(servers.values())) == 1:
@@ -130,14 +131,6 @@ def _check_one_cluster(
         f"cluster, but their bootstrap.servers differ: {found}. Set bootstrap.servers alike below "
         "producer.override., consumer.override. and admin.override."
     )
-
-
-def _servers(config: RawConfig, worker: DistributedConfig, kind: str) -> frozenset[str]:
-    text = config.get(f"{kind}.override.bootstrap.servers") or worker.originals.get(
-        f"{kind}.bootstrap.servers"
-    )
-    parsed = parse_type("bootstrap.servers", text, ConfigType.LIST)
-    return frozenset(parsed if isinstance(parsed, list) else worker.bootstrap_servers)
 
 
 def _hook_error(hook: Callable[[], str | None]) -> str | None:
