@@ -14,7 +14,9 @@ from typing import Any
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.supervise.channel import (
+    FindOffsetKeys,
     Message,
+    OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
     ReadOffsets,
@@ -43,6 +45,9 @@ class OffsetService:
     def write(self, child: Child, request: WriteOffsets) -> None:
         self._start(self._answer(child, request.request_id, self._write(request)))
 
+    def find_keys(self, child: Child, request: FindOffsetKeys) -> None:
+        self._start(self._answer(child, request.request_id, self._find_keys(request)))
+
     async def stop(self) -> None:
         """Wait for requests under way; no further ones may come."""
         if self._requests:
@@ -65,6 +70,12 @@ class OffsetService:
             self._executor, self._store.write, request.entries, request.timeout_ms
         )
         return OffsetsWritten(request_id=request.request_id)
+
+    async def _find_keys(self, request: FindOffsetKeys) -> Message:
+        keys: Mapping[bytes, tuple[bytes, ...]] = await asyncio.get_running_loop().run_in_executor(
+            self._executor, self._store.keys_in_use, request.keys
+        )
+        return OffsetKeysFound(request_id=request.request_id, keys=dict(keys))
 
     async def _answer(
         self, child: Child, request_id: int, work: Coroutine[Any, Any, Message]

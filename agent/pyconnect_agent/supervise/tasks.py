@@ -17,6 +17,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     ConfirmStart,
+    FindOffsetKeys,
     Message,
     ReadOffsets,
     RequestFailed,
@@ -162,6 +163,8 @@ class TaskChildren:
                 self._offsets.read(task.child, message)
             case WriteOffsets():
                 self._offsets.write(task.child, message)
+            case FindOffsetKeys():
+                self._offsets.find_keys(task.child, message)
             case StatsReported() | StacksDumped():
                 self._inquiries.answered(message)
             case StateReported():

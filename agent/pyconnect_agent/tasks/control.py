@@ -15,6 +15,7 @@ import queue
 import select
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
@@ -25,9 +26,11 @@ from pyconnect_agent.supervise.channel import (
     Channel,
     ConfirmStart,
     DumpStacks,
+    FindOffsetKeys,
     GenerateTaskConfigs,
     Lease,
     Message,
+    OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
     ReadOffsets,
@@ -126,6 +129,14 @@ class Control:
         )
         assert isinstance(reply, OffsetsWritten)
 
+    def offset_keys_in_use(
+        self, keys: tuple[bytes, ...], timeout_ms: int
+    ) -> Mapping[bytes, tuple[bytes, ...]]:
+        """Ask under which raw keys the worker's store has these, newest first; errors as above."""
+        reply = self._ask(lambda n: FindOffsetKeys(request_id=n, keys=keys), timeout_ms)
+        assert isinstance(reply, OffsetKeysFound)
+        return reply.keys
+
     def confirm_start(self) -> bool:
         """Ask whether this task may begin, its producer being initialised; False when stopped.
 
@@ -200,7 +211,13 @@ class Control:
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
             case GenerateTaskConfigs():
                 self._task_config_requests.put(message)
-            case OffsetsRead() | OffsetsWritten() | StartConfirmed() | RequestFailed():
+            case (
+                OffsetsRead()
+                | OffsetsWritten()
+                | OffsetKeysFound()
+                | StartConfirmed()
+                | RequestFailed()
+            ):
                 future = self._replies.get(message.request_id)
                 if future is not None and not future.done():
                     future.set_result(message)

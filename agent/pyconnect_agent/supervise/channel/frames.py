@@ -18,6 +18,8 @@ from pyconnect_agent.supervise.channel.reports import (
     ConfigValidated,
     ConfirmStart,
     ConsumerOffsets,
+    FindOffsetKeys,
+    OwnOffsets,
     PluginDescribed,
     ProducersFenced,
     ReadOffsets,
@@ -34,6 +36,7 @@ from pyconnect_agent.supervise.channel.requests import (
     DumpStacks,
     GenerateTaskConfigs,
     Lease,
+    OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
     ReportStats,
@@ -53,6 +56,7 @@ Message = (
     | Lease
     | OffsetsRead
     | OffsetsWritten
+    | OffsetKeysFound
     | StartConfirmed
     | ReportStats
     | DumpStacks
@@ -64,10 +68,12 @@ Message = (
     | ConfigTtlExpired
     | ReadOffsets
     | WriteOffsets
+    | FindOffsetKeys
     | ConfirmStart
     | ProducersFenced
     | ConfigValidated
     | ConsumerOffsets
+    | OwnOffsets
     | PluginDescribed
     | StatsReported
     | StacksDumped

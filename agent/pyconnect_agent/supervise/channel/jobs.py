@@ -92,6 +92,22 @@ class ReadConsumerOffsets:
     timeout_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOwnOffsets:
+    """Answered by `OwnOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    timeout_ms: int
+
+
 Job = (
-    RunConnector | RunTask | ValidateConfig | DescribePlugin | FenceProducers | ReadConsumerOffsets
+    RunConnector
+    | RunTask
+    | ValidateConfig
+    | DescribePlugin
+    | FenceProducers
+    | ReadConsumerOffsets
+    | ReadOwnOffsets
 )

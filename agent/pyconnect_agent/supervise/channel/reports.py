@@ -43,6 +43,13 @@ class ConsumerOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnOffsets:
+    """Raw entries of a connector in its own offsets topic; none when it has no such topic."""
+
+    entries: Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFailed:
     """Either side's negative answer.
 
@@ -84,6 +91,14 @@ class WriteOffsets:
     request_id: int
     entries: Mapping[bytes, bytes | None]
     timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOffsetKeys:
+    """Answered by `OffsetKeysFound` or `RequestFailed`."""
+
+    request_id: int
+    keys: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,14 @@ class OffsetsWritten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetKeysFound:
+    """By key that was asked for: the raw keys of equal content in use, newest first."""
+
+    request_id: int
+    keys: Mapping[bytes, tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartConfirmed:
     """Answer to `ConfirmStart`."""
 
