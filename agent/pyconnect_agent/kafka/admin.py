@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 from confluent_kafka import IsolationLevel, TopicCollection
@@ -39,6 +40,17 @@ class TopicSpec:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+class TopicCreated(Enum):
+    """What became of a request for a topic.
+
+    NOT: the broker does not know the request, or does not let us make it; the topic may exist.
+    """
+
+    NOW = auto()
+    BEFORE = auto()
+    NOT = auto()
+
+
 class Admin:
     """An admin client; it ends with its last reference."""
 
@@ -52,12 +64,16 @@ class Admin:
         As in Kafka, a broker that does not know the request or does not let us make it is no
         error: the topic may exist.
         """
+        return self.create_or_find_topic(topic, timeout_ms) is TopicCreated.NOW
+
+    def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated:
+        """Create a topic and tell why that was not needed, or not possible."""
         try:
             self._request_creation(topic, timeout_ms)
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
             return self._creation_failed(topic.name, exc)
         _log.info("Created topic", extra={"topic": topic.name})
-        return True
+        return TopicCreated.NOW
 
     def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
         """Create a topic unless it is listed; False when it is there already.
@@ -253,17 +269,17 @@ class Admin:
                 ) from exc
         return found
 
-    def _creation_failed(self, topic: str, exc: BaseException) -> bool:
+    def _creation_failed(self, topic: str, exc: BaseException) -> TopicCreated:
         code = errors.code_of(exc)
         if code == errors.TOPIC_ALREADY_EXISTS:
             _log.debug("Found existing topic", extra={"topic": topic})
-            return False
+            return TopicCreated.BEFORE
         if code in errors.TOPIC_NOT_AUTHORIZED or code == errors.UNSUPPORTED_VERSION:
             _log.debug(
                 "Cannot create topic, assuming that it exists",
                 extra={"topic": topic, "reason": str(exc)},
             )
-            return False
+            return TopicCreated.NOT
         if code == errors.INVALID_CONFIG:
             raise errors.translate(exc, f"Unable to create topic(s) '{topic}'") from exc
         if isinstance(exc, TimeoutError) or code in errors.TIMEOUTS:

@@ -15,11 +15,12 @@ from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommitter
+from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_sender import AtLeastOnceSender, Sender
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance
-from pyconnect_api import OffsetStorageReader, SourceTask, TransactionContext
+from pyconnect_api import SourceTask, TransactionContext
 
 CLOSE_TIMEOUT_S = 30.0
 """Kafka's constant for closing a source task's producer."""
@@ -34,7 +35,6 @@ class PollClock(Protocol):
 class Delivery(Protocol):
     """A delivery guarantee: what is opened, driven and closed around a source task's loop."""
 
-    reader: OffsetStorageReader
     transaction_context: TransactionContext | None
 
     @property
@@ -75,11 +75,12 @@ class AtLeastOnceDelivery:
         *,
         tolerance: Tolerance,
         topics: ActiveTopics,
-        reader: OffsetStorageReader,
+        offsets: OffsetStores,
     ) -> None:
         worker = setup.worker.config
         config = client_settings.source_producer(worker, setup.connector_config, setup.task_id)
-        self.reader = reader
+        self._control = control
+        self._offsets = offsets
         self._producer = TaskProducer(config.properties)
         self.sender = AtLeastOnceSender(
             task=task,
@@ -94,7 +95,7 @@ class AtLeastOnceDelivery:
         self._committer = SourceCommitter(
             connector=setup.task_id.connector,
             task=task,
-            write=control.write_offsets,
+            write=offsets.write,
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             serve_if_idle=self._serve_if_idle,
@@ -102,7 +103,7 @@ class AtLeastOnceDelivery:
         self._loop: PollClock | None = None
 
     def open(self) -> bool:
-        return True
+        return self._offsets.start(lambda: self._control.stopping)
 
     def begin(self, loop: PollClock) -> None:
         self._loop = loop
@@ -114,6 +115,7 @@ class AtLeastOnceDelivery:
 
     def close(self, *, failed: bool) -> None:
         self._producer.close(0.0 if failed else CLOSE_TIMEOUT_S)
+        self._offsets.close()
 
     def statistics(self) -> Statistics:
         return Statistics(

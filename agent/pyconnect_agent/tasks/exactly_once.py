@@ -27,10 +27,11 @@ from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.at_least_once import PollClock
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.transactional_sender import TransactionalSender
-from pyconnect_api import ConnectException, OffsetStorageReader, SourceTask, TransactionContext
+from pyconnect_api import SourceTask, TransactionContext
 
 LOG = logging.getLogger(__name__)
 
@@ -45,14 +46,13 @@ class ExactlyOnceDelivery:
         control: Control,
         *,
         topics: ActiveTopics,
-        reader: OffsetStorageReader,
+        offsets: OffsetStores,
     ) -> None:
         worker = setup.worker.config
         assert isinstance(worker, DistributedConfig)
         settings = SourceSettings.parse(setup.connector_config)
-        _refuse_own_offsets_topic(settings, worker)
-        self.reader = reader
         self._control = control
+        self._offsets = offsets
         config = _producer_config(setup, worker)
         self._producer = TransactionalProducer(config.properties, config.max_block_ms)
         boundary = _boundary(settings, worker)
@@ -67,13 +67,17 @@ class ExactlyOnceDelivery:
             task=task,
             producer=self._producer,
             boundary=boundary,
-            offsets_topic=worker.offset_storage_topic,
+            offsets=offsets,
             topics=topics,
-            stop_requested=lambda: control.stopping,
+            stop_requested=self._is_stopping,
         )
 
     def open(self) -> bool:
-        return self._producer.init(lambda: self._control.stopping) and self._control.confirm_start()
+        return (
+            self._producer.init(self._is_stopping)
+            and self._control.confirm_start()
+            and self._offsets.start(self._is_stopping)
+        )
 
     def begin(self, loop: PollClock) -> None:
         """Nothing runs beside the loop."""
@@ -83,6 +87,7 @@ class ExactlyOnceDelivery:
 
     def close(self, *, failed: bool) -> None:  # noqa: ARG002  what was not committed is aborted
         self._producer.close(0.0)
+        self._offsets.close()
 
     def statistics(self) -> Statistics:
         return Statistics(
@@ -90,6 +95,9 @@ class ExactlyOnceDelivery:
             transaction_began_ms=self.sender.transaction_began_ms,
             queue_size=self._producer.in_flight(),
         )
+
+    def _is_stopping(self) -> bool:
+        return self._control.stopping
 
     def _warn_of_long_interval(self, settings: SourceSettings, worker: WorkerConfig) -> None:
         interval_ms = _interval_ms(settings, worker)
@@ -124,14 +132,3 @@ def _producer_config(setup: TaskSetup, worker: DistributedConfig) -> LibrdkafkaC
     for warning in config.warnings:
         LOG.warning("client setting is not used as given", extra={"reason": warning})
     return config
-
-
-def _refuse_own_offsets_topic(settings: SourceSettings, worker: DistributedConfig) -> None:
-    """Offsets that were committed where nobody looks for them would be lost."""
-    topic = settings.offsets_topic
-    if topic is not None and topic != worker.offset_storage_topic:
-        raise ConnectException(
-            f"offsets.storage.topic={topic}: an offsets topic of the connector's own is not"
-            " available in this version for exactly-once connectors; remove the property to use"
-            f" the worker's topic {worker.offset_storage_topic}"
-        )

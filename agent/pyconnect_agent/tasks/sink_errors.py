@@ -19,9 +19,6 @@ from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import ErrorCounts
 from pyconnect_api import Converter, HeaderConverter
 
-API_TIMEOUT_MS = 60_000
-"""Java's default of `default.api.timeout.ms`."""
-
 CLOSE_TIMEOUT_S = 30.0
 """How long records may take to reach the dead letter queue once the task has ended."""
 
@@ -79,7 +76,7 @@ class SinkErrors:
             Admin(admin.properties),
             topic,
             replication_factor=settings.dlq_replication_factor,
-            timeout_ms=admin.default_api_timeout_ms or API_TIMEOUT_MS,
+            timeout_ms=admin.default_api_timeout_ms or client_settings.API_TIMEOUT_MS,
         )
         return DeadLetterQueue(
             topic=topic,

@@ -1,4 +1,4 @@
-"""From a source record to what the producer gets: transform, convert, check.
+"""From a source record to what the producer gets: transform, convert, check, make its topic.
 
 Layer: tasks. Composed once at start: a stage that is not configured is not in the chain. Shared by
 at-least-once and exactly-once tasks; nothing here knows of offsets or transactions.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pyconnect_agent.tasks.tolerance import Stage, Tolerance
+from pyconnect_agent.tasks.topic_creation import TopicCreation
 from pyconnect_api import ConnectException, Converter, HeaderConverter, SourceRecord
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
@@ -20,7 +21,8 @@ Outgoing: TypeAlias = tuple[str, bytes | None, bytes | None, int, int, KafkaHead
 Transform: TypeAlias = Callable[[SourceRecord], SourceRecord | None]
 Convert: TypeAlias = Callable[[SourceRecord], Outgoing | None]
 """None: a transformation dropped the record. Raises RecordSkipped when it failed and failures are
-tolerated, ConnectException when the task must fail."""
+tolerated, ConnectException when the task must fail, and RetriableException when the record is to be
+converted again later."""
 
 
 def compose(
@@ -30,8 +32,13 @@ def compose(
     header_converter: HeaderConverter,
     transform: Transform | None,
     tolerance: Tolerance,
+    topics: TopicCreation | None = None,
 ) -> Convert:
-    """Build the conversion of one record; `transform` does its own error handling."""
+    """Build the conversion of one record; `transform` does its own error handling.
+
+    `topics` makes sure of a topic before its first record; None leaves that to the brokers.
+    """
+    known_topics = None if topics is None else topics.known
     key_bytes = key_converter.from_connect_data
     value_bytes = value_converter.from_connect_data
     key_class, value_class = type(key_converter), type(value_converter)
@@ -75,6 +82,9 @@ def compose(
             value = recover(
                 Stage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
             )
+        if known_topics is not None and topic not in known_topics:
+            assert topics is not None
+            topics.ensure(topic)
         partition = record.kafka_partition
         timestamp = record.timestamp
         return (

@@ -18,12 +18,15 @@ from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.exactly_once import ExactlyOnceDelivery
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
+from pyconnect_agent.tasks.own_offset_topic import offset_stores
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
+from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import compose
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance
+from pyconnect_agent.tasks.topic_creation import topic_creation_of
 from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
 from pyconnect_api import Converter, HeaderConverter, SourceTask
 
@@ -58,10 +61,11 @@ class SourceWork:
         delivery = self._build()
         if not delivery.open():
             return
+        assert self._reader is not None
         setup = self._setup
         context = WorkerSourceTaskContext(
             configs=setup.latest_task_config,
-            reader=delivery.reader,
+            reader=self._reader,
             stop_requested=self._control.stop_requested,
             transaction_context=delivery.transaction_context,
         )
@@ -109,8 +113,16 @@ class SourceWork:
             describe_record=lambda record: f", where source record is = {record}",
             stop_requested=control.stop_requested,
         )
-        self._reader = WorkerOffsetReader(setup.task_id.connector, control.read_offsets)
-        delivery = self._delivery = self._new_delivery(tolerance, self._reader)
+        offsets = offset_stores(
+            setup.worker.config,
+            setup.task_id.connector,
+            setup.connector_config,
+            control,
+            client=str(setup.task_id),
+            writes=not setup.worker.config.exactly_once_source_enabled,
+        )
+        self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)
+        delivery = self._delivery = self._new_delivery(tolerance, offsets)
         self._loop = SourceLoop(
             task=self._task,
             convert=compose(
@@ -119,6 +131,9 @@ class SourceWork:
                 header_converter=self._header_converter,
                 transform=chain(self._stages, tolerance),
                 tolerance=tolerance,
+                topics=topic_creation_of(
+                    setup.worker.config, setup.connector_config, setup.task_id
+                ),
             ),
             sender=delivery.sender,
             control=control,
@@ -127,14 +142,14 @@ class SourceWork:
         control.statistics = self._statistics
         return delivery
 
-    def _new_delivery(self, tolerance: Tolerance, reader: WorkerOffsetReader) -> Delivery:
+    def _new_delivery(self, tolerance: Tolerance, offsets: OffsetStores) -> Delivery:
         task, setup, control = self._task, self._setup, self._control
         worker = setup.worker.config
         topics = ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing)
         if worker.exactly_once_source_enabled:
-            return ExactlyOnceDelivery(task, setup, control, topics=topics, reader=reader)
+            return ExactlyOnceDelivery(task, setup, control, topics=topics, offsets=offsets)
         return AtLeastOnceDelivery(
-            task, setup, control, tolerance=tolerance, topics=topics, reader=reader
+            task, setup, control, tolerance=tolerance, topics=topics, offsets=offsets
         )
 
     def _statistics(self) -> Statistics:

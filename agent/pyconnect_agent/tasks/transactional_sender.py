@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
+from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.core.source_offsets import Entries, OffsetWriter
 from pyconnect_agent.core.transaction_boundary import Decision, TransactionBoundary
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
 from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import Outgoing
 from pyconnect_agent.tasks.source_sender import metadata_of, size_of
 from pyconnect_api import (
@@ -52,11 +54,7 @@ class TransactionProducer(Protocol):
 
 
 class TransactionalSender:
-    """Implements `source_sender.Sender`; called on the task's thread only.
-
-    `copy_offsets` writes committed offsets to the worker-wide topic when the task's own topic is
-    another one; None when it is the same.
-    """
+    """Implements `source_sender.Sender`; called on the task's thread only."""
 
     def __init__(
         self,
@@ -66,10 +64,9 @@ class TransactionalSender:
         task: SourceTask,
         producer: TransactionProducer,
         boundary: TransactionBoundary,
-        offsets_topic: str,
+        offsets: OffsetStores,
         topics: ActiveTopics,
         stop_requested: Callable[[], bool],
-        copy_offsets: Callable[[Mapping[bytes, bytes | None]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._task_id = task_id
@@ -78,10 +75,10 @@ class TransactionalSender:
         self._produce = producer.produce
         self._boundary = boundary
         self._watches_records = boundary.watches_records
-        self._offsets_topic = offsets_topic
+        self._stores = offsets
+        self._offsets_topic = offsets.topic
         self._topics = topics
         self._stop_requested = stop_requested
-        self._copy_offsets = copy_offsets
         self._clock = clock
         self._offsets = OffsetWriter(connector)
         # The newest offset of the partition that the last record was of: most tasks stay with one.
@@ -218,9 +215,10 @@ class TransactionalSender:
             if not self._open and not entries:
                 self._commit_task()
                 return
+            records = self._stores.prepare(entries)
             if not self._open:
                 self._begin()
-            self._write_offsets(entries)
+            self._write_offsets(records)
             if self._error is not None:
                 raise self._error
             self._producer.commit()
@@ -239,8 +237,7 @@ class TransactionalSender:
             "transaction committed", extra={"records": self._count, "partitions": len(entries)}
         )
         self._count = 0
-        if self._copy_offsets is not None and entries:
-            self._copy_offsets(entries)
+        self._stores.committed(entries)
         self._commit_records()
         self._commit_task()
 
@@ -250,8 +247,8 @@ class TransactionalSender:
             self._has_offset = False
         return self._offsets.begin_flush()
 
-    def _write_offsets(self, entries: Entries) -> None:
-        for key, value in entries.items():
+    def _write_offsets(self, records: Sequence[LogRecord]) -> None:
+        for key, value in records:
             while True:
                 try:
                     self._produce(self._offsets_topic, value, key)

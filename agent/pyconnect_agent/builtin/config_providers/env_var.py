@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 
+from pyconnect_agent.core.java_regex import compile_java_regex
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
 
@@ -25,7 +26,7 @@ class EnvVarConfigProvider(ConfigProvider):
         """Take ``allowlist.pattern``, which names match as a whole; ConfigException if broken."""
         text = configs.get(ALLOWLIST_PATTERN, ".*")
         try:
-            pattern = re.compile(text)
+            pattern = compile_java_regex(text)
         except re.error as error:
             raise ConfigException(
                 f"Invalid value {text} for configuration {ALLOWLIST_PATTERN}: {error}"

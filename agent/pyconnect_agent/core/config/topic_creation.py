@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyconnect_agent.core.java_regex import compile_java_regex
 from pyconnect_api.configdef import (
     NO_DEFAULT,
     CompositeValidator,
@@ -56,7 +57,7 @@ def _check_patterns(name: str, value: object) -> None:
     assert isinstance(value, Sequence)
     for pattern in value:
         try:
-            re.compile(pattern)
+            compile_java_regex(pattern)
         except re.error as error:
             raise invalid_value(
                 name, value, f"Syntax error in regular expression: {error}"
@@ -129,9 +130,12 @@ class TopicCreationGroup:
         """Return whether the group is for ``topic``; the group ``default`` is for every topic."""
         if self.name == DEFAULT_GROUP:
             return True
-        if any(re.fullmatch(pattern, topic) for pattern in self.exclude):
-            return False
-        return any(re.fullmatch(pattern, topic) for pattern in self.include)
+        return not _matches(self.exclude, topic) and _matches(self.include, topic)
+
+
+def _matches(patterns: tuple[str, ...], topic: str) -> bool:
+    """As Kafka joins them: flags of one pattern hold for those after it."""
+    return compile_java_regex("|".join(patterns)).fullmatch(topic) is not None
 
 
 def uses_topic_creation(props: Mapping[str, object]) -> bool:

@@ -83,3 +83,21 @@ def test_the_default_group_must_say_partitions_and_replicas() -> None:
     """Any other setting below `topic.creation.` makes them required."""
     with pytest.raises(ConfigException, match=r"topic\.creation\.default\.replication\.factor"):
         topic_creation_groups({"topic.creation.groups": "g"})
+
+
+def test_patterns_have_javas_meaning() -> None:
+    """Digits are ASCII, flags of one pattern hold for those after it, syntax errors are refused."""
+    rules = DEFAULT | {
+        "topic.creation.groups": "g",
+        "topic.creation.g.include": r"n-\d+,(?i)low,high,\p{Upper}+",
+    }
+    group = topic_creation_groups(rules)[0]
+    assert [name for name in ("n-1", "n-٣", "LOW", "HIGH", "ABC", "n") if group.matches(name)] == [
+        "n-1",
+        "LOW",
+        "HIGH",
+        "ABC",
+        "n",
+    ]
+    with pytest.raises(ConfigException, match="Syntax error in regular expression"):
+        topic_creation_groups(rules | {"topic.creation.g.include": "(?<n>"})
