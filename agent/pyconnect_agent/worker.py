@@ -7,7 +7,8 @@ requests first, so that REST has none to wait for. SIGTERM and SIGINT drain; a s
 The unexpected death of the herder or of a REST server stops the worker in the same order.
 
 Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
-start for an outside reason, or a connector of the command line could not be applied.
+start for an outside reason, or a connector of the command line could not be applied; 64 it is to be
+run again, which the parent of `--supervise` does.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
-from pyconnect_agent.supervision import is_supervised
+from pyconnect_agent.supervision import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
 from pyconnect_agent.worker_admin import admin_interface
 from pyconnect_agent.worker_group import group_options
@@ -92,6 +93,7 @@ class Worker:
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
         self._signalled_s = 0.0
+        self._restarts = False
 
     async def run(self) -> int:
         self._handle_signals()
@@ -110,7 +112,7 @@ class Worker:
             LOG.exception("worker has stopped because one of its parts died")
             return EXIT_DIED
         LOG.info("worker has stopped")
-        return 0
+        return EXIT_RESTART if self._restarts else 0
 
     async def _run(self) -> None:
         """Start everything, wait for a signal, stop everything; raise what ended a part."""
@@ -139,7 +141,14 @@ class Worker:
         herding = asyncio.create_task(herder.run(), name="herder")
         try:
             parts, url = self._parts, rest.advertised_url
-            admin = admin_interface(parts.config, parts.file, url, herder, children)
+            admin = admin_interface(
+                parts.config,
+                parts.file,
+                url,
+                herder,
+                children,
+                exit_for_restart=self._exit_for_restart,
+            )
             await rest.start(herder, admin)
             await self._while_alive(self._start(herder), herding, rest)
             LOG.info("worker has started", extra={"url": rest.advertised_url})
@@ -195,7 +204,12 @@ class Worker:
 
     def _signalled(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()
-        if self._stop_requested.is_set():
+        if self._restarts:
+            # It stops already; only that nobody runs it again is new.
+            self._restarts = False
+            self._signalled_s = now_s
+            LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
+        elif self._stop_requested.is_set():
             if now_s - self._signalled_s < SAME_SIGNAL_S and is_supervised(os.environ):
                 return
             LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
@@ -203,6 +217,12 @@ class Worker:
         else:
             self._signalled_s = now_s
             LOG.info("signalled: stopping", extra={"signal": number.name})
+            self._stop_requested.set()
+
+    def _exit_for_restart(self) -> None:
+        """Stop as for a signal, unless one came already: a stop is not undone."""
+        if not self._stop_requested.is_set():
+            self._restarts = True
             self._stop_requested.set()
 
     async def _kafka_cluster_id(self) -> str:

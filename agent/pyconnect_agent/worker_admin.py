@@ -5,16 +5,18 @@ Composition root.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.config.effective import effective_values
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
+from pyconnect_agent.phase_file import PhaseFile
+from pyconnect_agent.restarting import restart_of
 from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervision import is_supervised
 from pyconnect_agent.version import version
 
 
@@ -24,8 +26,13 @@ def admin_interface(
     url: str,
     herder: HerderService,
     children: ChildProcesses,
+    *,
+    exit_for_restart: Callable[[], None],
 ) -> AgentAdmin:
-    """`url` is the advertised one; the worker counts as started now."""
+    """`url` is the advertised one; the worker counts as started now.
+
+    `exit_for_restart` has the worker stop in order and exit with 64.
+    """
     clock = WorkerClock()
     distributed = config if isinstance(config, DistributedConfig) else None
     support = distributed.exactly_once_source_support.value if distributed else None
@@ -38,6 +45,14 @@ def admin_interface(
         config_file=file.path,
         config_sha256=file.sha256,
         config=effective_values(config, file.entries),
-        restart="supervised" if is_supervised(os.environ) else "none",
     )
-    return AgentAdmin(identity, herder, children, now_ms=clock.now_ms)
+    phase = PhaseChange(
+        PhaseSettings(
+            allowed=distributed is not None and distributed.agent_allow_phase_change,
+            phase=support,
+            sha256=file.sha256,
+        ),
+        PhaseFile(path=file.path),
+        restart_of(config, exit_for_restart),
+    )
+    return AgentAdmin(identity, herder, children, phase, now_ms=clock.now_ms)

@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.processes import run_python
-from tests.support.rest_client import call_url
+from tests.support.rest_client import Answer, call_url
 
 pytestmark = pytest.mark.kafka
 
@@ -249,3 +249,59 @@ def test_a_supervised_agent_drains_once_however_often_it_is_told(
     os.kill(process.pid, signal.SIGTERM)
     assert agent.exit_code() == 0
     assert "signalled again" not in agent.log()
+
+
+def change_phase(agent: Agent, phase: str, sha256: str, run_id: str = "run-1") -> Answer:
+    body = {"phase": phase, "run_id": run_id, "expect_config_sha256": sha256}
+    return agent.call("POST", "/agent/phase", body)
+
+
+def wait_for_phase(agent: Agent, phase: str) -> None:
+    def in_force() -> bool:
+        told = agent.call("GET", "/agent")
+        return (
+            told.status == 200
+            and told.json()["state"] == "active"
+            and told.json()["exactly_once_source_support"] == phase
+        )
+
+    eventually(in_force, 60, agent.log)
+
+
+def test_a_supervised_agent_changes_its_phase_and_restarts(agents: Agents, tmp_path: Path) -> None:
+    """File, process and record of the run; the work goes on; 403 where it is not allowed."""
+    allowed = {**QUICK, "agent.allow.phase.change": "true"}
+    agent = Agent(agents.process(kind=SupervisedAgent, properties=allowed).start())
+    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    before = about(agent)
+    assert change_phase(agent, "preparing", "0" * 64).status == 409
+    answer = change_phase(agent, "preparing", before["config_sha256"])
+    assert (answer.status, answer.json()["restart"]) == (202, "supervised")
+    wait_for_phase(agent, "preparing")
+    told = about(agent)
+    assert told["pid"] != before["pid"]
+    assert (told["last_upgrade_run_id"], told["config_outdated"]) == ("run-1", False)
+    agent.wait_for_states("source", "RUNNING", "RUNNING")
+    assert agent.process.is_running
+    guarded = agents.start(properties=QUICK)
+    refused = change_phase(guarded, "preparing", about(guarded)["config_sha256"])
+    assert refused.status == 403
+
+
+def test_an_agent_is_restarted_by_its_command(agents: Agents, tmp_path: Path) -> None:
+    """Without a supervisor; the command outlives the worker that it stops."""
+    asked = tmp_path / "asked"
+    properties = {
+        **QUICK,
+        "agent.allow.phase.change": "true",
+        "agent.restart.command": f"touch '{asked}'",
+    }
+    agent = agents.start(properties=properties)
+    told = about(agent)
+    assert told["restart"] == "command"
+    answer = change_phase(agent, "enabled", told["config_sha256"])
+    assert (answer.status, answer.json()["restart"]) == (202, "command")
+    eventually(asked.exists, 30)
+    told = about(agent)
+    assert (told["config_outdated"], told["exactly_once_source_support"]) == (True, "disabled")

@@ -25,6 +25,9 @@ class FakeAdmin:
         self.drains: list[bool] = []
         self.owner_url = OWNER
         self.state = "active"
+        self.sha256 = "s"
+        self.phase_changes: list[tuple[str, str]] = []
+        self.restarts = 0
 
     async def about(self) -> dict[str, Any]:
         return {
@@ -60,6 +63,15 @@ class FakeAdmin:
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check(task_id)
         return "Thread MainThread\n"
+
+    async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
+        if expected_sha256 != self.sha256:
+            raise ConflictError("not the file that was expected")
+        self.phase_changes.append((phase, run_id))
+        return {"phase": phase, "run_id": run_id, "config_sha256": "n", "restart": "supervised"}
+
+    def restart_for_phase(self) -> None:
+        self.restarts += 1
 
     def drain(self, *, undrain: bool) -> None:
         self.drains.append(undrain)

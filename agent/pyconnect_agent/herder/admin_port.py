@@ -36,6 +36,18 @@ class WorkerAdmin(Protocol):
         """Errors as `kill`, and InternalError when the process shows none."""
         ...
 
+    async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
+        """Write a phase to the worker's file; `restart_for_phase` once that was answered.
+
+        ForbiddenError unless the worker's properties allow it, ConflictError for another file or
+        run than expected, BadRequestError for what is no phase or id.
+        """
+        ...
+
+    def restart_for_phase(self) -> None:
+        """Restart the worker if what was written is not in force."""
+        ...
+
     def drain(self, *, undrain: bool) -> None:
         """Begin to give up all work, or to take part again; `about` tells how far it is."""
         ...

@@ -26,6 +26,7 @@ from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.supervise.ports import ChildDetails, ChildrenAdmin
 
 KILLED = (
@@ -39,8 +40,7 @@ class WorkerIdentity:
     """What does not change while the worker runs.
 
     `group_id` and `exactly_once_source_support` None: standalone. `config_sha256` of the file as
-    it was read, `config_file` absolute. `restart`: what brings the worker back when it ends for
-    a restart, `supervised` or `none`.
+    it was read, `config_file` absolute.
     """
 
     version: str
@@ -51,7 +51,6 @@ class WorkerIdentity:
     config_file: Path
     config_sha256: str
     config: tuple[EffectiveValue, ...]
-    restart: str
 
 
 class HerderView(Protocol):
@@ -73,12 +72,14 @@ class AgentAdmin:
         identity: WorkerIdentity,
         herder: HerderView,
         children: ChildrenAdmin,
+        phase: PhaseChange,
         *,
         now_ms: Callable[[], int],
     ) -> None:
         self._identity = identity
         self._herder = herder
         self._children = children
+        self._phase = phase
         self._now_ms = now_ms
 
     async def about(self) -> dict[str, Any]:
@@ -107,8 +108,8 @@ class AgentAdmin:
             "config_file": str(identity.config_file),
             "config_sha256": sha256,
             "config_outdated": sha256 != identity.config_sha256,
-            "restart": identity.restart,
-            "last_upgrade_run_id": None,
+            "restart": self._phase.restart_method,
+            "last_upgrade_run_id": await self._phase.last_run_id(),
         }
 
     def config(self) -> tuple[EffectiveValue, ...]:
@@ -131,6 +132,12 @@ class AgentAdmin:
             return await self._children.task_stacks(task_id)
         except AgentError as error:
             raise InternalError(error.message) from error
+
+    async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
+        return await self._phase.change(phase, run_id, expected_sha256)
+
+    def restart_for_phase(self) -> None:
+        self._phase.restart()
 
     def drain(self, *, undrain: bool) -> None:
         self._herder.request_drain(undrain=undrain)

@@ -21,8 +21,11 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
+from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_agent.supervise.ports import ChildDetails
+from tests.support.fake_restart import FakeRestart
 
 HERE = ConnectorTaskId("c", 0)
 OTHER = ConnectorTaskId("c", 1)
@@ -94,9 +97,13 @@ class World:
             config_file=file,
             config_sha256=hashlib.sha256(b"as read").hexdigest(),
             config=(),
-            restart="none",
         )
-        self.admin = AgentAdmin(identity, self.herder, self.children, now_ms=lambda: 1_000)
+        phase = PhaseChange(
+            PhaseSettings(allowed=False, phase="disabled", sha256=identity.config_sha256),
+            PhaseFile(path=file),
+            FakeRestart(),
+        )
+        self.admin = AgentAdmin(identity, self.herder, self.children, phase, now_ms=lambda: 1_000)
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,34 @@ def test_unusable_files_are_found_at_the_start(
         file.write_text(content)
     with pytest.raises(WorkerConfigError, match=r"agent\.admin"):
         AdminAccess(**{key: str(file)}).check_files()
+
+
+def test_a_change_of_phase_is_answered_before_the_restart() -> None:
+    """202 with what becomes of it; another file is a 409 and restarts nothing."""
+    world = World()
+    body = {"phase": "preparing", "run_id": "r", "expect_config_sha256": "s"}
+    answer = world.call("POST", "/agent/phase", json.dumps(body))
+    assert answer.status == 202
+    assert answer.json()["restart"] == "supervised"
+    assert (world.admin.phase_changes, world.admin.restarts) == ([("preparing", "r")], 1)
+    other = {**body, "expect_config_sha256": "t"}
+    assert world.call("POST", "/agent/phase", json.dumps(other)).status == 409
+    assert world.admin.restarts == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "{",
+        '{"phase":"preparing"}',
+        '{"phase":"preparing","run_id":1,"expect_config_sha256":"s"}',
+        '{"phase":"preparing","run_id":"r","expect_config_sha256":"s","force":"x"}',
+    ],
+)
+def test_a_change_of_phase_is_read_strictly(body: str) -> None:
+    """400, and nothing happens."""
+    world = World()
+    assert world.call("POST", "/agent/phase", body).status == 400
+    assert world.admin.phase_changes == []

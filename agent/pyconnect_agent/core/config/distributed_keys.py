@@ -70,6 +70,26 @@ def _define_membership(definition: ConfigDef) -> None:
         ),
     )
     definition.define(
+        "agent.allow.phase.change",
+        ConfigType.BOOLEAN,
+        default=False,
+        importance=LOW,
+        documentation=(
+            "Whether pyconnect upgrade may change exactly.once.source.support in this file and "
+            "restart the worker. A key of this agent alone."
+        ),
+    )
+    definition.define(
+        "agent.restart.command",
+        ConfigType.STRING,
+        default=None,
+        importance=LOW,
+        documentation=(
+            "Command that restarts this worker, as systemctl restart connect, unless it runs "
+            "below --supervise; no shell reads it. A key of this agent alone."
+        ),
+    )
+    definition.define(
         "connect.protocol",
         ConfigType.STRING,
         default="sessioned",

@@ -151,6 +151,8 @@ class DistributedConfig(WorkerConfig):
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
     exactly_once_source_support: ExactlyOnceSourceSupport
+    agent_allow_phase_change: bool
+    agent_restart_command: str | None
     connect_protocol: ConnectProtocol
     scheduled_rebalance_max_delay_ms: int
     worker_sync_timeout_ms: int

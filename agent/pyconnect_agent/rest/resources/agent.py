@@ -6,18 +6,22 @@ A Java worker has none of it. Nothing here is forwarded: who asks wants this ver
 from __future__ import annotations
 
 import functools
+import logging
 from http import HTTPStatus
 
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from pyconnect_agent.core import json_text
-from pyconnect_agent.core.errors import BadRequestError, NotAssignedError
+from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssignedError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.media_types import TEXT
 from pyconnect_agent.rest.routing import Resource, Route
+
+LOG = logging.getLogger(__name__)
 
 
 def guarded(resource: Resource) -> Resource:
@@ -79,6 +83,24 @@ async def drain(exchange: Exchange) -> Response:
     return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
 
 
+@guarded
+async def change_phase(exchange: Exchange) -> Response:
+    """Answer, then restart: the client learns of both."""
+    body = _texts(await exchange.body(), ("phase", "run_id", "expect_config_sha256"))
+    worker = _worker(exchange)
+    answer = await worker.change_phase(*body)
+    response = json_response(answer, HTTPStatus.ACCEPTED)
+    response.background = BackgroundTask(_restart, worker)
+    return response
+
+
+async def _restart(worker: WorkerAdmin) -> None:
+    try:
+        worker.restart_for_phase()
+    except AgentError as error:
+        LOG.error("worker could not be restarted", extra={"reason": error.message})
+
+
 def _worker(exchange: Exchange) -> WorkerAdmin:
     assert exchange.services.admin is not None
     return exchange.services.admin.worker
@@ -108,6 +130,20 @@ def _flag(body: bytes, name: str) -> bool:
     return value
 
 
+def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
+    """Return the texts that the body has under these names and no others, in this order."""
+    try:
+        document = json_text.loads(body)
+    except ValueError as error:
+        raise BadRequestError(f"The body is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.keys() != set(names):
+        raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
+    values = [document[name] for name in names]
+    if not all(isinstance(value, str) for value in values):
+        raise BadRequestError(f"{', '.join(names)} must be texts.")
+    return values
+
+
 def _elsewhere(exchange: Exchange, error: NotAssignedError) -> RunsElsewhereError:
     path = exchange.request.scope["raw_path"].decode("latin-1")
     url = None if error.target_url is None else error.target_url.rstrip("/") + path
@@ -122,4 +158,5 @@ ROUTES = (
     Route("POST", f"{_TASK}/kill", kill_task),
     Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),
     Route("POST", "/agent/drain", drain),
+    Route("POST", "/agent/phase", change_phase),
 )

@@ -1,0 +1,14 @@
+"""A worker's restart that only counts."""
+
+from __future__ import annotations
+
+
+class FakeRestart:
+    """Implements `herder.phase_change.RestartPort`."""
+
+    def __init__(self, method: str = "supervised") -> None:
+        self.method = method
+        self.begun = 0
+
+    def begin(self) -> None:
+        self.begun += 1
