@@ -1,0 +1,1 @@
+"""ACLs of a Connect cluster: what its principals need, have and lack.."""

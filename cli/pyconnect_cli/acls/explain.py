@@ -1,0 +1,81 @@
+"""Which grant an error means, and which grants concern a name. Pure.
+
+Error texts are those of Kafka's clients and brokers, of Apache's workers and of our agents; the
+name in the text, where there is one, is the resource.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyconnect_cli.acls.model import Finding
+
+_NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
+_IDS = ("X1", "X2", "W7")
+_TOPICS = ("S1", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
+_SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
+    (r"GROUP_AUTHORIZATION_FAILED|GroupAuthorization|Group authorization failed", ("W1", "K1")),
+    (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
+    (rf"Not authorized to get the end offsets for topic {_NAME}", ("O3",)),
+    (r"Unable to claim write privileges", ("W7",)),
+    (r"Failed to perform zombie fencing", ("X2",)),
+    (rf"Failed to fence the producer with transactional id {_NAME}", ("X2",)),
+    (rf"FindCoordinator request for transactionalId {_NAME}.*authorization", ("X2",)),
+    (rf"InitProducerId request for transactionalId {_NAME}.*authorization", ("X2",)),
+    (r"Failed to modify offsets for source connector", ("X3", "X4", "O1", "O2")),
+    (r"Failed to flush offsets and/or records", ("O1", "S1")),
+    (r"Task failed to create new topic", ("S3",)),
+    (rf"Could not initialize dead letter queue with topic={_NAME}", ("K4d", "K4c")),
+    (r"Failed to retrieve consumer group offsets", ("K5",)),
+    (r"Failed to alter consumer group offsets", ("K6", "K7")),
+    (r"Failed to reset consumer group offsets", ("K7",)),
+    (r"Unable to use admin client to verify the cleanup policy of", ("W6", "O5")),
+    (r"Could not look up partition metadata for topic", ("W2r", "W3r", "W4r", "W5")),
+    (r"Error writing connector configuration to Kafka", ("W2w",)),
+    (r"Failed to flush offsets to storage", ("W3w",)),
+    (r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalIdAuthorization", _IDS),
+    (r"Transactional ?Id ?authorization failed", _IDS),
+    (
+        r"CLUSTER_AUTHORIZATION_FAILED|Cluster authorization failed|ClusterAuthorization",
+        ("W8", "X5p", "X5a", "S3", "S4"),
+    ),
+    (r"TOPIC_AUTHORIZATION_FAILED|TopicAuthorization|Topic authorization failed", _TOPICS),
+    (r"Not authorized to access topics", _TOPICS),
+)
+_COMPILED = tuple((re.compile(text, re.IGNORECASE), rules) for text, rules in _SIGNATURES)
+_QUOTED = re.compile(r"[`'\"\[]([^`'\"\s\]]+)[`'\"\]]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """`rules`: what an error text means, empty for a name; `names`: resources in the text."""
+
+    rules: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def select(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings it is about; those whose resource is named, when any are."""
+        candidates = [
+            finding for finding in findings if not self.rules or finding.need.rule.id in self.rules
+        ]
+        named = [
+            finding
+            for finding in candidates
+            if finding.need.resource.name in self.names or finding.need.owner in self.names
+        ]
+        return named if named or not self.rules else candidates
+
+
+def explain(text: str) -> Explanation:
+    """Read a topic, an id or an error text. Without a known error in it, all of it is a name."""
+    for pattern, rules in _COMPILED:
+        found = pattern.search(text)
+        if found is not None:
+            names = set(_QUOTED.findall(text))
+            if "name" in pattern.groupindex and found["name"]:
+                names.add(found["name"].rstrip("."))
+            return Explanation(rules=rules, names=tuple(sorted(names)))
+    return Explanation(rules=(), names=(text.strip(),))

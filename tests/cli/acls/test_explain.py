@@ -1,0 +1,73 @@
+"""An error text, a topic or an id leads to the grants it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.acls.check import check
+from pyconnect_cli.acls.explain import explain
+from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts
+from pyconnect_cli.acls.model import Evidence, Phase
+from tests.support.acls import WORKER
+
+SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)
+FINDINGS = check(
+    ClusterFacts(workers=(WORKER,), connectors=(SOURCE,)),
+    Phase.ENABLED,
+    Evidence(bindings={"": ()}),
+).findings
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "names"),
+    [
+        (
+            "GroupAuthorizationException: Not authorized to access group: connect-s",
+            ("W1", "K1"),
+            ("connect-s",),
+        ),
+        (
+            "Not authorized to get the end offsets for topic 'offsets' on brokers at b:9092",
+            ("O3",),
+            ("offsets",),
+        ),
+        ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
+        (
+            "InitProducerId request for transactionalId `g-c-0` failed due to ... authorization",
+            ("X2",),
+            ("g-c-0",),
+        ),
+        (
+            "Unable to claim write privileges for config topic. Will backoff and possibly retry",
+            ("W7",),
+            (),
+        ),
+        ("Broker: Transactional Id authorization failed", ("X1", "X2", "W7"), ()),
+        ("Failed to perform zombie fencing", ("X2",), ()),
+        ("records", (), ("records",)),
+    ],
+)
+def test_texts(text: str, rules: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """As clients and workers print them."""
+    found = explain(text)
+    assert (found.rules, found.names) == (rules, names)
+
+
+def test_a_name_selects_all_that_concerns_it() -> None:
+    """A topic, an id, or a connector."""
+    assert {f.need.rule.id for f in explain("records").select(FINDINGS)} == {"S1"}
+    assert {f.need.rule.id for f in explain("g-c-0").select(FINDINGS)} == {"X1", "X2", "X3"}
+    assert {f.need.owner for f in explain("c").select(FINDINGS)} == {"c"}
+    assert explain("nothing-of-ours").select(FINDINGS) == []
+
+
+def test_an_error_with_a_name_selects_the_grant_for_it() -> None:
+    """Not the same rule's grants for other resources."""
+    text = "Not authorized to access group: g"
+    assert [f.need.rule.id for f in explain(text).select(FINDINGS)] == ["W1"]
+
+
+def test_an_error_without_a_name_selects_by_its_meaning() -> None:
+    """All that could be behind it."""
+    found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
+    assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
