@@ -38,7 +38,8 @@ from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Contro
 from pyconnect_agent.tasks.fencing_job import fence_producers
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
-from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
+from pyconnect_agent.tasks.offset_reader import ReadOffsets, WorkerOffsetReader
+from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
@@ -46,7 +47,7 @@ from pyconnect_agent.tasks.task_configs import generate_task_configs
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.worker_view import WorkerView
-from pyconnect_api import ConnectException, SinkTask, SourceTask
+from pyconnect_api import ConnectException, SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
 
@@ -146,11 +147,24 @@ def _run_connector(channel: Channel, job: RunConnector) -> None:
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         resolved = worker.resolve(job.config)
+        connector = worker.connector(resolved.values)
+        read: ReadOffsets = control.read_offsets
+        if isinstance(connector, SourceConnector):
+            offsets = offset_stores(
+                worker.config,
+                job.connector,
+                resolved.values,
+                control,
+                client=job.connector,
+                use=OffsetUse.CONNECTOR,
+            )
+            offsets.start(control.stop_requested.is_set)
+            read = offsets.read
         host = ConnectorHost(
-            connector=worker.connector(resolved.values),
+            connector=connector,
             config=resolved.values,
             control=control,
-            reader=WorkerOffsetReader(job.connector, control.read_offsets),
+            reader=WorkerOffsetReader(job.connector, read),
             check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
             mask=resolved.mask,

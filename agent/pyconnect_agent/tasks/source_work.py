@@ -18,7 +18,7 @@ from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.exactly_once import ExactlyOnceDelivery
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
-from pyconnect_agent.tasks.own_offset_topic import offset_stores
+from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
@@ -119,7 +119,11 @@ class SourceWork:
             setup.connector_config,
             control,
             client=str(setup.task_id),
-            writes=not setup.worker.config.exactly_once_source_enabled,
+            use=(
+                OffsetUse.EXACTLY_ONCE
+                if setup.worker.config.exactly_once_source_enabled
+                else OffsetUse.AT_LEAST_ONCE
+            ),
         )
         self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)
         delivery = self._delivery = self._new_delivery(tolerance, offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
+from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.core.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
@@ -20,9 +21,9 @@ from pyconnect_agent.core.transaction_boundary import (
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.transactional_sender import TransactionalSender
 from pyconnect_api import ConnectException, RecordMetadata, SourceRecord, SourceTask
+from tests.support.fake_offsets import OFFSETS, FakeOffsets
 from tests.support.fake_transactions import FakeTransactions
 
-OFFSETS = "offsets"
 KEY = b'["c",{"file":"a"}]'
 
 
@@ -52,7 +53,7 @@ class Case:
     """A sender and its surroundings."""
 
     boundary: TransactionBoundary = field(default_factory=PollBoundary)
-    copy: Callable[[Mapping[bytes, bytes | None]], None] | None = None
+    offsets: FakeOffsets = field(default_factory=FakeOffsets)
     producer: FakeTransactions = field(default_factory=FakeTransactions)
     task: Task = field(default_factory=Task)
     used: list[str] = field(default_factory=list)
@@ -65,10 +66,9 @@ class Case:
             task=self.task,
             producer=self.producer,
             boundary=self.boundary,
-            offsets_topic=OFFSETS,
+            offsets=self.offsets,
             topics=ActiveTopics(self.used.append),
             stop_requested=lambda: False,
-            copy_offsets=self.copy,
             clock=lambda: self.now_s,
         )
 
@@ -268,14 +268,37 @@ def test_a_request_on_the_last_record_wins_over_the_batch() -> None:
     assert case.producer.calls == ["begin", "commit"]
 
 
-def test_the_copy_of_offsets_follows_the_commit() -> None:
-    """A transaction that fails leaves no copy."""
-    copies: list[Mapping[bytes, bytes | None]] = []
-    case = Case(copy=copies.append)
+def test_stores_hear_of_a_commit_after_it() -> None:
+    """Copies are made of what is committed; a transaction that fails leaves none."""
+    case = Case()
     case.poll(1)
-    assert copies == [{KEY: b'{"position":1}'}]
+    assert case.offsets.entries == [{KEY: b'{"position":1}'}]
     case.send(2)
     case.producer.commit_failures.append(KafkaError("no"))
     with pytest.raises(ConnectException):
         case.sender.batch_sent()
-    assert len(copies) == 1
+    assert len(case.offsets.entries) == 1
+
+
+def test_offsets_go_out_as_the_store_prepares_them() -> None:
+    """Under the key in use, with tombstones for others of equal content."""
+    case = Case()
+    case.offsets.prepared = lambda entries: [LogRecord(b"other", None), LogRecord(b"used", b"1")]
+    case.poll(1)
+    assert case.producer.committed == [
+        [("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]
+    ]
+
+
+def test_what_cannot_be_prepared_prevents_the_commit() -> None:
+    """Tombstones that are not in the worker's topic yet must not be in the own one."""
+    case = Case()
+
+    def refuse(entries: Mapping[bytes, bytes | None]) -> list[LogRecord]:
+        raise KafkaError("no")
+
+    case.offsets.prepared = refuse
+    with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
+        case.poll(1)
+    assert case.producer.calls == ["begin"]
+    assert case.offsets.entries == []

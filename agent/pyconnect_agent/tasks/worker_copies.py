@@ -1,0 +1,90 @@
+"""Copies a connector's committed offsets from its own topic to the worker-wide one.
+
+Layer: tasks. Kafka: the secondary store of ConnectorOffsetBackingStore. The copy follows the
+commit, where Kafka sends it when the records are acknowledged: an aborted transaction leaves none.
+
+Threads: any may call; a thread of its own writes, one write at a time. What came while it wrote
+goes out together, only the newest offset of each partition.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
+
+LOG = logging.getLogger(__name__)
+
+
+class WriteOffsets(Protocol):
+    """Write to the worker-wide topic and wait for acknowledgement. Raises AgentError, OSError."""
+
+    def __call__(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
+
+
+class WorkerCopies:
+    """Best effort: a copy that fails is a warning, and its partition's next one makes it good."""
+
+    def __init__(self, write: WriteOffsets, timeout_ms: int) -> None:
+        self._write = write
+        self._timeout_ms = timeout_ms
+        self._changed = threading.Condition()
+        self._waiting: dict[bytes, bytes | None] = {}
+        self._copying = False
+        # Held while writing: what is buried must not be overtaken by an older copy.
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def put(self, entries: Mapping[bytes, bytes | None]) -> None:
+        """Copy soon."""
+        with self._changed:
+            self._waiting.update(entries)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="offset-copies", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def bury(self, keys: Sequence[bytes], timeout_ms: int) -> None:
+        """Write tombstones now, instead of what waits to be copied. Raises AgentError, OSError."""
+        if not self._writing.acquire(timeout=timeout_ms / 1000):
+            raise RetriableKafkaError("Timed out waiting for a copy of offsets to be written")
+        try:
+            with self._changed:
+                for key in keys:
+                    self._waiting.pop(key, None)
+            self._write(dict.fromkeys(keys), timeout_ms)
+        finally:
+            self._writing.release()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything was copied or given up; False when the time is over first."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not self._waiting and not self._copying, timeout_s
+            )
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._waiting))
+                self._copying = True
+            with self._writing:
+                with self._changed:
+                    entries, self._waiting = self._waiting, {}
+                if entries:
+                    self._copy(entries)
+            with self._changed:
+                self._copying = False
+                self._changed.notify_all()
+
+    def _copy(self, entries: dict[bytes, bytes | None]) -> None:
+        try:
+            self._write(entries, self._timeout_ms)
+        except (AgentError, OSError) as exc:
+            LOG.warning(
+                "offsets were committed, but not copied to the worker's offsets topic",
+                extra={"partitions": len(entries), "reason": str(exc)},
+            )
