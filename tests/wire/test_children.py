@@ -20,7 +20,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.launch import Launched, Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually_async
@@ -31,10 +31,23 @@ T0 = ConnectorTaskId("c", 0)
 T1 = ConnectorTaskId("c", 1)
 
 
+class DyingLauncher(Launcher):
+    """Its fork server dies while it is asked for a process."""
+
+    def launch(self, name: str) -> Launched:
+        raise EOFError("unexpected EOF")
+
+
 class World:
     """Children with a scripted host, and what they reported."""
 
-    def __init__(self, *, graceful_ms: int = 5_000, lease_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        graceful_ms: int = 5_000,
+        lease_ms: int | None = None,
+        launcher: type[Launcher] = Launcher,
+    ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
         self.children = ChildProcesses(
@@ -44,7 +57,7 @@ class World:
                 lease_ms=lease_ms,
             ),
             self.store,
-            launcher=Launcher(
+            launcher=launcher(
                 host="tests.support.child_host:run",
                 preload=("pyconnect_agent.supervise.launch", "tests.support.child_host"),
             ),
@@ -78,8 +91,13 @@ class World:
 
 
 @asynccontextmanager
-async def world(*, graceful_ms: int = 5_000, lease_ms: int | None = None) -> AsyncIterator[World]:
-    made = World(graceful_ms=graceful_ms, lease_ms=lease_ms)
+async def world(
+    *,
+    graceful_ms: int = 5_000,
+    lease_ms: int | None = None,
+    launcher: type[Launcher] = Launcher,
+) -> AsyncIterator[World]:
+    made = World(graceful_ms=graceful_ms, lease_ms=lease_ms, launcher=launcher)
     await made.children.start()
     try:
         yield made
@@ -201,6 +219,17 @@ def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
             await w.children.stop_tasks([T0])
             assert w.children.running_tasks() == frozenset()
             assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
+
+    run(scenario)
+
+
+def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
+    """Also when it is the fork server that dies: then there is no error of the system's."""
+
+    async def scenario() -> None:
+        async with world(launcher=DyingLauncher) as w:
+            w.start_task(T0)
+            await w.task_is(T0, State.FAILED)
 
     run(scenario)
 

@@ -104,7 +104,8 @@ class Child:
         loop = asyncio.get_running_loop()
         try:
             launched = await loop.run_in_executor(self._launches, self._launcher.launch, self.name)
-        except OSError as exc:
+        except (OSError, EOFError) as exc:
+            # EOFError: the fork server ended before it answered.
             LOG.error("child process could not be started", extra={"child": self.name})
             self._on_exit(None, exc)
             return
