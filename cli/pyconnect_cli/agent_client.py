@@ -85,6 +85,18 @@ class AgentClient:
         answer = self._send("GET", "agent")
         return parse("agent", lambda body: _read_info(answer.url, body), answer.body)
 
+    def config(self) -> dict[str, str | None]:
+        """Return the worker's effective configuration; secrets are masked."""
+        answer = self._send("GET", "agent", "config")
+        return parse(
+            "worker configuration",
+            lambda body: {
+                str(as_object(entry)["name"]): optional_text(as_object(entry)["value"])
+                for entry in as_list(body["list"])
+            },
+            {"list": answer.body},
+        )
+
     def children(self) -> list[AgentChild]:
         """Return the agent's connectors and tasks with their processes."""
         answer = self._send("GET", "agent", "tasks")

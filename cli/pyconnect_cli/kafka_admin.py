@@ -1,7 +1,7 @@
 """What REST cannot answer, asked of the brokers: where partitions of topics begin and end.
 
-The only module of the command line (beside the sandbox) that imports confluent_kafka, and only
-when a command needs it. Client errors become the command line's own here.
+With `kafka_offset_topics` the only module of the command line (beside the sandbox) that imports
+confluent_kafka, and only when a command needs it. Client errors become the command line's own here.
 """
 
 from __future__ import annotations
@@ -117,18 +117,25 @@ class KafkaAdmin:
 
 def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     """Return the brokers of the settings in force; PreconditionFailed when there are none."""
+    return KafkaAdmin(
+        kafka_settings(
+            session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
+        ),
+        session.client.exchange.remaining_s,
+    )
+
+
+def kafka_settings(session: Session, reason: str) -> dict[str, str]:
+    """Return librdkafka's settings of the brokers; PreconditionFailed with `reason` without any."""
     settings = session.settings
     if not settings.kafka_bootstrap:
         raise PreconditionFailed(
-            f"{purpose} needs Kafka itself: REST does not tell where topics begin and end",
+            reason,
             hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
             " kafka.bootstrap in the context",
         )
     own = _properties(settings.kafka_properties) if settings.kafka_properties else {}
-    return KafkaAdmin(
-        {**client_settings(own), "bootstrap.servers": settings.kafka_bootstrap},
-        session.client.exchange.remaining_s,
-    )
+    return {**client_settings(own), "bootstrap.servers": settings.kafka_bootstrap}
 
 
 def client_settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+from pyconnect_cli.plan.orphans import StoredRecord
 
 FORMAT = "pyconnect-offsets/1"
 TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
@@ -18,6 +20,8 @@ class Snapshot:
     """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
 
     `action` and `id` are set in backups only: what was about to be done, and the file's name.
+    `orphan`: of a connector that was no more; `records` are then what a source left in offsets
+    topics, byte for byte, and class and version are unknown.
     """
 
     cluster_id: str
@@ -29,6 +33,8 @@ class Snapshot:
     offsets: tuple[OffsetEntry, ...]
     action: str = ""
     id: str = ""
+    orphan: bool = False
+    records: tuple[StoredRecord, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The document of a file; its `offsets` are the REST body's."""
@@ -43,7 +49,11 @@ class Snapshot:
         }
         if self.action:
             document |= {"id": self.id, "action": self.action}
-        return {**document, "offsets": [entry.to_json() for entry in self.offsets]}
+        document["offsets"] = [entry.to_json() for entry in self.offsets]
+        if self.orphan:
+            records = [_record_json(record) for record in self.records]
+            document |= {"orphan": True, "records": records}
+        return document
 
 
 def read_snapshot(text: str, place: str) -> Snapshot:
@@ -70,4 +80,29 @@ def read_snapshot(text: str, place: str) -> Snapshot:
         offsets=() if offsets == [] else read_entries(offsets, connector_type, place),
         action=str(document.get("action") or ""),
         id=str(document.get("id") or ""),
+        orphan=document.get("orphan") is True,
+        records=_read_records(document.get("records") or [], place),
+    )
+
+
+def _record_json(record: StoredRecord) -> dict[str, object]:
+    value = None if record.value is None else base64.b64encode(record.value).decode()
+    key = base64.b64encode(record.key).decode()
+    return {"topic": record.topic, "partition": record.partition, "key": key, "value": value}
+
+
+def _read_records(document: object, place: str) -> tuple[StoredRecord, ...]:
+    try:
+        return tuple(_read_record(entry) for entry in document)  # type: ignore[attr-defined] # asked for forgiveness
+    except (TypeError, KeyError, ValueError) as exc:
+        raise UsageError(f"{place}: `records` are damaged") from exc
+
+
+def _read_record(entry: Mapping[str, object]) -> StoredRecord:
+    value = entry["value"]
+    return StoredRecord(
+        topic=str(entry["topic"]),
+        partition=int(str(entry["partition"])),
+        key=base64.b64decode(str(entry["key"]), validate=True),
+        value=None if value is None else base64.b64decode(str(value), validate=True),
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._connectors_show import NameArgument
 from pyconnect_cli.commands._offsets_options import (
     ForceOption,
@@ -16,6 +17,8 @@ from pyconnect_cli.commands._offsets_options import (
     WaitOption,
     around,
 )
+from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
+from pyconnect_cli.commands._offsets_plan import undo_command
 from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view, snapshot_of
 from pyconnect_cli.commands._offsets_show import backups_of
 from pyconnect_cli.commands._offsets_topics import topic_doubts
@@ -71,6 +74,9 @@ def undo(
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
+    if snapshot.orphan:
+        _restore_orphan(session, snapshot, backup=options.backup)
+        return
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
@@ -153,6 +159,23 @@ def copy(
         if other is not session:
             session.results = other.results
             other.close()
+
+
+def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool) -> None:
+    keeper = OrphanKeeper(session)
+    name = snapshot.connector
+    if session.given.get("dry_run"):
+        session.output.line(f"would restore {len(snapshot.offsets)} offsets of the deleted {name}")
+        return
+    if backup:
+        keeper.backups.require_writable()
+    confirm_steps(session, "restore the offsets of", [name], what="name")
+    step = Step(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
+    try:
+        run_steps(session, "undo", [step])
+    finally:
+        for stored in keeper.stored:
+            session.output.message(f"undo: {undo_command(session, stored)}")
 
 
 def _planned(

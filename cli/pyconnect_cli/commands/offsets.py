@@ -10,6 +10,7 @@ import typer
 from pyconnect_cli.commands import (
     _offsets_change,
     _offsets_kafka,
+    _offsets_orphans,
     _offsets_restore,
     _offsets_show,
 )
@@ -17,3 +18,4 @@ from pyconnect_cli.commands import (
 app = typer.Typer(help="See, back up, change, copy and restore connectors' offsets.")
 for part in (_offsets_show.app, _offsets_change.app, _offsets_kafka.app, _offsets_restore.app):
     app.registered_commands.extend(part.registered_commands)
+app.add_typer(_offsets_orphans.app, name="orphans")

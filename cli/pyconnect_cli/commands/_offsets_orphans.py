@@ -1,0 +1,231 @@
+"""`offsets orphans list export purge`: offsets of connectors that are no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.agent_client import AgentClient
+from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
+from pyconnect_cli.commands._offsets_options import NoBackupOption
+from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
+from pyconnect_cli.commands._offsets_plan import MOST_LINES, undo_command
+from pyconnect_cli.errors import (
+    ExitCode,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+)
+from pyconnect_cli.near_names import did_you_mean
+from pyconnect_cli.offset_backups import write_whole
+from pyconnect_cli.offset_entries import show_offset, show_partition
+from pyconnect_cli.plan.orphans import SINK, Orphan
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ChangingVerb
+
+app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
+
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="an offsets topic: the workers' offset.storage.topic, or one of a connector's own;"
+        " repeatable; an agent tells its own",
+    ),
+]
+OrphanNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="deleted connectors")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="all that `list` shows")]
+
+
+def _time(written_ms: int | None) -> str:
+    if written_ms is None:
+        return "-"
+    return datetime.fromtimestamp(written_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+COLUMNS: Sequence[Column[Orphan]] = (
+    Column(title="CONNECTOR", value=lambda orphan: orphan.name),
+    Column(title="TYPE", value=lambda orphan: orphan.type),
+    Column(title="STORED IN", value=lambda orphan: ",".join(orphan.places)),
+    Column(title="OFFSETS", value=lambda orphan: str(orphan.count), right=True),
+    Column(title="LAST WRITTEN", value=lambda orphan: _time(orphan.written_ms)),
+)
+
+
+@app.command("list")
+def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
+    """Show which names without a connector have offsets; sinks' are groups connect-NAME."""
+    session = session_of(context)
+    found = _keeper(session, topics).find()
+    session.output.listing(
+        COLUMNS,
+        found,
+        document=[_orphan_json(orphan) for orphan in found],
+        names=[orphan.name for orphan in found],
+        empty="no orphans",
+    )
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="a deleted connector")],
+    *,
+    topics: TopicsOption = None,
+    sink: Annotated[bool, typer.Option("--sink", help="the consumer group connect-NAME")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="write there instead of to stdout"),
+    ] = None,
+) -> None:
+    """Write a deleted connector's offsets; `import --force` and `diff -f` take the file."""
+    session = session_of(context)
+    keeper = _keeper(session, topics)
+    wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
+    (orphan,) = _named(wanted, [name], keeper)
+    text = json.dumps(keeper.snapshot(orphan).to_json(), indent=2, ensure_ascii=False)
+    if file is None or str(file) == "-":
+        session.output.line(text)
+        return
+    try:
+        write_whole(file, text + "\n")
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
+    session.output.message(f"{name}: {orphan.count} offsets written to {file}")
+
+
+@app.command(cls=ChangingVerb)
+def purge(
+    context: typer.Context,
+    names: OrphanNames = None,
+    *,
+    topics: TopicsOption = None,
+    everything: AllOption = False,
+    sink_groups: Annotated[
+        bool,
+        typer.Option(
+            "--sink-groups",
+            help="also delete the groups connect-NAME; another Connect cluster on the same Kafka"
+            " may own them",
+        ),
+    ] = False,
+    no_backup: NoBackupOption = False,
+) -> None:
+    """Forget offsets of deleted connectors; a name that exists is refused, `undo` restores."""
+    session = session_of(context)
+    if bool(names) == everything:
+        raise UsageError("say what to purge", hint="name deleted connectors, or --all")
+    keeper = _keeper(session, topics)
+    found = keeper.find()
+    wanted = found if everything else _named(found, names or (), keeper)
+    chosen = [orphan for orphan in wanted if sink_groups or orphan.type != SINK]
+    left = [orphan for orphan in wanted if orphan not in chosen]
+    for orphan in left:
+        session.output.message(
+            f"left as it is: consumer group {orphan.places[0]} (delete it with --sink-groups)"
+        )
+    if left and not chosen and not everything:
+        raise PreconditionFailed(
+            "nothing was done: these names have consumer groups only", hint="add --sink-groups"
+        )
+    _purge(session, keeper, chosen, backup=not no_backup)
+
+
+def _purge(
+    session: Session, keeper: OrphanKeeper, chosen: Sequence[Orphan], *, backup: bool
+) -> None:
+    dry_run = bool(session.given.get("dry_run"))
+    _show_plan(session, chosen, backup=backup, dry_run=dry_run)
+    if dry_run:
+        if chosen and session.given.get("exit_code"):
+            raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        return
+    if not chosen:
+        return
+    if backup:
+        keeper.backups.require_writable()
+    confirm_steps(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
+    steps = [
+        Step(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
+        for orphan in chosen
+    ]
+    try:
+        run_steps(session, "purge", steps)
+    finally:
+        for identity in keeper.stored:
+            session.output.message(f"undo: {undo_command(session, identity)}")
+
+
+def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_run: bool) -> None:
+    output = session.output
+    if dry_run and output.machine:
+        output.document([{"would": "purge", **_orphan_json(orphan)} for orphan in chosen])
+        return
+    if session.settings.quiet and not dry_run:
+        return
+    show = output.line if dry_run else output.message
+    if not chosen:
+        show("no orphans: nothing to purge")
+    for orphan in chosen:
+        show(f"purge offsets of {orphan.name} ({orphan.type}, no such connector)")
+        show(f"  in      {', '.join(orphan.places)}")
+        show(f"  backup  {'first' if backup else 'none'}")
+        limit = len(orphan.entries) if session.settings.verbose else MOST_LINES
+        for entry in orphan.entries[:limit]:
+            partition = show_partition(entry.partition)
+            show(f"  {partition}  {show_offset(entry.offset)} -> forgotten")
+        if orphan.count > min(limit, len(orphan.entries)):
+            rest = orphan.count - min(limit, len(orphan.entries))
+            show(f"  … and {rest} more; see all with -v")
+
+
+def _keeper(session: Session, topics: Sequence[str] | None) -> OrphanKeeper:
+    return OrphanKeeper(session, topics or (), worker_topic=lambda: _worker_topic(session))
+
+
+def _worker_topic(session: Session) -> str | None:
+    """Ask an agent for its offsets topic; a Java worker does not tell it."""
+    try:
+        with AgentClient(session.exchange_with(session.client.exchange.urls[0])) as agent:
+            return agent.config().get("offset.storage.topic")
+    except PyconnectError:
+        return None
+
+
+def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:
+    for name in names:
+        if name in keeper.existing:
+            raise PreconditionFailed(
+                f"connector {name} exists: its offsets are no orphans; nothing was done",
+                hint=f"to forget them: pyconnect offsets reset {name}",
+            )
+        if name not in {orphan.name for orphan in found}:
+            near = did_you_mean(name, sorted({orphan.name for orphan in found}))
+            raise NotFound(
+                f"no offsets of a connector `{name}` were found in {keeper.searched}",
+                hint=near or "see what there is: pyconnect offsets orphans list",
+            )
+    return [orphan for orphan in found if orphan.name in names]
+
+
+def _orphan_json(orphan: Orphan) -> dict[str, object]:
+    return {
+        "name": orphan.name,
+        "type": orphan.type,
+        "stored_in": list(orphan.places),
+        "count": orphan.count,
+        "written_ms": orphan.written_ms,
+        "offsets": [entry.to_json() for entry in orphan.entries],
+    }

@@ -1,0 +1,180 @@
+"""Finding, backing up, purging and restoring what deleted connectors left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from pyconnect_cli.errors import PreconditionFailed, ServerError
+from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.kafka_offset_topics import ConsumerGroups, OffsetsTopics
+from pyconnect_cli.offset_backups import Backups, backup_directory, utc_text
+from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_seek import TopicPartition, kafka_offset, topic_partition
+from pyconnect_cli.plan.orphans import (
+    GROUP_PREFIX,
+    SINK,
+    Configs,
+    Orphan,
+    StoredRecord,
+    find_orphans,
+    offset_topics,
+    sink_entries,
+    source_entries,
+)
+from pyconnect_cli.session import Session
+
+NEEDS_KAFKA = "orphans are read from Kafka itself: REST knows connectors that exist"
+UNTOUCHED = "nothing was changed"
+
+
+class OrphanKeeper:
+    """One command's work on orphans; `stored` are the backups that it left."""
+
+    def __init__(
+        self,
+        session: Session,
+        topics: Sequence[str] = (),
+        *,
+        worker_topic: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._session = session
+        self._given = topics
+        self._worker_topic = worker_topic
+        settings = kafka_settings(session, NEEDS_KAFKA)
+        remaining_s = session.client.exchange.remaining_s
+        self._records = OffsetsTopics(settings, remaining_s)
+        self._groups = ConsumerGroups(settings, remaining_s)
+        self.backups = Backups(backup_directory(session.environ))
+        self.stored: list[str] = []
+
+    @cached_property
+    def existing(self) -> Configs:
+        """The configurations of all connectors."""
+        views = self._session.client.connector_views()
+        return {name: view.info.config if view.info else {} for name, view in views.items()}
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The offsets topics to look at; PreconditionFailed when none is known."""
+        if self._given:
+            return list(self._given)
+        worker_topic = self._worker_topic()
+        if worker_topic is None:
+            raise PreconditionFailed(
+                "Apache's workers do not tell which topic holds their offsets",
+                hint="give the workers' offset.storage.topic with --topic",
+            )
+        return offset_topics(self.existing, worker_topic)
+
+    @property
+    def searched(self) -> str:
+        """Where was looked."""
+        return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
+
+    def find(self) -> list[Orphan]:
+        """Read topics and groups."""
+        records = self._records.read(self.topics).values()
+        groups = self._groups.starting_with(GROUP_PREFIX)
+        return find_orphans(records, groups, self.existing)
+
+    def snapshot(self, orphan: Orphan, *, action: str = "") -> Snapshot:
+        """Return what an export or a backup holds."""
+        return Snapshot(
+            cluster_id=self._session.client.worker_info().kafka_cluster_id,
+            connector=orphan.name,
+            class_name="",
+            type=orphan.type,
+            time=utc_text(datetime.now(UTC)),
+            version="",
+            offsets=orphan.entries,
+            action=action,
+            orphan=True,
+            records=orphan.records,
+        )
+
+    def purge(self, orphan: Orphan, *, backup: bool) -> str:
+        """Forget one orphan's offsets and see that they are gone; return a remark."""
+        self._require_absent(orphan.name)
+        identity = self._back_up(self.snapshot(orphan, action="purge")) if backup else None
+        if orphan.group is not None:
+            self._delete_group(orphan.group.group, identity)
+        else:
+            self._write([replace(record, value=None) for record in orphan.records])
+        remarks = [f"{orphan.count} offset{'' if orphan.count == 1 else 's'}"]
+        return ", ".join(remarks + ([f"backup {identity}"] if identity else []))
+
+    def restore(self, snapshot: Snapshot, *, backup: bool) -> str:
+        """Put back what a purge took; return a remark."""
+        self._require_absent(snapshot.connector)
+        identity = self._back_up(self._as_it_is(snapshot)) if backup else None
+        if snapshot.type == SINK:
+            offsets = _group_offsets(snapshot)
+            group = f"{GROUP_PREFIX}{snapshot.connector}"
+            if offsets:
+                self._groups.commit(group, offsets)
+            else:
+                self._delete_group(group, identity)
+        else:
+            self._write(snapshot.records)
+        return f"backup {identity}" if identity else "no backup"
+
+    def _as_it_is(self, snapshot: Snapshot) -> Snapshot:
+        """Return the present state of what a snapshot holds, absent records as forgotten ones."""
+        now = utc_text(datetime.now(UTC))
+        if snapshot.type == SINK:
+            entries = sink_entries(self._groups.offsets(f"{GROUP_PREFIX}{snapshot.connector}"))
+            return replace(snapshot, time=now, action="undo", offsets=entries)
+        found = self._records.read({record.topic for record in snapshot.records})
+        records = tuple(
+            found.get(record.place, replace(record, value=None)) for record in snapshot.records
+        )
+        entries = source_entries([record for record in records if record.value is not None])
+        return replace(snapshot, time=now, action="undo", offsets=entries, records=records)
+
+    def _back_up(self, snapshot: Snapshot) -> str:
+        identity = self.backups.store(snapshot, datetime.now(UTC)).id
+        self.stored.append(identity)
+        return identity
+
+    def _delete_group(self, group: str, identity: str | None) -> None:
+        try:
+            self._groups.delete(group)
+        except PreconditionFailed as error:
+            if identity:
+                self.backups.discard(identity)
+                self.stored.remove(identity)
+            error.message += f": it is in use; {UNTOUCHED}"
+            raise
+        if self._groups.offsets(group):
+            raise ServerError(f"consumer group {group} was deleted and has offsets again")
+
+    def _write(self, records: Sequence[StoredRecord]) -> None:
+        if not records:
+            return
+        found = self._records.write(records)
+        for record in records:
+            if record.place not in found or found[record.place] != record.value:
+                raise ServerError(
+                    f"what was written to {record.topic}, partition {record.partition}, was not"
+                    " read back: another writer, or an open transaction before it",
+                    hint="see what is there now: pyconnect offsets orphans list",
+                )
+
+    def _require_absent(self, name: str) -> None:
+        """Look again right before the change: the name may have been given to a new connector."""
+        if name in self._session.client.connector_names():
+            raise PreconditionFailed(
+                f"connector {name} exists: its offsets are its own; {UNTOUCHED}",
+                hint=f"see them: pyconnect offsets get {name}",
+            )
+
+
+def _group_offsets(snapshot: Snapshot) -> dict[TopicPartition, int]:
+    return {
+        topic_partition(entry.partition): offset
+        for entry in snapshot.offsets
+        if (offset := kafka_offset(entry)) is not None
+    }

@@ -1,0 +1,245 @@
+"""Offsets where REST does not reach: records of offsets topics, and consumer groups.
+
+Reads what is committed only, writes each record to the partition it was found in. Beside
+`kafka_admin` the only module of the command line that imports confluent_kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
+from pyconnect_cli.kafka_admin import translated
+from pyconnect_cli.plan.offset_seek import TopicPartition
+from pyconnect_cli.plan.orphans import Place, SinkGroup, StoredRecord, latest
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+    from confluent_kafka.admin import AdminClient
+
+BATCH = 10_000
+SLICE_S = 1.0
+METADATA_S = 10.0
+READ_BACK_S = 15.0
+
+
+class OffsetsTopics:
+    """Offsets topics of one cluster; every call ends within `remaining_s()`."""
+
+    def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
+        self._settings = {**settings, "log_level": "0"}
+        self._remaining_s = remaining_s
+
+    def read(self, topics: Iterable[str]) -> dict[Place, StoredRecord]:
+        """Return what is stored, without the records of transactions that have not ended."""
+        from confluent_kafka import OFFSET_BEGINNING
+
+        wanted = set(topics)
+        with self._consumer() as consumer:
+            found = [at for name in sorted(wanted) for at in self._partitions(consumer, name)]
+            return latest(self._records(consumer, dict.fromkeys(found, OFFSET_BEGINNING)))
+
+    def write(self, records: Sequence[StoredRecord]) -> dict[Place, bytes | None]:
+        """Write records in order and return the newest of each place, read back from Kafka."""
+        from confluent_kafka import KafkaException, Producer
+
+        # Each record goes where its key was found: no partitioner has a say.
+        settings = {**self._settings, "acks": "all", "enable.idempotence": "true"}
+        starts: dict[TopicPartition, int] = {}
+        failures: list[Any] = []
+
+        def delivered(error: Any, message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+                return
+            at = TopicPartition(str(message.topic()), int(message.partition() or 0))
+            offset = int(message.offset() or 0)
+            starts[at] = min(starts.get(at, offset), offset)
+
+        try:
+            producer = Producer(settings)
+            for record in records:
+                while True:
+                    try:
+                        producer.produce(
+                            record.topic, record.value, record.key, record.partition, delivered
+                        )
+                        break
+                    except BufferError:
+                        producer.poll(SLICE_S)
+            unsent = producer.flush(self._timeout_s())
+        except KafkaException as exc:
+            raise translated(exc, "write offsets") from exc
+        if failures:
+            raise translated(KafkaException(failures[0]), "write offsets")
+        if unsent:
+            raise WaitTimedOut(f"{unsent} of {len(records)} records were not acknowledged in time")
+        return self._read_back(starts, {record.place for record in records})
+
+    def _read_back(
+        self, starts: Mapping[TopicPartition, int], places: set[Place]
+    ) -> dict[Place, bytes | None]:
+        """Read what was written; open transactions of others may hide it for a while."""
+        until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
+        while True:
+            with self._consumer() as consumer:
+                records = self._records(consumer, starts)
+                found = {record.place: record.value for record in records}
+            if places <= set(found) or time.monotonic() > until:
+                return found
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Consumer]:
+        from confluent_kafka import Consumer, KafkaException
+
+        consumer = Consumer(
+            {
+                **self._settings,
+                "group.id": "pyconnect-offsets-reader",  # demanded; nothing is ever committed
+                "enable.auto.commit": "false",
+                "enable.partition.eof": "true",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+            }
+        )
+        try:
+            yield consumer
+        except KafkaException as exc:
+            raise translated(exc, "read offsets") from exc
+        finally:
+            consumer.close()
+
+    def _partitions(self, consumer: Consumer, topic: str) -> list[TopicPartition]:
+        metadata = consumer.list_topics(topic, timeout=min(METADATA_S, self._timeout_s()))
+        found = metadata.topics.get(topic)
+        if found is None or found.error is not None or not found.partitions:
+            raise NotFound(
+                f"there is no topic {topic}", hint="see the worker's offset.storage.topic"
+            )
+        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
+
+    def _records(
+        self, consumer: Consumer, starts: Mapping[TopicPartition, int]
+    ) -> Iterator[StoredRecord]:
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+        consumer.assign(
+            [KafkaTopicPartition(at.topic, at.partition, start) for at, start in starts.items()]
+        )
+        unread = set(starts)
+        until = time.monotonic() + self._timeout_s()
+        while unread:
+            if time.monotonic() > until:
+                raise WaitTimedOut(f"{len(unread)} partitions of offsets topics were not read yet")
+            for message in consumer.consume(BATCH, SLICE_S):
+                at = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                error = message.error()
+                if error is None:
+                    yield _stored(message)
+                # The end, for who reads committed records only, is before an open transaction.
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public code
+                    unread.discard(at)
+                elif not error.retriable():
+                    raise KafkaException(error)
+
+    def _timeout_s(self) -> float:
+        return max(self._remaining_s(), 0.1)
+
+
+class ConsumerGroups:
+    """Consumer groups of one cluster; every call ends within `remaining_s()`."""
+
+    def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
+        self._settings = {**settings, "log_level": "0"}
+        self._remaining_s = remaining_s
+        self._made: AdminClient | None = None
+
+    def starting_with(self, prefix: str) -> list[SinkGroup]:
+        """Return consumer groups, with what they have committed."""
+        listed = self._result(self._client().list_consumer_groups, "list consumer groups")
+        return [
+            SinkGroup(group=one.group_id, state=one.state.name, offsets=self.offsets(one.group_id))
+            for one in listed.valid
+            if one.group_id.startswith(prefix)
+        ]
+
+    def offsets(self, group: str) -> dict[TopicPartition, int]:
+        """Return what a group has committed."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        request = [ConsumerGroupTopicPartitions(group)]
+        answer = self._result(
+            self._client().list_consumer_group_offsets, f"list the offsets of {group}", request
+        )
+        return {
+            TopicPartition(found.topic, found.partition): found.offset
+            for found in answer.topic_partitions
+            if found.offset >= 0
+        }
+
+    def delete(self, group: str) -> None:
+        """Delete a group without members; PreconditionFailed when it has some."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            futures = self._client().delete_consumer_groups(
+                [group], request_timeout=self._timeout_s()
+            )
+            futures[group].result()
+        except KafkaException as exc:
+            if exc.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+                raise PreconditionFailed(f"consumer group {group} has members") from exc
+            if exc.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise translated(exc, f"delete consumer group {group}") from exc
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set what a group without members has committed."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+        from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+        wanted = [KafkaTopicPartition(p.topic, p.partition, at) for p, at in offsets.items()]
+        answer = self._result(
+            self._client().alter_consumer_group_offsets,
+            f"set the offsets of {group}",
+            [ConsumerGroupTopicPartitions(group, wanted)],
+        )
+        for partition in answer.topic_partitions:
+            if partition.error is not None:
+                raise ServerError(f"Kafka: set the offsets of {group}: {partition.error.str()}")
+
+    # The client publishes no types of its futures.
+    def _result(self, call: Callable[..., Any], what: str, *arguments: Any) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            answer = call(*arguments, request_timeout=self._timeout_s())
+            if isinstance(answer, Mapping):
+                (answer,) = answer.values()
+            return answer.result()
+        except KafkaException as exc:
+            raise translated(exc, what) from exc
+
+    def _client(self) -> AdminClient:
+        if self._made is None:
+            from confluent_kafka.admin import AdminClient
+
+            self._made = AdminClient({**self._settings})
+        return self._made
+
+    def _timeout_s(self) -> float:
+        return max(self._remaining_s(), 0.1)
+
+
+def _stored(message: Message) -> StoredRecord:
+    key, value = message.key(), message.value()
+    return StoredRecord(
+        topic=str(message.topic()),
+        partition=int(message.partition() or 0),
+        key=key if isinstance(key, bytes) else b"",
+        value=value if isinstance(value, bytes) else None,
+        timestamp_ms=message.timestamp()[1],
+    )
