@@ -1,0 +1,319 @@
+"""Kills and freezes of agents while lines are appended, and what readers see in the end.
+
+Agents of one cluster run file connectors. Random blows hit a supervisor alone, a task's process
+alone, or a whole host; frozen ones come back after their session is over. FAILED tasks are
+restarted as an operator would. Everything random comes from one seed, though what a schedule meets
+depends on the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from http.client import HTTPException
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from tests.support.agent import Agent, source_config
+from tests.support.chaos_lines import LineReader, SteadyLines, create_topics, read_everything
+from tests.support.cluster import SESSION_MS, Cluster
+from tests.support.names import unique_name
+
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+TRANSACTION_TIMEOUT_MS = 10_000
+BOUNDARIES: Sequence[Mapping[str, str]] = (
+    {},
+    {"batch.size": "7"},
+    {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "300"},
+    {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3000"},
+)
+OUT_OF_REACH = (OSError, HTTPException)
+SETTLE_S = 120.0
+LOOK_S = 0.1
+
+
+class Blow(Enum):
+    """What can happen to an agent, or to a connector."""
+
+    KILL_SUPERVISOR = "kill supervisor"
+    KILL_TASK = "kill task"
+    KILL_BOTH = "kill both"
+    FREEZE_SUPERVISOR = "freeze supervisor"
+    FREEZE_TASK = "freeze task"
+    FREEZE_BOTH = "freeze both"
+    RECONFIGURE = "reconfigure"
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What was done and what came of it; `aborted` counts records no committed reader sees."""
+
+    seed: int
+    seconds: float = 0.0
+    blows: Counter[Blow] = field(default_factory=Counter)
+    restarts: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+    aborted: int = 0
+    duplicates: int = 0
+    missing: int = 0
+
+    def summary(self) -> str:
+        blows = ", ".join(f"{count} {blow.value}" for blow, count in sorted_by_name(self.blows))
+        return (
+            f"seed {self.seed}: {self.lines} lines in {self.seconds:.0f} s; {blows};"
+            f" {self.restarts} restarts of failed tasks; {self.aborted} aborted records,"
+            f" {self.duplicates} duplicates, {self.missing} missing"
+        )
+
+
+def sorted_by_name(blows: Counter[Blow]) -> list[tuple[Blow, int]]:
+    return sorted(blows.items(), key=lambda item: item[0].value)
+
+
+class Operator:
+    """Restarts failed tasks until it is dismissed, through whichever agent answers.
+
+    It has a thread of its own: an answer may wait for a frozen leader.
+    """
+
+    def __init__(
+        self, agents: Callable[[], Sequence[Agent]], names: Sequence[str], report: Report
+    ) -> None:
+        self._agents = agents
+        self._names = names
+        self._report = report
+        self._wanted: SimpleQueue[tuple[str, Mapping[str, str]]] = SimpleQueue()
+        self._dismissed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="operator", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def reconfigure(self, name: str, config: Mapping[str, str]) -> None:
+        """Have it done soon."""
+        self._wanted.put((name, config))
+
+    def dismiss(self) -> None:
+        self._dismissed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._dismissed.wait(0.5):
+            with contextlib.suppress(Empty, *OUT_OF_REACH):
+                name, config = self._wanted.get_nowait()
+                for agent in self._agents()[-1:]:
+                    agent.call("PUT", f"/connectors/{name}/config", config)
+            for name in self._names:
+                # Who is asked may die or freeze meanwhile; then another one is asked next time.
+                with contextlib.suppress(*OUT_OF_REACH):
+                    self._look_after(name)
+
+    def _look_after(self, name: str) -> None:
+        for agent in self._agents()[:1]:
+            answer = agent.call("GET", f"/connectors/{name}/status")
+            if answer.status != 200:
+                return
+            status = answer.json()
+            failed = [part for part in status["tasks"] if part["state"] == "FAILED"]
+            if status["connector"]["state"] == "FAILED":
+                failed.append(status["connector"])
+            if not failed:
+                return
+            path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
+            if agent.call("POST", path).status == 202:
+                self._report.restarts += 1
+                self._report.reasons.update(_reason(part["trace"]) for part in failed)
+
+
+class Chaos:
+    """One run; `directory` gets the connectors' files."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        bootstrap_servers: str,
+        directory: Path,
+        *,
+        seed: int,
+        connectors: int = 4,
+        lines_per_s: int = 100,
+        exactly_once: bool = True,
+    ) -> None:
+        self.report = Report(seed=seed)
+        self.names = [f"chaos-{number}" for number in range(connectors)]
+        self.topics = {name: unique_name(name) for name in self.names}
+        self.files = {name: directory / f"{name}.txt" for name in self.names}
+        self._cluster = cluster
+        self._bootstrap_servers = bootstrap_servers
+        self._random = random.Random(seed)
+        self._exactly_once = exactly_once
+        self._lines = SteadyLines(list(self.files.values()), lines_per_s, seed)
+        # What will put it right again, by agent that something was done to.
+        self._recoveries: dict[Agent, tuple[float, Callable[[], object]]] = {}
+        self._operator = Operator(self._sound, self.names, self.report)
+
+    def run(self, seconds: float) -> None:
+        """Cause trouble for so long, put everything right, and compare; fills `report`."""
+        create_topics(self._bootstrap_servers, list(self.topics.values()))
+        for number, name in enumerate(self.names):
+            self.files[name].touch()
+            self._cluster.agents[0].create(name, self._config(number))
+        self._cluster.wait_until_running(dict.fromkeys(self.names, 1), 60)
+        reader = LineReader(
+            self._bootstrap_servers, list(self.topics.values()), committed=self._exactly_once
+        )
+        began_s = time.monotonic()
+        self._lines.start()
+        self._operator.start()
+        try:
+            self._trouble(reader, began_s + seconds)
+            self._recover_all()
+            self._lines.finish()
+            self.report.seconds = time.monotonic() - began_s
+            self._read_to_the_end(reader)
+        finally:
+            reader.close()
+            self._recover_all()
+            self._operator.dismiss()
+        self._compare(reader)
+
+    def expected(self) -> Mapping[str, int]:
+        """How many lines were written, by topic."""
+        return {self.topics[name]: self._lines.written[self.files[name]] for name in self.names}
+
+    def _config(self, number: int) -> dict[str, str]:
+        name = self.names[number]
+        config = source_config(self.files[name], self.topics[name]) | {
+            "producer.override.linger.ms": "5"
+        }
+        if not self._exactly_once:
+            return config
+        return config | {
+            "exactly.once.support": "required",
+            "producer.override.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+            **BOUNDARIES[number % len(BOUNDARIES)],
+        }
+
+    # trouble
+
+    def _trouble(self, reader: LineReader, until_s: float) -> None:
+        next_s = time.monotonic() + 1
+        while (now_s := time.monotonic()) < until_s:
+            reader.read(LOOK_S)
+            for agent, (due_s, recover) in list(self._recoveries.items()):
+                if now_s >= due_s:
+                    del self._recoveries[agent]
+                    recover()
+            if now_s >= next_s:
+                next_s = now_s + self._random.uniform(1.0, 4.0)
+                self._strike()
+
+    def _sound(self) -> list[Agent]:
+        return [agent for agent in self._cluster.agents if agent not in self._recoveries]
+
+    def _strike(self) -> None:
+        """One more blow, while two of three agents at least are sound."""
+        sound = self._sound()
+        blow = self._random.choice(list(Blow))
+        agent = self._random.choice(sound)
+        if blow is not Blow.RECONFIGURE and len(sound) < 2:
+            return
+        with contextlib.suppress(*OUT_OF_REACH, StopIteration):
+            self._perform(blow, agent)
+            self.report.blows[blow] += 1
+
+    def _perform(self, blow: Blow, agent: Agent) -> None:
+        process = agent.process
+        past_session_s = SESSION_MS / 1000 + self._random.uniform(0.5, 4.0)
+        soon_s = self._random.uniform(0.0, past_session_s)
+        match blow:
+            case Blow.KILL_SUPERVISOR:
+                os.kill(process.pid, signal.SIGKILL)
+                self._recover_in(agent, soon_s, process.launch)
+            case Blow.KILL_BOTH:
+                process.kill()
+                self._recover_in(agent, soon_s, process.launch)
+            case Blow.KILL_TASK:
+                os.kill(self._task_pid(agent), signal.SIGKILL)
+            case Blow.FREEZE_SUPERVISOR:
+                _freeze(process.pid)
+                self._recover_in(agent, past_session_s, lambda: _thaw(process.pid))
+            case Blow.FREEZE_TASK:
+                pid = self._task_pid(agent)
+                _freeze(pid)
+                self._recover_in(agent, past_session_s, lambda: _thaw(pid))
+            case Blow.FREEZE_BOTH:
+                process.suspend()
+                self._recover_in(agent, past_session_s, process.resume)
+            case Blow.RECONFIGURE:
+                number = self._random.randrange(len(self.names))
+                # Any other value makes a new task set.
+                config = self._config(number) | {"errors.retry.timeout": str(_now_ms() % 1000)}
+                self._operator.reconfigure(self.names[number], config)
+
+    def _task_pid(self, agent: Agent) -> int:
+        """Raises StopIteration when it runs no task."""
+        tasks = [task for task in agent.get("/agent/tasks") if task["task"] is not None]
+        self._random.shuffle(tasks)
+        return next(int(task["pid"]) for task in tasks if task["pid"] is not None)
+
+    def _recover_in(self, agent: Agent, after_s: float, recover: Callable[[], object]) -> None:
+        self._recoveries[agent] = (time.monotonic() + after_s, recover)
+
+    def _recover_all(self) -> None:
+        recoveries, self._recoveries = self._recoveries, {}
+        for _, recover in recoveries.values():
+            recover()
+
+    # what came of it
+
+    def _read_to_the_end(self, reader: LineReader) -> None:
+        expected = self.expected()
+        deadline_s = time.monotonic() + SETTLE_S
+        while any(len(set(reader.seen[topic])) < last for topic, last in expected.items()):
+            if time.monotonic() > deadline_s:
+                return
+            reader.read(LOOK_S)
+        # What came twice may still follow.
+        while reader.read(1.0):
+            continue
+
+    def _compare(self, reader: LineReader) -> None:
+        report = self.report
+        everything = read_everything(
+            self._bootstrap_servers, list(self.topics.values()), committed=False
+        )
+        report.aborted = sum(map(len, everything.values())) - reader.count()
+        for topic, last in self.expected().items():
+            seen = reader.seen[topic]
+            report.lines += last
+            report.duplicates += len(seen) - len(set(seen))
+            report.missing += len(set(range(1, last + 1)) - set(seen))
+        self.seen = reader.seen
+
+
+def _reason(trace: str) -> str:
+    """The line of a trace that tells most: its first."""
+    return trace.splitlines()[0] if trace else ""
+
+
+def _freeze(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def _thaw(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)
