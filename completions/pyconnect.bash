@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--offsets-from|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s) skip=1 ;;
+            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--offsets-from|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -322,6 +322,14 @@ _pyconnect_find() {
         "offsets copy --jitter") :; return ;;
         "offsets copy --deadline") :; return ;;
         "offsets copy --textfile") _pyconnect_files; return ;;
+        "offsets orphans --topic"|"offsets orphans -t") :; return ;;
+        "offsets orphans --file"|"offsets orphans -f") _pyconnect_files; return ;;
+        "offsets orphans --parallel") :; return ;;
+        "offsets orphans --max-failures") :; return ;;
+        "offsets orphans --lock") :; return ;;
+        "offsets orphans --jitter") :; return ;;
+        "offsets orphans --deadline") :; return ;;
+        "offsets orphans --textfile") _pyconnect_files; return ;;
         "plugins list --search") :; return ;;
         "plugins describe --search") :; return ;;
         "plugins describe --version") :; return ;;
@@ -522,7 +530,7 @@ _pyconnect_find() {
         "offsets ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "get diff export history reset alter seek lag undo import copy" -- "$cur"))
+            else COMPREPLY=($(compgen -W "get diff export history reset alter seek lag undo import copy orphans" -- "$cur"))
             fi
             ;;
         "offsets get")
@@ -588,6 +596,12 @@ _pyconnect_find() {
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--to-context --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
+            fi
+            ;;
+        "offsets orphans")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --no-backup --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list export purge" -- "$cur"))
             fi
             ;;
         "plugins ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from typer import Context
 
@@ -13,10 +14,12 @@ from pyconnect_cli.verbs import load_noun
 def verb_helps(noun: Noun) -> Iterator[tuple[str, str]]:
     """Yield the title and the help text of each verb, or of the noun itself when it has none."""
     command = load_noun(noun)
-    parent = Context(command, info_name=f"pyconnect {noun.name}")
+    yield from _helps(command, Context(command, info_name=f"pyconnect {noun.name}"))
+
+
+def _helps(command: Any, context: Context) -> Iterator[tuple[str, str]]:
     verbs = getattr(command, "commands", {})
     if not verbs:
-        yield f"pyconnect {noun.name}", command.get_help(parent).rstrip()
+        yield context.command_path, command.get_help(context).rstrip()
     for name, verb in verbs.items():
-        context = Context(verb, info_name=name, parent=parent)
-        yield f"pyconnect {noun.name} {name}", verb.get_help(context).rstrip()
+        yield from _helps(verb, Context(verb, info_name=name, parent=context))

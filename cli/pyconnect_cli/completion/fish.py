@@ -48,6 +48,12 @@ def fish_completion(tree: tuple[NounNode, ...]) -> str:
             if verb.names:
                 names = f"(__pyconnect_names {verb.names})"
                 lines.append(f"complete -c pyconnect -n '{within}' -a '{names}'")
+            if verb.choices:
+                chosen = " ".join(verb.choices)
+                lines.append(
+                    f"complete -c pyconnect -n '{within}; and not __fish_seen_subcommand_from"
+                    f" {chosen}' -a '{chosen}'"
+                )
             lines += [_option(option, within) for option in verb.options]
     return "\n".join([*lines, ""])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,10 @@ class OptionNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerbNode:
-    """One verb; `names` is what its arguments name: connectors, tasks, plugins."""
+    """One verb; `names` is what its arguments name: connectors, tasks, plugins.
+
+    A verb with verbs of its own has these as `choices`, and the options of all of them.
+    """
 
     name: str
     help: str
@@ -109,15 +113,21 @@ def verb_aliases(noun: NounNode) -> dict[str, str]:
 
 
 def _verb(noun: str, name: str, command: Command) -> VerbNode:
+    inner: dict[str, Command] = getattr(command, "commands", {})
     takes_names = any(p.param_type_name == "argument" for p in command.params)
     default = NAMES_OF_NOUN.get(noun, "") if takes_names else ""
     return VerbNode(
         name=name,
         help=_first_line(command.help or ""),
-        options=_options(command),
+        options=_together(inner.values()) if inner else _options(command),
         names=OWN_NAMES.get(f"{noun} {name}", default),
-        choices=_words(f"{noun} {name}"),
+        choices=tuple(inner) or _words(f"{noun} {name}"),
     )
+
+
+def _together(commands: Iterable[Command]) -> tuple[OptionNode, ...]:
+    """Options of several commands, each once."""
+    return tuple(dict.fromkeys(option for command in commands for option in _options(command)))
 
 
 def _options(command: Any) -> tuple[OptionNode, ...]:

@@ -63,6 +63,8 @@ def _noun(noun: NounNode) -> list[str]:
     for verb in noun.verbs:
         words = [verb.name, *(a for a, target in aliases.items() if target == verb.name)]
         names = f"'*:name:_pyconnect_names {verb.names}'" if verb.names else ""
+        if verb.choices:
+            names = f"'1:verb:({' '.join(verb.choices)})'"
         own = " ".join(_argument(option) for option in verb.options)
         call = " ".join(part for part in ("_arguments $everywhere", own, names) if part)
         lines.append(f"                        {'|'.join(words)}) {call} ;;")
