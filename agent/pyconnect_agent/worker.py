@@ -33,6 +33,7 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
+from pyconnect_agent.core.offset_placement import own_topic
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
@@ -293,6 +294,7 @@ class Worker:
             permitted_algorithms=distributed.inter_worker_verification_algorithms,
             signature_algorithm=distributed.inter_worker_signature_algorithm,
             make_group=partial(ConnectGroup, group_options(distributed, url)),
+            may_have_own_offsets_topic=lambda found: own_topic(distributed, found) is not None,
         )
 
 

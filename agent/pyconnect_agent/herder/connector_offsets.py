@@ -1,13 +1,15 @@
 """The offsets of connectors, read where they are kept (KIP-875).
 
-Layer: herder. Kafka: `Worker.connectorOffsets`. A source's are in the worker's offset store, a
-sink's are those of its consumer group. Any worker can tell them; nothing here is the leader's.
+Layer: herder. Kafka: `Worker.connectorOffsets`. A source's are in the worker's offset store and,
+before that, in a topic of its own if it has one; a sink's are those of its consumer group. Any
+worker can tell them; nothing here is the leader's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
@@ -24,7 +26,15 @@ LOG = logging.getLogger(__name__)
 class ConnectorOffsetReader:
     """Reads offsets; on the event loop."""
 
-    def __init__(self, store: OffsetStore, children: Children, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        store: OffsetStore,
+        children: Children,
+        catalog: Catalog,
+        may_have_own_topic: Callable[[ConnectorConfig], bool],
+    ) -> None:
+        """`may_have_own_topic`: whether a source's raw config may name another topic."""
+        self._may_have_own_topic = may_have_own_topic
         self._store = store
         self._children = children
         self._catalog = catalog
@@ -35,7 +45,7 @@ class ConnectorOffsetReader:
         """Return every partition that has an offset. Raises InternalError."""
         if self._is_sink(config):
             return await self._read_sink(connector, config, timeout_ms)
-        return await self._read_source(connector, timeout_ms)
+        return await self._read_source(connector, config, timeout_ms)
 
     def _is_sink(self, config: ConnectorConfig) -> bool:
         try:
@@ -62,10 +72,15 @@ class ConnectorOffsetReader:
             ) from error
         return sink_offsets(committed)
 
-    async def _read_source(self, connector: str, timeout_ms: int) -> tuple[ConnectorOffset, ...]:
+    async def _read_source(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
         try:
-            return await asyncio.to_thread(partial(self._stored, connector, timeout_ms))
-        except KafkaError as error:
+            own: Mapping[bytes, bytes] = {}
+            if self._may_have_own_topic(config):
+                own = await self._children.own_offsets(connector, config, timeout_ms)
+            return await asyncio.to_thread(partial(self._stored, connector, own, timeout_ms))
+        except (KafkaError, InternalError, RequestTimedOutError) as error:
             LOG.error(
                 "source offsets could not be read",
                 extra={"connector": connector, "reason": error.message},
@@ -74,10 +89,16 @@ class ConnectorOffsetReader:
                 f"Failed to retrieve offsets for source connector {connector}"
             ) from error
 
-    def _stored(self, connector: str, timeout_ms: int) -> tuple[ConnectorOffset, ...]:
+    def _stored(
+        self, connector: str, own: Mapping[bytes, bytes], timeout_ms: int
+    ) -> tuple[ConnectorOffset, ...]:
         # What was written just now counts too: Apache's worker lists partitions before it reads on.
         self._store.read((), timeout_ms)
-        offsets, unreadable = source_offsets(self._store.connector_entries(connector))
+        entries = dict(self._store.connector_entries(connector))
+        for key in own:
+            entries.pop(key, None)
+        # Of entries of equal meaning the last counts: those of the connector's own topic.
+        offsets, unreadable = source_offsets({**entries, **own})
         for key in unreadable:
             LOG.error("stored offset cannot be read", extra={"key": key_text(key)})
         return offsets

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.configlog import ConfigChange
 from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
@@ -81,7 +81,7 @@ class HerderOptions:
 
     `worker_url` ends with a slash. `permitted_algorithms`: None when internal requests need no
     signature whatever the group agrees on. `track_topics`: `topic.tracking.enable`. `make_group`
-    None: a group of one.
+    None: a group of one. `may_have_own_offsets_topic`: asked with a source's raw config.
     """
 
     settings: HerderSettings
@@ -91,6 +91,7 @@ class HerderOptions:
     permitted_algorithms: tuple[str, ...] | None
     signature_algorithm: str = "HmacSHA256"
     make_group: Callable[[GroupPorts, WorkerClock], Group] | None = None
+    may_have_own_offsets_topic: Callable[[ConnectorConfig], bool] = lambda _: False
 
 
 class HerderService:
@@ -115,7 +116,9 @@ class HerderService:
         self._clock = clock
         self._loop = HerderLoop(HerderState(settings=options.settings), clock)
         self._statuses = StatusView(stores.status, options.settings.connector_type)
-        self._offset_reader = ConnectorOffsetReader(stores.offset, children, catalog)
+        self._offset_reader = ConnectorOffsetReader(
+            stores.offset, children, catalog, options.may_have_own_offsets_topic
+        )
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._request_ids = itertools.count(1)
         self._closed = False

@@ -176,6 +176,11 @@ class ChildProcesses:
     ) -> tuple[CommittedOffset, ...]:
         return await self._jobs.consumer_offsets(connector, config, timeout_ms)
 
+    async def own_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        return await self._jobs.own_offsets(connector, config, timeout_ms)
+
     def _connected(self) -> ChildListener:
         if self._listener is None:
             raise RuntimeError("connect() was not called")

@@ -20,8 +20,10 @@ from pyconnect_agent.supervise.channel import (
     FenceProducers,
     Job,
     Message,
+    OwnOffsets,
     PluginDescribed,
     ReadConsumerOffsets,
+    ReadOwnOffsets,
     RequestFailed,
     ValidateConfig,
 )
@@ -80,6 +82,21 @@ class Jobs:
         if not isinstance(answer, ConsumerOffsets):
             raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
         return answer.committed
+
+    async def own_offsets(
+        self, connector: str, config: Mapping[str, str | None], timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        job = ReadOwnOffsets(
+            worker=self._settings.worker,
+            connector=connector,
+            config=dict(config),
+            timeout_ms=timeout_ms,
+        )
+        answer = await self._ask("offset", job, timeout_ms)
+        if not isinstance(answer, OwnOffsets):
+            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        return answer.entries
 
     async def fence_producers(
         self,

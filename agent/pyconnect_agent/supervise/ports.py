@@ -164,6 +164,12 @@ class Children(Protocol):
         """
         ...
 
+    async def own_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        """Raw entries in a source connector's own offsets topic, none without one; as above."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildDetails:

@@ -25,6 +25,7 @@ from pyconnect_agent.supervise.channel import (
     FenceProducers,
     Message,
     ReadConsumerOffsets,
+    ReadOwnOffsets,
     RunConnector,
     RunTask,
     StateReported,
@@ -39,11 +40,13 @@ from pyconnect_agent.tasks.fencing_job import fence_producers
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
 from pyconnect_agent.tasks.offset_reader import ReadOffsets, WorkerOffsetReader
+from pyconnect_agent.tasks.own_offset_job import read_own_offsets
 from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_configs import generate_task_configs
+from pyconnect_agent.tasks.task_metrics import TaskMetrics, sampling_of
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.worker_view import WorkerView
@@ -83,6 +86,9 @@ def _serve(channel: Channel, job: Message | None) -> None:
         case ReadConsumerOffsets():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_consumer_offsets(job))
+        case ReadOwnOffsets():
+            _prepare_logging(job.worker, connector=job.connector, scope="offsets")
+            channel.send(read_own_offsets(job))
         case DescribePlugin():
             _prepare_logging(job.worker, scope="plugin")
             channel.send(describe_plugin(job))
@@ -124,6 +130,7 @@ def _run_task(channel: Channel, job: RunTask) -> None:
     try:
         setup = TaskSetup.of(job, WorkerView(job.worker.properties, job.worker.plugins))
         life_cycle.mask = setup.mask
+        life_cycle.metrics = TaskMetrics(sampling_of(setup.worker.config))
         work = _task_work(setup, control, life_cycle)
     except BaseException as exc:  # noqa: BLE001  plugin code, SystemExit too: this process is its own
         life_cycle.fail(exc)

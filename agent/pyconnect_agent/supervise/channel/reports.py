@@ -6,11 +6,12 @@ Layer: shared by supervise and tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.values import GroupValues
 from pyconnect_agent.supervise.channel.jobs import StringMap
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ class PluginDescribed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
-    """For the admin interface. Times are epoch milliseconds, None before the first.
+    """For the admin interface and metrics. Times are epoch milliseconds, None before the first.
 
+    Sent when asked for, and with `request_id` 0 by a task that ends FAILED.
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
     """
@@ -139,6 +141,7 @@ class StatsReported:
     last_commit_ms: int | None = None
     transaction_began_ms: int | None = None
     queue_size: int = 0
+    metrics: GroupValues = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

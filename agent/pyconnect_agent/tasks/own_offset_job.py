@@ -1,0 +1,30 @@
+"""Reads what a connector's own offsets topic holds, in a process of its own.
+
+Layer: tasks. Kafka: the connector store behind `Worker.sourceConnectorOffsets` (KIP-875). The
+overrides with which the topic is read may hold secrets, which no supervisor sees.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.supervise.channel import Message, OwnOffsets, ReadOwnOffsets
+from pyconnect_agent.tasks.answers import answer
+from pyconnect_agent.tasks.own_offset_topic import own_offset_log
+from pyconnect_agent.tasks.worker_view import WorkerView
+
+
+def read_own_offsets(job: ReadOwnOffsets) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(lambda: _read(job))
+
+
+def _read(job: ReadOwnOffsets) -> Message:
+    worker = WorkerView(job.worker.properties, job.worker.plugins)
+    config = worker.resolve(job.config).values
+    found = own_offset_log(worker.config, job.connector, config, client=job.connector)
+    if found is None:
+        return OwnOffsets(entries={})
+    _, log = found
+    image = OffsetImage()
+    log.start(image)
+    return OwnOffsets(entries=image.connector_entries(job.connector))
