@@ -571,7 +571,7 @@ _pyconnect_find() {
             ;;
         "offsets seek")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--to-earliest --to-latest --shift-by --to-datetime --partition -p --stop --resume --wait --no-backup --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--to-start --to-earliest --to-latest --shift-by --to-datetime --partition -p --stop --resume --wait --no-backup --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;

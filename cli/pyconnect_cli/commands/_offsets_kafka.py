@@ -1,4 +1,8 @@
-"""`offsets seek lag`: what needs to know where topics begin and end; sinks only."""
+"""`offsets seek lag`: where a connector stands in what it reads.
+
+A sink's offsets are places in Kafka's topics. A source's are its own; all that is known of them is
+that without any it starts over.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ from pyconnect_cli.plan.offset_seek import (
     sink_topics,
     topic_partition,
 )
-from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_alter
+from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import SelectingChangingVerb, SelectingVerb
@@ -86,6 +90,9 @@ def seek(
     context: typer.Context,
     names: NamesArgument = None,
     *,
+    to_start: Annotated[
+        bool, typer.Option("--to-start", help="a source: start over, without offsets")
+    ] = False,
     to_earliest: Annotated[
         bool, typer.Option("--to-earliest", help="the first record that is kept")
     ] = False,
@@ -106,18 +113,27 @@ def seek(
     wait: WaitOption = False,
     no_backup: NoBackupOption = False,
 ) -> None:
-    """Move STOPPED sinks within their topics; needs --kafka-bootstrap."""
+    """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or start sources over."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
-    target = _target(
+    places = _places(
         to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
     )
-    kafka = kafka_admin(session, "seek")
+    if len(places) + to_start != 1:
+        raise UsageError(
+            "say where to go, once",
+            hint="--to-earliest, --to-latest, --shift-by N or --to-datetime TIME of a sink,"
+            " --to-start of a source",
+        )
+    kafka = None if to_start else kafka_admin(session, "seek")
 
     def planner(view: OffsetsView) -> Planned:
+        chosen = [parse_partition(text, view.type) for text in partitions or ()]
+        if kafka is None:
+            _require_source(view)
+            return plan_reset(view, options.wish, chosen, action=Action.SEEK)
         _require_sink(view)
-        chosen = [topic_partition(parse_partition(text, "sink")) for text in partitions or ()]
-        wanted = _seek(kafka, view, target, chosen)
+        wanted = _seek(kafka, view, places[0], [topic_partition(one) for one in chosen])
         return plan_alter(view, options.wish, wanted, action=Action.SEEK)
 
     change_offsets(session, selected_views(session, names or ()), Action.SEEK, planner, options)
@@ -168,24 +184,19 @@ def _seek(
     return seek_entries(target, view.offsets, ranges, at_time)
 
 
-def _target(
+def _places(
     *, to_earliest: bool, to_latest: bool, shift_by: int | None, to_datetime: str | None
-) -> SeekTarget:
-    targets = []
+) -> list[SeekTarget]:
+    places = []
     if to_earliest:
-        targets.append(SeekTarget(to=SeekTo.EARLIEST))
+        places.append(SeekTarget(to=SeekTo.EARLIEST))
     if to_latest:
-        targets.append(SeekTarget(to=SeekTo.LATEST))
+        places.append(SeekTarget(to=SeekTo.LATEST))
     if shift_by is not None:
-        targets.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
+        places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
     if to_datetime is not None:
-        targets.append(SeekTarget(to=SeekTo.TIME, number=_time_ms(to_datetime)))
-    if len(targets) != 1:
-        raise UsageError(
-            "say where to go, once",
-            hint="--to-earliest, --to-latest, --shift-by N or --to-datetime TIME",
-        )
-    return targets[0]
+        places.append(SeekTarget(to=SeekTo.TIME, number=_time_ms(to_datetime)))
+    return places
 
 
 def _time_ms(text: str) -> int:
@@ -200,6 +211,14 @@ def _time_ms(text: str) -> int:
     return max(round(moment.timestamp() * 1000), 0)
 
 
+def _require_source(view: OffsetsView) -> None:
+    if view.type != "source":
+        raise PreconditionFailed(
+            f"{view.name} is a {view.type}: --to-start is for sources",
+            hint=f"pyconnect offsets seek {view.name} --to-earliest",
+        )
+
+
 def _require_sink(view: OffsetsView) -> None:
     _require_sink_type(view.name, view.type)
 
@@ -208,5 +227,6 @@ def _require_sink_type(name: str, connector_type: str) -> None:
     if connector_type != "sink":
         raise PreconditionFailed(
             f"{name} is a {connector_type}: only a sink's offsets are places in Kafka topics",
-            hint=f"set its own: pyconnect offsets alter {name} --set PARTITION=OFFSET",
+            hint=f"set its own: pyconnect offsets alter {name} --set PARTITION=OFFSET, or start"
+            f" over: pyconnect offsets seek {name} --to-start",
         )

@@ -141,11 +141,17 @@ class Refusal:
 Planned = OffsetsPlan | Refusal
 
 
-def plan_reset(view: OffsetsView, wish: Wish, partitions: Sequence[Primitives] = ()) -> Planned:
+def plan_reset(
+    view: OffsetsView,
+    wish: Wish,
+    partitions: Sequence[Primitives] = (),
+    *,
+    action: Action = Action.RESET,
+) -> Planned:
     """Forget all offsets, or those of some partitions, each of which must have one."""
     stored = by_key(view.offsets)
     if not partitions:
-        return _checked(view, Action.RESET, wish, dict.fromkeys(stored), everything=True)
+        return _checked(view, action, wish, dict.fromkeys(stored), everything=True)
     keys = [partition_key(partition) for partition in partitions]
     for key, partition in zip(keys, partitions, strict=True):
         if key not in stored:
@@ -154,7 +160,7 @@ def plan_reset(view: OffsetsView, wish: Wish, partitions: Sequence[Primitives] =
                 exit_code=ExitCode.NOT_FOUND,
                 hint=f"see what there is: pyconnect offsets get {view.name}",
             )
-    return _checked(view, Action.RESET, wish, dict.fromkeys(keys))
+    return _checked(view, action, wish, dict.fromkeys(keys))
 
 
 def plan_alter(

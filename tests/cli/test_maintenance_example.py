@@ -1,0 +1,111 @@
+"""The examples for cron: run as cron runs them, without a terminal and with a bare environment."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cron"
+COMMAND = Path(sys.executable).parent / "pyconnect"
+
+
+@pytest.fixture
+def nightly(connect: FakeConnect) -> FakeConnect:
+    """`orders` is to start over each night."""
+    orders = connect.connectors["orders"]
+    orders.config["pyconnect.nightly"] = "start-over"
+    orders.offsets = [{"partition": {"file": "a"}, "offset": {"position": 3}}]
+    return connect
+
+
+def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What crond does: /bin/sh -c in the home directory, nothing of our environment, no stdin."""
+    environment = {
+        "HOME": str(home),
+        "LOGNAME": "operator",
+        "SHELL": "/bin/sh",
+        "PATH": "/usr/bin:/bin",
+        "PYCONNECT": str(COMMAND),
+        "PYCONNECT_URL": url,
+        **variables,
+    }
+    return subprocess.run(
+        ["/bin/sh", "-c", str(EXAMPLES / "nightly-maintenance")],
+        cwd=home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        start_new_session=True,
+    )
+
+
+def test_the_nightly_script_runs_without_a_terminal(
+    nightly: FakeConnect, url: str, tmp_path: Path
+) -> None:
+    """Failed tasks run again, offsets are forgotten and backed up, each step left its summary."""
+    home = tmp_path / "home"
+    metrics = tmp_path / "metrics"
+    home.mkdir()
+    metrics.mkdir()
+    ended = run_as_cron(home, url, METRICS=str(metrics))
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    summaries = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [summary["exit_code"] for summary in summaries] == [0, 0]
+    assert nightly.connectors["orders"].offsets == []
+    assert nightly.connectors["orders"].state == "RUNNING"
+    assert "FAILED" not in nightly.connectors["broken"].tasks
+    assert len(list((home / ".local/state/pyconnect/offsets").glob("*.json"))) == 1
+    assert {file.name for file in metrics.iterdir()} == {
+        "pyconnect_restart_failed.prom",
+        "pyconnect_start_over.prom",
+    }
+
+
+def test_a_cluster_that_is_down_is_told_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:
+    """Cron mails stderr; each step was tried."""
+    ended = run_as_cron(tmp_path, "http://127.0.0.1:9")
+    assert ended.returncode == 7
+    assert "restart_failed ended with exit code 7" in ended.stderr
+    assert "start_over ended with exit code 7" in ended.stderr
+
+
+def test_the_crontabs_commands_are_commands(run: Run, connect: FakeConnect) -> None:
+    """Each is taken by the parser and needs no terminal; percent signs would end a line in cron."""
+    lines = [
+        line
+        for line in (EXAMPLES / "crontab").read_text().splitlines()
+        if line and not line.startswith("#") and not line.startswith("PYCONNECT_")
+    ]
+    assert len(lines) == 3
+    for line in lines:
+        assert "%" not in line
+        words = shlex.split(line)
+        assert len(words[:5]) == 5
+        if words[5] == "/usr/local/bin/pyconnect":
+            outcome = run(*words[6:], "--jitter", "0s", "--help")
+            assert outcome.code == 0, outcome.err
+    restart = next(line for line in lines if "restart" in line)
+    assert run(*shlex.split(restart)[6:], "--jitter", "0s").code == 0
+    assert "FAILED" not in connect.connectors["broken"].tasks
+
+
+def test_the_units_name_each_other_and_the_script() -> None:
+    """The timer starts the service of its own name."""
+    service = (EXAMPLES / "pyconnect-maintenance.service").read_text()
+    timer = (EXAMPLES / "pyconnect-maintenance.timer").read_text()
+    assert "ExecStart=/usr/local/lib/pyconnect/nightly-maintenance" in service
+    assert "OnCalendar=" in timer
+    assert "Unit=" not in timer

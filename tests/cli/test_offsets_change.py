@@ -1,0 +1,250 @@
+"""`pyconnect offsets reset alter`: the plan, the backup, the change, the read-back."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import A, B, backups, changes, entry, sink_entry, stop, stored
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+pytestmark = pytest.mark.wire
+
+__all__ = ["stored"]
+
+
+def test_what_get_prints_is_what_alter_takes(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Piped back it is no change at all."""
+    stop(connect)
+    file = tmp_path / "offsets.json"
+    file.write_text(run("offsets", "get", "orders", "-o", "json").out)
+    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "orders: unchanged\n"
+    assert changes(connect) == []
+
+
+def test_reset_never_stops_a_connector_unasked(run: Run, connect: FakeConnect) -> None:
+    """Exit 9 with the command to run; nothing was sent."""
+    outcome = run("offsets", "reset", "orders", "--yes")
+    assert outcome.code == 9
+    assert "orders is RUNNING" in outcome.err
+    assert "pyconnect offsets reset orders --yes --stop" in outcome.err
+    assert changes(connect) == []
+
+
+def test_reset_without_a_terminal_shows_the_plan_and_asks_for_yes(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Exit 9; the plan says what becomes of states and partitions."""
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume")
+    assert outcome.code == 9
+    assert "RUNNING -> STOPPED -> RUNNING" in outcome.err
+    assert '{"filename":"a.txt"}  {"position":30} -> forgotten' in outcome.err
+    assert "pyconnect offsets reset orders --stop --resume --yes" in outcome.err
+    assert changes(connect) == []
+
+
+def test_reset_stops_backs_up_forgets_and_resumes(
+    run: Run, connect: FakeConnect, stored: FakeConnector, environ: dict[str, str]
+) -> None:
+    """In this order, with an undo command at the end."""
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--wait", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert stored.offsets == []
+    assert stored.state == "RUNNING"
+    assert changes(connect) == [
+        "PUT /connectors/orders/stop",
+        "DELETE /connectors/orders/offsets",
+        "PUT /connectors/orders/resume",
+    ]
+    (backup,) = backups(environ)
+    assert f"undo: pyconnect offsets undo {backup.stem}" in outcome.err
+    assert outcome.out == f"orders: reset (2 partitions, backup {backup.stem})\n"
+
+
+def test_a_backup_says_where_it_comes_from_and_is_its_owners(
+    run: Run, stored: FakeConnector, environ: dict[str, str]
+) -> None:
+    """Mode 0600; cluster, connector, class, time, version and offsets; no configuration."""
+    before = stored.offsets
+    assert run("offsets", "reset", "orders", "--stop", "--yes").code == 0
+    (path,) = backups(environ)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    document = json.loads(path.read_text())
+    assert document["cluster_id"] == "k"
+    assert document["connector"] == "orders"
+    assert document["class"] == "org.example.FileSource"
+    assert document["version"] == "4.3.1"
+    assert document["action"] == "reset"
+    assert document["time"].endswith("Z")
+    assert document["offsets"] == before
+    assert "hunter2" not in path.read_text()
+
+
+def test_a_backup_holds_what_the_tasks_committed_while_they_stopped(
+    run: Run, stored: FakeConnector, environ: dict[str, str]
+) -> None:
+    """The plan is made again after the stop: the offsets it showed are old by then."""
+    stored.committed_while_stopping = [entry(A, 31), entry(B, 8)]
+    assert run("offsets", "reset", "orders", "--stop", "--yes").code == 0
+    (path,) = backups(environ)
+    assert json.loads(path.read_text())["offsets"] == [entry(A, 31), entry(B, 8)]
+
+
+def test_reset_of_one_partition_leaves_the_others(run: Run, connect: FakeConnect) -> None:
+    """A sink's partition is TOPIC:NUMBER, or JSON."""
+    outcome = run("offsets", "reset", "broken", "--partition", "t:0", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["broken"].offsets == [sink_entry("t", 1, 200)]
+
+
+def test_reset_may_run_twice(run: Run, connect: FakeConnect, environ: dict[str, str]) -> None:
+    """The second run succeeds, and has nothing to back up."""
+    for _ in range(2):
+        outcome = run("offsets", "reset", "orders", "--stop", "--yes")
+        assert outcome.code == 0, outcome.err
+    assert len(backups(environ)) == 1
+
+
+def test_reset_of_a_selection_does_the_others_when_one_is_refused(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Exit 8; the running one is named and not stopped."""
+    outcome = run("offsets", "reset", "--all", "--yes")
+    assert outcome.code == 8
+    assert "orders is RUNNING" in outcome.err
+    assert connect.connectors["broken"].offsets == []
+    assert changes(connect) == ["DELETE /connectors/broken/offsets"]
+
+
+def test_a_dry_run_prints_the_plan_and_changes_nothing(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """`--exit-code` turns a change into exit 1."""
+    outcome = run("offsets", "reset", "orders", "--stop", "--dry-run", "--exit-code")
+    assert outcome.code == 1
+    assert '{"filename":"b.txt"}  {"position":7} -> forgotten' in outcome.out
+    assert changes(connect) == []
+    assert backups(environ) == []
+    (plan,) = json.loads(run("offsets", "reset", "orders", "--stop", "--dry-run", "-o", "json").out)
+    assert plan["states"] == ["RUNNING", "STOPPED"]
+    assert plan["changes"][0] == {"partition": A, "before": {"position": 30}, "after": None}
+
+
+def test_a_change_that_is_not_read_back_is_a_server_error(run: Run, connect: FakeConnect) -> None:
+    """Exit 10: the worker said yes and answers the old offsets."""
+    connect.connectors["broken"].forgets_changes = True
+    outcome = run("offsets", "reset", "broken", "--yes", "--timeout", "1s")
+    assert outcome.code == 10
+    assert "does not hold what was sent" in outcome.err
+
+
+def test_consumers_that_linger_are_waited_out(run: Run, connect: FakeConnect) -> None:
+    """The worker's 500 that says it can be retried is retried."""
+    text = (
+        "Failed to reset consumer group offsets for connector broken either because its tasks"
+        " haven't stopped completely yet or the connector was resumed before the request to reset"
+        " its offsets could be successfully completed. If the connector is in a stopped state,"
+        " this operation can be safely retried."
+    )
+    connect.failures["DELETE /connectors/broken/offsets"] = [(500, text), (500, text)]
+    outcome = run("offsets", "reset", "broken", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["broken"].offsets == []
+
+
+def test_a_failed_change_leaves_the_connector_stopped_and_says_so(
+    run: Run, stored: FakeConnector, connect: FakeConnect
+) -> None:
+    """--resume is for success only."""
+    connect.failures["DELETE /connectors/orders/offsets"] = [(500, "no luck")]
+    outcome = run("offsets", "reset", "orders", "--stop", "--resume", "--yes")
+    assert outcome.code == 10
+    assert "no luck" in outcome.err
+    assert "pyconnect connectors resume orders" in outcome.err
+    assert stored.state == "STOPPED"
+
+
+def test_a_refused_change_leaves_no_backup(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """There is nothing to undo then."""
+    stop(connect)
+    connect.failures["DELETE /connectors/orders/offsets"] = [(400, "not stopped")]
+    assert run("offsets", "reset", "orders", "--yes").code == 2
+    assert backups(environ) == []
+
+
+def test_offsets_kept_elsewhere_are_told(run: Run, connect: FakeConnect) -> None:
+    """A connector without the hook has only its stored offsets changed."""
+    connect.connectors["broken"].takes_part = False
+    outcome = run("offsets", "reset", "broken", "--yes")
+    assert outcome.code == 0
+    assert "offsets that the connector keeps elsewhere are not changed" in outcome.out
+
+
+def test_alter_sets_many_partitions_in_one_request(run: Run, connect: FakeConnect) -> None:
+    """Null forgets one."""
+    outcome = run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=null", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["broken"].offsets == [sink_entry("t", 0, 5)]
+    assert changes(connect) == ["PATCH /connectors/broken/offsets"]
+
+
+def test_alter_takes_json_on_both_sides(
+    run: Run, connect: FakeConnect, stored: FakeConnector
+) -> None:
+    """A source's maps are its own."""
+    stop(connect)
+    text = '{"filename": "a.txt"} = {"position": 4}'
+    outcome = run("offsets", "alter", "orders", "--set", text, "--yes")
+    assert outcome.code == 0, outcome.err
+    assert stored.offsets == [entry(B, 7), entry(A, 4)]
+
+
+def test_a_second_run_resumes_what_an_interrupted_one_left_stopped(
+    run: Run, connect: FakeConnect, stored: FakeConnector
+) -> None:
+    """Nothing to change, but --resume was asked for."""
+    stop(connect)
+    text = '{"filename":"a.txt"}={"position":30}'
+    outcome = run("offsets", "alter", "orders", "--set", text, "--stop", "--resume", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "orders: unchanged (resumed)\n"
+    assert stored.state == "RUNNING"
+
+
+def test_a_run_of_cron_is_one_line_of_json(run: Run) -> None:
+    """The backup's id is in it."""
+    outcome = run("offsets", "reset", "broken", "--yes", "--summary-json")
+    summary = json.loads(outcome.out)
+    assert outcome.err == ""
+    assert summary["succeeded"] == 1
+    assert "backup " in summary["results"][0]["detail"]
+
+
+def test_a_source_starts_over(run: Run, connect: FakeConnect, stored: FakeConnector) -> None:
+    """It is all that is known of a source's places; the change is backed up as any other."""
+    stop(connect)
+    outcome = run("offsets", "seek", "orders", "--to-start", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert stored.offsets == []
+    assert run("offsets", "undo", "--yes").code == 0
+    assert len(stored.offsets) == 2
+
+
+def test_a_sink_is_not_sent_to_its_start_without_naming_the_place(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Its start is the earliest record that is kept, which needs the brokers."""
+    outcome = run("offsets", "seek", "broken", "--to-start", "--yes")
+    assert outcome.code == 9
+    assert "--to-earliest" in outcome.err
+    assert changes(connect) == []

@@ -1,0 +1,143 @@
+"""What `pyconnect offsets` refuses before it is sent: nothing is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import changes, stop, stored
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+pytestmark = pytest.mark.wire
+
+__all__ = ["stored"]
+
+
+def test_reset_of_an_unknown_partition_changes_nothing(run: Run, connect: FakeConnect) -> None:
+    """Exit 3."""
+    outcome = run("offsets", "reset", "broken", "-p", "t:0", "-p", "t:9", "--yes")
+    assert outcome.code == 3
+    assert "no offset of partition t:9" in outcome.err
+    assert changes(connect) == []
+
+
+def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """Exit 9; --no-backup goes on without."""
+    Path(environ["XDG_STATE_HOME"]).write_text("")
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes")
+    assert outcome.code == 9
+    assert "a backup cannot be written" in outcome.err
+    assert changes(connect) == []
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup")
+    assert outcome.code == 0, outcome.err
+    assert "undo" not in outcome.err
+
+
+def test_an_older_worker_is_told_by_version(run: Run, connect: FakeConnect) -> None:
+    """Exit 9 and the Kafka version that brought the endpoint."""
+    connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
+    outcome = run("offsets", "get", "orders")
+    assert outcome.code == 9
+    assert "3.5 (KIP-875)" in outcome.err
+    connect.failures["PATCH /connectors/broken/offsets"] = [(405, "HTTP 405 Method Not Allowed")]
+    outcome = run("offsets", "alter", "broken", "--set", "t:0=1", "--yes")
+    assert outcome.code == 9
+    assert "3.6 (KIP-875)" in outcome.err
+
+
+def test_alter_of_another_connectors_file_is_refused(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Exit 2, and the command that imports it."""
+    stop(connect)
+    file = tmp_path / "exported.json"
+    assert run("offsets", "export", "orders", "-f", str(file)).code == 0
+    connect.connectors["later"] = FakeConnector(config=dict(connect.connectors["orders"].config))
+    outcome = run("offsets", "alter", "later", "-f", str(file), "--yes", "--stop")
+    assert outcome.code == 2
+    assert "holds the offsets of orders, not of later" in outcome.err
+    assert changes(connect) == []
+
+
+BAD_SINK_BODIES = {
+    "is not JSON": "{offsets}",
+    "an object with `offsets` was expected": "[]",
+    "at least one entry": '{"offsets": []}',
+    "must be a list": '{"offsets": {}}',
+    "must be an object": '{"offsets": [7]}',
+    "`offset` is missing": '{"offsets": [{"partition": {"kafka_topic": "t", "kafka_partition":'
+    " 0}}]}",
+    "`partition` is missing": '{"offsets": [{"offset": null}]}',
+    "exactly `kafka_topic`": '{"offsets": [{"partition": {"kafka_topic": "t"}, "offset": null}]}',
+    "is not a whole number": '{"offsets": [{"partition": {"kafka_topic": "t", "kafka_partition":'
+    ' 0}, "offset": {"kafka_offset": 1.5}}]}',
+    "-1 is negative": '{"offsets": [{"partition": {"kafka_topic": "t", "kafka_partition": 0},'
+    ' "offset": {"kafka_offset": -1}}]}',
+    "partition t:0 stands twice": '{"offsets": [{"partition": {"kafka_topic": "t",'
+    ' "kafka_partition": 0}, "offset": null}, {"partition": {"kafka_partition": "0",'
+    ' "kafka_topic": "t"}, "offset": {"kafka_offset": 1}}]}',
+    "partition t:9 has no stored offset": '{"offsets": [{"partition": {"kafka_topic": "t",'
+    ' "kafka_partition": 9}, "offset": {"kafka_offset": 1}}]}',
+    "stands twice in one object": '{"offsets": [], "offsets": []}',
+    "unknown member other": '{"offsets": [], "other": 1}',
+}
+
+
+@pytest.mark.parametrize("reason", BAD_SINK_BODIES)
+def test_what_a_worker_would_take_or_misread_is_refused_before_it_is_sent(
+    run: Run, connect: FakeConnect, tmp_path: Path, reason: str
+) -> None:
+    """Exit 2 with the reason; nothing was sent."""
+    file = tmp_path / "offsets.json"
+    file.write_text(BAD_SINK_BODIES[reason])
+    outcome = run("offsets", "alter", "broken", "-f", str(file), "--yes")
+    assert outcome.code == 2
+    assert reason in outcome.err
+    assert changes(connect) == []
+
+
+BAD_SOURCE_BODIES = {
+    "`position` is a text, the stored one is a number": '[{"partition": {"filename": "a.txt"},'
+    ' "offset": {"position": "5"}}]',
+    "`position` is negative: -1": '[{"partition": {"filename": "a.txt"}, "offset": {"position":'
+    " -1}}]",
+    "has no stored offset": '[{"partition": {"filename": "c.txt"}, "offset": {"position": 5}}]',
+    "has none of place": '[{"partition": {"filename": "a.txt"}, "offset": {"place": 5}}]',
+}
+
+
+@pytest.mark.parametrize("reason", BAD_SOURCE_BODIES)
+def test_what_does_not_look_like_a_sources_offsets_needs_force(
+    run: Run, connect: FakeConnect, tmp_path: Path, reason: str
+) -> None:
+    """A source's maps are its own: the user may know better."""
+    stop(connect)
+    file = tmp_path / "offsets.json"
+    file.write_text(f'{{"offsets": {BAD_SOURCE_BODIES[reason]}}}')
+    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
+    assert outcome.code == 2
+    assert reason in outcome.err
+    assert changes(connect) == []
+    assert run("offsets", "alter", "orders", "-f", str(file), "--yes", "--force").code == 0
+    assert changes(connect) == ["PATCH /connectors/orders/offsets"]
+
+
+def test_nested_values_and_keys_that_are_no_text_are_refused(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Only primitive values can be stored; keys of YAML may be numbers."""
+    stop(connect)
+    file = tmp_path / "offsets.yaml"
+    for text, reason in (
+        ("offsets: [{partition: {1: a}, offset: null}]", "key 1 is not a text"),
+        ("offsets: [{partition: {a: [1]}, offset: null}]", "`a` is a list"),
+    ):
+        file.write_text(text)
+        outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
+        assert outcome.code == 2
+        assert reason in outcome.err
+    assert changes(connect) == []

@@ -1,0 +1,175 @@
+"""`pyconnect offsets undo import copy`, and connectors created with offsets."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import backups, changes, sink_entry, stored
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+
+pytestmark = pytest.mark.wire
+
+__all__ = ["stored"]
+
+
+def test_undo_makes_the_offsets_what_they_were_and_can_be_undone(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """Without an id it takes the newest change: after an undo, that undo."""
+    before = connect.connectors["broken"].offsets
+    assert run("offsets", "alter", "broken", "--set", "t:0=5", "--set", "t:1=6", "--yes").code == 0
+    assert run("offsets", "undo", "--yes").code == 0
+    assert connect.connectors["broken"].offsets == before
+    assert run("offsets", "undo", "--yes").code == 0
+    assert connect.connectors["broken"].offsets == [sink_entry("t", 0, 5), sink_entry("t", 1, 6)]
+    first = backups(environ)[0].stem
+    assert run("offsets", "undo", first, "--yes").code == 0
+    assert connect.connectors["broken"].offsets == before
+
+
+def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect) -> None:
+    """The snapshot is restored as it was, not merged."""
+    before = list(connect.connectors["broken"].offsets)
+    assert run("offsets", "alter", "broken", "--set", "u:0=1", "--force", "--yes").code == 0
+    assert len(connect.connectors["broken"].offsets) == 3
+    assert run("offsets", "undo", "--yes").code == 0
+    assert connect.connectors["broken"].offsets == before
+
+
+def test_missing_and_expired_backups_are_told(run: Run, connect: FakeConnect) -> None:
+    """Exit 3 for both, exit 2 for what is no id; nothing was changed."""
+    outcome = run("offsets", "undo", "--yes")
+    assert (outcome.code, "nothing to undo" in outcome.err) == (3, True)
+    outcome = run("offsets", "undo", "20200101T000000000000Z-abcdef", "--yes")
+    assert (outcome.code, "has expired" in outcome.err) == (3, True)
+    outcome = run("offsets", "undo", "29990101T000000000000Z-abcdef", "--yes")
+    assert (outcome.code, "there is no backup" in outcome.err) == (3, True)
+    assert run("offsets", "undo", "yesterday", "--yes").code == 2
+    assert changes(connect) == []
+
+
+def test_undo_on_another_cluster_is_refused(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """The same name may be another connector there."""
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    connect.cluster_id = "other"
+    outcome = run("offsets", "undo", backups(environ)[0].stem, "--yes")
+    assert outcome.code == 9
+    assert "Kafka cluster k" in outcome.err
+    assert run("offsets", "undo", "--yes").code == 3
+    assert changes(connect) == ["DELETE /connectors/broken/offsets"]
+
+
+def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """The file names its origin; it is its owner's."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "broken", "-f", str(file)).code == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = connect.connectors["broken"].offsets
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    outcome = run("offsets", "import", "broken", "-f", str(file), "--yes")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["broken"].offsets == before
+
+
+def test_import_into_another_class_needs_force(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """So do another connector's name and, of a sink, another Kafka cluster; never another type."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "broken", "-f", str(file)).code == 0
+    config = connect.connectors["broken"].config
+    connect.connectors["broken"].config = {**config, "connector.class": "org.example.Other"}
+    connect.connectors["broken"].offsets = []
+    outcome = run("offsets", "import", "broken", "-f", str(file), "--yes")
+    assert outcome.code == 9
+    assert "org.example.Other" in outcome.err
+    connect.connectors["broken"].config = config
+    connect.cluster_id = "other"
+    assert run("offsets", "import", "broken", "-f", str(file), "--yes").code == 9
+    assert run("offsets", "import", "orders", "-f", str(file), "--yes", "--force").code == 9
+    assert changes(connect) == []
+    assert run("offsets", "import", "broken", "-f", str(file), "--yes", "--force").code == 0
+    assert len(connect.connectors["broken"].offsets) == 2
+
+
+def test_copy_gives_the_offsets_of_one_connector_to_another(run: Run, connect: FakeConnect) -> None:
+    """Of the same class; the source of the copy may run."""
+    stored = connect.connectors["orders"]
+    copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
+    connect.connectors["orders-2"] = copied
+    outcome = run("offsets", "copy", "orders", "orders-2", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert copied.offsets == stored.offsets
+    assert run("offsets", "copy", "orders", "broken", "--yes").code == 9
+
+
+def test_a_connector_is_created_with_offsets(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """STOPPED, then the offsets, then resumed; another class is refused before it is created."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "orders", "-f", str(file)).code == 0
+    config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
+    outcome = run("connectors", "create", "later", *config, "--wait", "RUNNING")
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["later"].offsets == connect.connectors["orders"].offsets
+    assert changes(connect) == [
+        "POST /connectors",
+        "PATCH /connectors/later/offsets",
+        "PUT /connectors/later/resume",
+    ]
+    other = ("--set", "connector.class=org.example.Other", "--offsets-from", str(file))
+    assert run("connectors", "create", "wrong", *other).code == 9
+    assert "wrong" not in connect.connectors
+
+
+def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """It has done nothing yet, and the way on is told."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "orders", "-f", str(file)).code == 0
+    connect.failures["PATCH /connectors/later/offsets"] = [(500, "no luck")]
+    config = ("--set", "connector.class=org.example.FileSource", "--offsets-from", str(file))
+    outcome = run("connectors", "create", "later", *config)
+    assert outcome.code == 10
+    assert "pyconnect connectors delete later" in outcome.err
+    assert connect.connectors["later"].state == "STOPPED"
+
+
+def test_copy_reaches_another_cluster_with_its_own_credentials(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """What was given for the first cluster does not go to the other; the undo names the context."""
+    stored = connect.connectors["orders"]
+    copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
+    elsewhere = FakeConnect(connectors={"orders": copied}, cluster_id="other")
+    environ |= {"PYCONNECT_TOKEN": "secret", "PYCONNECT_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    with serve(elsewhere) as address:
+        assert run("context", "set", "there", "--url", address).code == 0
+        copy = ("offsets", "copy", "orders", "orders", "--to-context", "there", "--yes", "-v")
+        outcome = run(*copy)
+    assert outcome.code == 0, outcome.err
+    assert copied.offsets == stored.offsets
+    assert "pyconnect --context there offsets undo" in outcome.err
+    assert changes(connect) == []
+    assert set(connect.authorizations) == {"Bearer secret"}
+    assert set(elsewhere.authorizations) == {None}
+
+
+def test_a_damaged_backup_hides_no_other(run: Run, environ: dict[str, str]) -> None:
+    """It is warned of and left out; asked for by its id it is exit 2."""
+    for offset in ("5", "6"):
+        assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
+    older, newer = backups(environ)
+    newer.write_text('{"format": "pyconnect-offsets/1"')
+    outcome = run("offsets", "history", "-o", "name")
+    assert outcome.out.split() == [older.stem]
+    assert "is not JSON" in outcome.err
+    assert run("offsets", "undo", newer.stem, "--yes").code == 2

@@ -1,0 +1,82 @@
+"""`pyconnect offsets get diff history seek lag`: what looks, and what needs Kafka."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import changes, sink_entry, stored
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+pytestmark = pytest.mark.wire
+
+__all__ = ["stored"]
+
+
+def test_get_shows_partitions_and_offsets(run: Run) -> None:
+    """JSON of a source, topic and number of a sink."""
+    lines = run("offsets", "get", "orders").out.splitlines()
+    assert lines[1].split() == ['{"filename":"a.txt"}', '{"position":30}']
+    assert run("offset", "get", "broken").out.splitlines()[2].split() == ["t:1", "200"]
+
+
+def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -> None:
+    """Nothing added, nothing left out."""
+    assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == {
+        "offsets": stored.offsets
+    }
+
+
+def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> None:
+    """As for connectors."""
+    outcome = run("offsets", "get", "order")
+    assert outcome.code == 3
+    assert "did you mean `orders`?" in outcome.err
+
+
+def test_history_lists_the_newest_change_first(run: Run) -> None:
+    """With what was about to be done, and how many partitions are kept."""
+    assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    rows = [line.split() for line in run("offsets", "history").out.splitlines()]
+    assert [row[2:] for row in rows[1:]] == [["broken", "reset", "2"], ["broken", "alter", "2"]]
+    assert "no backups" in run("offsets", "history", "orders").err
+
+
+def test_diff_is_a_negative_answer_when_something_differs(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Exit 1 and the partitions; exit 0 without a difference."""
+    file = tmp_path / "offsets.json"
+    assert run("offsets", "export", "broken", "-f", str(file)).code == 0
+    assert run("offsets", "diff", "broken", "-f", str(file)).code == 0
+    connect.connectors["broken"].offsets = [sink_entry("t", 0, 101), sink_entry("t", 1, 200)]
+    outcome = run("offsets", "diff", "broken", "-f", str(file))
+    assert outcome.code == 1
+    assert outcome.out.splitlines()[1].split() == ["t:0", "101", "100"]
+
+
+@pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
+def test_what_needs_kafka_says_so(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
+    """Exit 9 and how to give the brokers."""
+    outcome = run("offsets", *verb)
+    assert outcome.code == 9
+    assert "--kafka-bootstrap" in outcome.err
+    assert changes(connect) == []
+
+
+def test_a_seek_has_one_target(run: Run) -> None:
+    """None, two, or a time that is none: exit 2."""
+    for flags in ((), ("--to-earliest", "--to-latest"), ("--to-datetime", "yesterday")):
+        assert run("offsets", "seek", "broken", *flags).code == 2
+
+
+def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -> None:
+    """Nothing was sent to the worker."""
+    where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
+    assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
+    assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7
+    assert changes(connect) == []
