@@ -258,7 +258,10 @@ def change_phase(agent: Agent, phase: str, sha256: str, run_id: str = "run-1") -
 
 def wait_for_phase(agent: Agent, phase: str) -> None:
     def in_force() -> bool:
-        told = agent.call("GET", "/agent")
+        try:
+            told = agent.call("GET", "/agent")
+        except OSError:
+            return False
         return (
             told.status == 200
             and told.json()["state"] == "active"

@@ -1,0 +1,5 @@
+"""Rolling a Connect cluster from one phase of exactly-once to another, worker by worker (KIP-618).
+
+`model`, `planning`, `run`, `decide` and `gates` are pure; `observe`, `perform`, `journal`, `lock`
+are the edge. Kafka has no counterpart: its documentation describes the steps for an operator.
+"""

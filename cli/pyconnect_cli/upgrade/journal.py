@@ -1,0 +1,186 @@
+"""The journal of upgrades: a file per Connect cluster, a line per entry, appended and synchronised.
+
+Lines are JSON: the entry's name, its members, the time. A run is found again after a kill at any
+point: a last line that was cut off while it was written is left out, everything before it counts.
+The file beside it, locked while a run goes on, keeps a second run off this host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
+from pyconnect_cli.model import as_list, as_object, optional_text
+from pyconnect_cli.offset_backups import utc_text
+from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.upgrade.run import (
+    Entry,
+    Finished,
+    Halted,
+    Inventoried,
+    Leg,
+    LegFinished,
+    Resumed,
+    Run,
+    Started,
+    StepChanged,
+    StepStarted,
+    StepVerified,
+    replay,
+)
+
+_ENTRIES: Mapping[str, type[Entry]] = {
+    kind.__name__: kind
+    for kind in (
+        Started,
+        Resumed,
+        StepStarted,
+        StepChanged,
+        StepVerified,
+        LegFinished,
+        Halted,
+        Finished,
+    )
+}
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Journal:
+    """The journal of one Connect cluster. One process writes it: hold it with `lock`."""
+
+    def __init__(self, directory: Path, cluster_id: str, group_id: str) -> None:
+        name = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02x}", f"{cluster_id}-{group_id}")
+        self.path = directory / f"{name}.jsonl"
+        self._lock: IO[str] | None = None
+
+    def lock(self) -> None:
+        """Keep other runs of this user on this host away until `close`; Conflict (exit 6)."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = self.path.with_suffix(".lock").open("w")
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            file.close()
+            raise Conflict(
+                "another upgrade of this cluster runs on this host",
+                hint="see it: pyconnect upgrade status",
+            ) from exc
+        self._lock = file
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def append(self, entry: Entry, now: datetime | None = None) -> None:
+        """Write an entry; it is on the disk when this returns."""
+        line = json.dumps(
+            {
+                "entry": type(entry).__name__,
+                "at": utc_text(now or datetime.now(UTC)),
+                **asdict(entry),
+            },
+            ensure_ascii=False,
+        )
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                end = os.lseek(descriptor, 0, os.SEEK_END)
+                cut = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
+                os.write(descriptor, (("\n" if cut else "") + line + "\n").encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what is written, as JSON objects; a line cut off by a kill is left out."""
+        try:
+            text = self.path.read_text("utf-8", errors="replace")
+        except FileNotFoundError:
+            return []
+        except OSError as exc:
+            raise UsageError(f"{self.path}: cannot be read: {exc.strerror}") from exc
+        found = []
+        for line in text.splitlines():
+            try:
+                found.append(dict(as_object(json.loads(line))))
+            except (ValueError, TypeError):
+                continue
+        return found
+
+    def run(self) -> Run | None:
+        """Return the last run; None when there was none."""
+        return replay([read_entry(line) for line in self.lines()])
+
+    def _unwritable(self, error: OSError) -> PreconditionFailed:
+        return PreconditionFailed(
+            f"{self.path.parent}: the journal cannot be written: {error.strerror}",
+            hint="set XDG_STATE_HOME to a directory you can write",
+        )
+
+
+def journal_directory(environ: Mapping[str, str]) -> Path:
+    """Return where the journals of this user are."""
+    if home := environ.get("XDG_STATE_HOME"):
+        return Path(home) / "pyconnect" / "upgrades"
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "upgrades"
+
+
+def read_entry(line: Mapping[str, Any]) -> Entry:
+    """Return the entry of a line; UsageError for what no version of this command wrote."""
+    members = {key: value for key, value in line.items() if key not in {"entry", "at"}}
+    try:
+        kind = _ENTRIES[str(line["entry"])]
+        if "phase" in members:
+            members["phase"] = Phase(members["phase"])
+        if "target" in members:
+            members["target"] = Phase(members["target"])
+        if kind is Started:
+            members |= _started_members(members)
+        return kind(**members)
+    except (KeyError, TypeError, ValueError) as exc:
+        raise UsageError(
+            f"the journal has a line that this version cannot read: {exc}",
+            hint="move the file away; the cluster itself says how far it is",
+        ) from exc
+
+
+def _started_members(members: Mapping[str, Any]) -> dict[str, Any]:
+    legs = [as_object(leg) for leg in as_list(members["legs"])]
+    return {
+        "legs": tuple(
+            Leg(
+                start=Phase(str(leg["start"])),
+                target=Phase(str(leg["target"])),
+                replace=bool(leg["replace"]),
+            )
+            for leg in legs
+        ),
+        "inventory": tuple(_inventoried(each) for each in members["inventory"]),
+        **{name: tuple(members[name]) for name in ("only", "failed", "accepted")},
+    }
+
+
+def _inventoried(value: object) -> Inventoried:
+    members = as_object(value)
+    return Inventoried(
+        url=str(members["url"]),
+        version=str(members["version"]),
+        phase=str(members["phase"]),
+        config_sha256=optional_text(members["config_sha256"]),
+    )

@@ -1,0 +1,103 @@
+"""The journal: what was written is read again, also after a kill in the middle of a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.errors import Conflict, UsageError
+from pyconnect_cli.upgrade.journal import Journal, read_entry
+from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.upgrade.run import (
+    Entry,
+    Finished,
+    Halted,
+    Inventoried,
+    Leg,
+    LegFinished,
+    Resumed,
+    Started,
+    StepChanged,
+    StepStarted,
+    StepVerified,
+    replay,
+)
+
+STARTED = Started(
+    run_id="r",
+    group_id="g",
+    cluster_id="k",
+    target=Phase.PREPARING,
+    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
+    inventory=(Inventoried(url="http://w", version="4.3.1", phase="disabled", config_sha256=None),),
+    protocol="sessioned",
+    tool_version="1",
+    failed=("c/0",),
+)
+ENTRIES: tuple[Entry, ...] = (
+    STARTED,
+    Resumed(tool_version="2"),
+    StepStarted(url="http://w", phase=Phase.PREPARING, instance="m"),
+    StepChanged(url="http://w"),
+    Halted(reason="why", hint="what", operator=True),
+    StepVerified(url="http://w", phase=Phase.PREPARING, evidence="e"),
+    LegFinished(target=Phase.PREPARING, evidence="e"),
+    Finished(),
+)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "upgrades", "k", "group/one")
+
+
+def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
+    """With all its members; the file is its owner's alone."""
+    journal.lock()
+    for entry in ENTRIES:
+        journal.append(entry)
+    assert tuple(read_entry(line) for line in journal.lines()) == ENTRIES
+    assert journal.run() == replay(ENTRIES)
+    assert journal.path.stat().st_mode & 0o077 == 0
+    assert journal.path.name == "k-group%2fone.jsonl"
+    journal.close()
+
+
+def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
+    """And the next entry is a line of its own."""
+    journal.lock()
+    journal.append(STARTED)
+    whole = journal.path.read_bytes()
+    journal.append(ENTRIES[2])
+    added = journal.path.read_bytes()[len(whole) :]
+    for cut in range(len(added)):
+        journal.path.write_bytes(whole + added[:cut])
+        journal.append(Finished())
+        entries = [read_entry(line) for line in journal.lines()]
+        # All but its line's end was written: that entry counts.
+        between = [ENTRIES[2]] if cut == len(added) - 1 else []
+        assert entries == [STARTED, *between, Finished()], cut
+    journal.close()
+
+
+def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
+    """The second is exit 6 at once; the lock ends with its holder."""
+    journal.lock()
+    other = Journal(journal.path.parent, "k", "group/one")
+    with pytest.raises(Conflict):
+        other.lock()
+    journal.close()
+    other.lock()
+    other.close()
+
+
+def test_no_journal_is_no_run(journal: Journal) -> None:
+    """Nothing was ever begun."""
+    assert journal.run() is None
+
+
+def test_what_another_version_wrote_is_refused(journal: Journal) -> None:
+    """Rather than taken for something else."""
+    with pytest.raises(UsageError, match="cannot read"):
+        read_entry({"entry": "Vanished", "at": "now"})

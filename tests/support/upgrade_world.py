@@ -1,0 +1,231 @@
+"""A Connect cluster in memory that upgrades are run against, killed at any point and resumed.
+
+Workers restart in the background: a change takes effect some looks later. Time is a counter. What
+must never happen is checked at every change: two workers away at once, a leader before its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_cli.upgrade.decide import (
+    Again,
+    Change,
+    End,
+    Limits,
+    Memory,
+    Quiesce,
+    Replace,
+    Wait,
+    decide,
+)
+from pyconnect_cli.upgrade.model import Instance, Kind, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.run import (
+    Entry,
+    Halted,
+    Inventoried,
+    Leg,
+    Resumed,
+    Run,
+    Started,
+    StepChanged,
+    applied,
+    replay,
+)
+
+LIMITS = Limits(settle_ms=300, step_ms=10_000)
+LOOK_MS = 100
+AWAY_LOOKS = 3
+JAVA_FOLLOWER = frozenset({Phase.DISABLED, Phase.PREPARING})
+
+
+class Killed(Exception):
+    """The tool's process was killed."""
+
+
+@dataclass
+class SimulatedWorker:
+    """`file` is what its properties say, `phase` what its process runs with."""
+
+    url: str
+    kind: Kind = Kind.AGENT
+    phase: Phase = Phase.DISABLED
+    file: Phase = Phase.DISABLED
+    version: str = "4.3.1"
+    life: int = 1
+    away: int = 0
+    stopped: bool = False
+    drained: bool = False
+    broken: bool = False
+    restarts: int = 0
+
+    def seen(self, leader: str | None) -> Worker:
+        gone = self.stopped or self.away > 0
+        leads = leader == self.url
+        return Worker(
+            url=self.url,
+            reachable=not gone,
+            reason="connection refused" if gone else "",
+            kind=self.kind,
+            version="" if gone else self.version,
+            cluster_id="" if gone else "k",
+            phases=frozenset(Phase) if gone else self._phases(leads=leads),
+            source=(
+                PhaseSource.UNKNOWN
+                if gone
+                else PhaseSource.TOLD
+                if self.kind is Kind.AGENT
+                else PhaseSource.INFERRED
+            ),
+            instance=None if gone or self.drained else f"{self.url}#{self.life}",
+            leader=leads,
+            outdated=self.kind is Kind.AGENT and self.file is not self.phase,
+            drained=self.drained,
+        )
+
+    def _phases(self, *, leads: bool) -> frozenset[Phase]:
+        if self.kind is Kind.AGENT or self.phase is Phase.ENABLED or leads:
+            return frozenset({self.phase})
+        return JAVA_FOLLOWER
+
+
+@dataclass
+class World:
+    """The cluster, and the tool's journal."""
+
+    workers: dict[str, SimulatedWorker]
+    leader: str | None
+    journal: list[Entry] = field(default_factory=list)
+    now_ms: int = 0
+    failed: set[str] = field(default_factory=set)
+    strangers: list[Worker] = field(default_factory=list)
+    hanging: tuple[str, ...] = ()
+    leader_writes: bool | None = None
+    order: list[str] = field(default_factory=list)
+    full_stop: bool = False
+    protocol: str = "sessioned"
+
+    @classmethod
+    def of(cls, *phases: Phase, kinds: Sequence[Kind] | None = None, leader: int = 0) -> World:
+        kinds = kinds or [Kind.AGENT] * len(phases)
+        workers = {
+            f"http://w{at}": SimulatedWorker(
+                url=f"http://w{at}", kind=kinds[at], phase=phase, file=phase
+            )
+            for at, phase in enumerate(phases)
+        }
+        return cls(workers=workers, leader=f"http://w{leader}")
+
+    def start(self, *legs: Leg, **members: object) -> None:
+        inventory = tuple(
+            Inventoried(url=w.url, version=w.version, phase=w.phase, config_sha256=None)
+            for w in self.workers.values()
+        )
+        started = Started(
+            run_id="r",
+            group_id="g",
+            cluster_id="k",
+            target=legs[-1].target,
+            legs=legs,
+            inventory=inventory,
+            protocol=self.protocol,
+            tool_version="1",
+            **members,  # type: ignore[arg-type]
+        )
+        self.full_stop = started.full_stop
+        self.journal.append(started)
+
+    def look(self) -> View:
+        """Time passes; restarts go on."""
+        self.now_ms += LOOK_MS
+        for worker in self.workers.values():
+            if worker.away > 0 and not worker.broken:
+                worker.away -= 1
+                if worker.away == 0:
+                    worker.phase, worker.life = worker.file, worker.life + 1
+        present = [w.url for w in self.workers.values() if not (w.away or w.stopped or w.drained)]
+        if self.leader not in present:
+            self.leader = present[-1] if present else None
+        return View(
+            group_id="g",
+            cluster_id="k",
+            group_state="Stable" if present else "Empty",
+            protocol=self.protocol,
+            workers=tuple(w.seen(self.leader) for w in self.workers.values())
+            + tuple(self.strangers),
+            instances={
+                **{name: Instance(state="FAILED", worker_id="w0") for name in self.failed},
+                "c": Instance(state="RUNNING", worker_id="w0"),
+            },
+            hanging=self.hanging,
+            leader_writes=self.leader_writes,
+        )
+
+    def change(self, url: str, phase: Phase) -> None:
+        """What an agent does with POST /agent/phase, or commands with a Java worker."""
+        worker = self.workers[url]
+        others = [w.url for w in self.workers.values() if w.url != url and (w.away or w.stopped)]
+        assert self.full_stop or not others, f"{url} is changed while {others} are away"
+        if worker.kind is Kind.AGENT and (worker.away or worker.phase is phase is worker.file):
+            return
+        worker.file = phase
+        worker.away, worker.stopped, worker.drained = AWAY_LOOKS, False, False
+        worker.restarts += 1
+        self.order.append(url)
+
+    def run_tool(self, kill_at: int | None = None) -> Halted | None:
+        """Run one process of the tool to its end, or until its `kill_at`th act or entry."""
+        left = kill_at
+
+        def breathe() -> None:
+            nonlocal left
+            if left is not None:
+                if left == 0:
+                    raise Killed
+                left -= 1
+
+        run = replay(self.journal)
+        assert run is not None
+        memory = Memory()
+
+        def write(entry: Entry) -> Run:
+            breathe()
+            self.journal.append(entry)
+            assert run is not None
+            return applied(run, entry)
+
+        if kill_at is None:
+            run = write(Resumed(tool_version="1"))
+        while True:
+            decision = decide(run, memory, self.look(), LIMITS, self.now_ms)
+            memory = decision.memory
+            for entry in decision.entries:
+                run = write(entry)
+            match decision.action:
+                case Change(url=url, phase=phase):
+                    breathe()
+                    self.change(url, phase)
+                    run = write(StepChanged(url=url))
+                case Quiesce(url=url):
+                    breathe()
+                    self._quiesce(url)
+                case Replace(url=url):
+                    breathe()
+                    self.workers[url].version = "3.2.0"
+                    self.workers[url].life += 1
+                    run = write(StepChanged(url=url))
+                case End(halted=halted):
+                    return halted
+                case Wait() | Again():
+                    pass
+
+    def _quiesce(self, url: str) -> None:
+        worker = self.workers[url]
+        if worker.kind is Kind.AGENT:
+            worker.drained = True
+        else:
+            worker.stopped = True
+
+    def phases(self) -> Iterable[Phase]:
+        return [worker.phase for worker in self.workers.values()]
