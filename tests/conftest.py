@@ -15,6 +15,7 @@ from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.sandbox.schema_registry import SchemaRegistryServer, find_registry
 from pyconnect_cli.sandbox.server import Server
 from tests.support.kafka import (
     BOOTSTRAP_VARIABLE,
@@ -89,6 +90,22 @@ def java_worker(
 
     with shared_server(session_directory, "java-worker", start) as addresses:
         yield SharedJavaWorker(url=addresses["url"], group_id=addresses["group_id"])
+
+
+@pytest.fixture(scope="session")
+def schema_registry_url(session_directory: Path) -> Iterator[str]:
+    """The session's schema registry: the address that `schema.registry.url` takes."""
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        server = SchemaRegistryServer(
+            find_registry(),
+            directory=session_directory / "shared-schema-registry",
+            hold_file=hold_file,
+        ).start()
+        return server, {"url": server.url}
+
+    with shared_server(session_directory, "schema-registry", start) as addresses:
+        yield addresses["url"]
 
 
 @pytest.fixture(scope="session")

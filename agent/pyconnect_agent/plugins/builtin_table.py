@@ -38,6 +38,8 @@ _PREDICATES = (
     ("TopicNameMatches", "topic_name_matches"),
 )
 
+_WITH_REGISTRY = (("avro.AvroConverter", "avro.converter:AvroConverter"),)
+
 _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     (
         f"{_CONNECT}.file.FileStreamSourceConnector",
@@ -72,6 +74,10 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
         f"{_CONNECT}.storage.SimpleHeaderConverter",
         "converters.simple_header:SimpleHeaderConverter",
         (PluginKind.HEADER_CONVERTER,),
+    ),
+    *(
+        (f"io.confluent.connect.{name}", f"converters.{path}", (PluginKind.CONVERTER,))
+        for name, path in _WITH_REGISTRY
     ),
     *(
         (

@@ -37,13 +37,9 @@ def module_descriptor(coordinates: Sequence[Coordinate]) -> str:
     `default->default` is what Maven calls the runtime scope; without it Ivy takes optional and
     test dependencies too.
     """
-    dependencies = "\n".join(
-        f'    <dependency org="{coordinate.group}" name="{coordinate.artifact}"'
-        f' rev="{coordinate.version}" conf="default->default"/>'
-        for coordinate in coordinates
-    )
+    dependencies = "\n".join(map(_dependency, coordinates))
     return f"""\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="pyconnect.sandbox" module="kafka-jars"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -53,20 +49,36 @@ def module_descriptor(coordinates: Sequence[Coordinate]) -> str:
 """
 
 
+def _dependency(coordinate: Coordinate) -> str:
+    attributes = (
+        f'org="{coordinate.group}" name="{coordinate.artifact}" rev="{coordinate.version}" '
+        'conf="default->default"'
+    )
+    if coordinate.packaging == "jar":
+        return f"    <dependency {attributes}/>"
+    kind = coordinate.packaging
+    artifact = (
+        f'<artifact name="{coordinate.artifact}" type="{kind}" ext="{kind}" '
+        f'm:classifier="{coordinate.classifier}"/>'
+    )
+    return f'    <dependency {attributes} transitive="false">{artifact}</dependency>'
+
+
 def retrieve_jars(
     ivy: Path,
     java: Java,
     work_directory: Path,
     libs: Path,
     *,
+    coordinates: Sequence[Coordinate] = COORDINATES,
     progress: Progress,
 ) -> None:
-    """Put the jars of COORDINATES and all they need at run time into `libs`.
+    """Put the jars of `coordinates` and all they need at run time into `libs`.
 
     Raises JarResolutionFailed with the end of Ivy's output.
     """
     descriptor = work_directory / "ivy.xml"
-    descriptor.write_text(module_descriptor(COORDINATES))
+    descriptor.write_text(module_descriptor(coordinates))
     command = [
         str(java.executable),
         "-jar",
@@ -78,6 +90,7 @@ def retrieve_jars(
         "-types",
         "jar",
         "bundle",
+        "tar.gz",
         "-retrieve",
         f"{libs}/[artifact]-[revision](-[classifier]).[ext]",
     ]
@@ -86,7 +99,7 @@ def retrieve_jars(
     outcome = run_with_progress(command, _DOWNLOADED, progress)
     if outcome.exit_code != 0:
         raise JarResolutionFailed(
-            f"Ivy could not fetch Kafka's jars (exit code {outcome.exit_code}):\n{outcome.tail}",
+            f"Ivy could not fetch the jars (exit code {outcome.exit_code}):\n{outcome.tail}",
             hint=f"check the network, or name Ivy settings in {SETTINGS_VARIABLE}, "
             "or give --kafka-dir",
         )

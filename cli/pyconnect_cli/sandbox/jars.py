@@ -12,7 +12,7 @@ from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
 from pyconnect_cli.sandbox.errors import JarsUnavailable
 from pyconnect_cli.sandbox.jar_cache import JarCache
 from pyconnect_cli.sandbox.java import Java, find_java
-from pyconnect_cli.sandbox.progress import Progress, silent
+from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 
 _REQUIRED = ("kafka-server", "kafka-clients", "connect-runtime")
@@ -70,3 +70,7 @@ def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress
             hint="install Maven, or PySpark (pip install 'pyconnect-worker[reconcile]'), "
             "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
         )
+
+
+if __name__ == "__main__":
+    find_runtime(progress=on_stderr)

@@ -15,7 +15,9 @@ from pyconnect_cli.sandbox.errors import JarResolutionFailed
 from pyconnect_cli.sandbox.progress import Progress, run_with_progress
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-_DOWNLOADED = re.compile(r"^(?:\[INFO\] )?Downloaded from \S+: \S+/(?P<file>[^/\s]+\.jar)\b")
+_DOWNLOADED = re.compile(
+    r"^(?:\[INFO\] )?Downloaded from \S+: \S+/(?P<file>[^/\s]+\.(?:jar|tar\.gz))\b"
+)
 
 
 def find_maven(environment: Mapping[str, str]) -> Path | None:
@@ -26,12 +28,7 @@ def find_maven(environment: Mapping[str, str]) -> Path | None:
 
 def project(coordinates: Sequence[Coordinate]) -> str:
     """Return a pom.xml that depends on `coordinates`."""
-    dependencies = "\n".join(
-        f"    <dependency><groupId>{coordinate.group}</groupId>"
-        f"<artifactId>{coordinate.artifact}</artifactId>"
-        f"<version>{coordinate.version}</version></dependency>"
-        for coordinate in coordinates
-    )
+    dependencies = "\n".join(map(_dependency, coordinates))
     return f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -46,19 +43,35 @@ def project(coordinates: Sequence[Coordinate]) -> str:
 """
 
 
+def _dependency(coordinate: Coordinate) -> str:
+    parts = {
+        "groupId": coordinate.group,
+        "artifactId": coordinate.artifact,
+        "version": coordinate.version,
+        "classifier": coordinate.classifier,
+        "type": "" if coordinate.packaging == "jar" else coordinate.packaging,
+    }
+    elements = "".join(f"<{name}>{text}</{name}>" for name, text in parts.items() if text)
+    if coordinate.packaging != "jar":
+        everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+        elements += f"<exclusions>{everything}</exclusions>"
+    return f"    <dependency>{elements}</dependency>"
+
+
 def copy_jars(
     maven: Path,
     work_directory: Path,
     libs: Path,
     *,
+    coordinates: Sequence[Coordinate] = COORDINATES,
     progress: Progress,
 ) -> None:
-    """Put the jars of COORDINATES and all they need at run time into `libs`.
+    """Put the jars of `coordinates` and all they need at run time into `libs`.
 
     Raises JarResolutionFailed with the end of Maven's output.
     """
     project_file = work_directory / "pom.xml"
-    project_file.write_text(project(COORDINATES))
+    project_file.write_text(project(coordinates))
     command = [
         str(maven),
         "--batch-mode",
@@ -71,6 +84,6 @@ def copy_jars(
     outcome = run_with_progress(command, _DOWNLOADED, progress)
     if outcome.exit_code != 0:
         raise JarResolutionFailed(
-            f"Maven could not fetch Kafka's jars (exit code {outcome.exit_code}):\n{outcome.tail}",
+            f"Maven could not fetch the jars (exit code {outcome.exit_code}):\n{outcome.tail}",
             hint="check the network and Maven's settings, or give --kafka-dir",
         )

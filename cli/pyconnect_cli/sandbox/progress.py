@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ class Progress(Protocol):
 
 def silent(message: str, *, passing: bool = False) -> None:
     """Report nothing."""
+
+
+def on_stderr(message: str, *, passing: bool = False) -> None:
+    """Print the steps that are not passing, for scripts."""
+    if not passing:
+        sys.stderr.write(f"{message}\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Connect data as Avro, with the mapping of Confluent's `AvroData`."""

@@ -1,0 +1,373 @@
+"""Connect schemas of Avro schemas, with the functions that read their values.
+
+Layer: builtin. Corresponds to `AvroData.toConnectSchema` and `toConnectData`. Both are made in one
+walk, as the one decides the other. Avro types without a counterpart:
+
+| Avro                    | Connect                                                              |
+|-------------------------|----------------------------------------------------------------------|
+| enum                    | STRING, its symbols in parameters                                    |
+| fixed                   | BYTES, its size in a parameter                                       |
+| union of several types  | STRUCT `io.confluent.connect.avro.Union`, a field for each           |
+
+A whole number in a union of int and long becomes the int if it fits, for the library does not
+tell which was written. Records that contain themselves are refused: schemas here are finite.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyconnect_agent.builtin.converters.avro import names
+from pyconnect_agent.builtin.converters.avro.names import AvroOptions
+from pyconnect_api import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    DataException,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    Type,
+    is_logical,
+    to_logical,
+)
+from pyconnect_api.validation import INTEGER_RANGES, hashable_key
+
+Avro = Mapping[str, Any]
+"""A parsed Avro schema: `type` and, under full names, what belongs to it."""
+Read = Callable[[Any], object]
+"""Makes a Connect value of what the Avro library read."""
+
+_TYPES = {
+    "int": Type.INT32,
+    "long": Type.INT64,
+    "float": Type.FLOAT32,
+    "double": Type.FLOAT64,
+    "boolean": Type.BOOLEAN,
+    "string": Type.STRING,
+    "bytes": Type.BYTES,
+    "fixed": Type.BYTES,
+    "enum": Type.STRING,
+}
+_LOGICAL_NAMES = {
+    ("bytes", "decimal"): DECIMAL_NAME,
+    ("fixed", "decimal"): DECIMAL_NAME,
+    ("int", "date"): DATE_NAME,
+    ("int", "time-millis"): TIME_NAME,
+    ("long", "timestamp-millis"): TIMESTAMP_NAME,
+}
+_UNNAMED = re.compile(re.escape(f"{names.NAMESPACE}.{names.DEFAULT_RECORD}") + "[0-9]*")
+"""Names that structs without one get on writing."""
+_PYTHON_TYPES: Mapping[Type, type] = {
+    Type.INT8: int,
+    Type.INT16: int,
+    Type.INT32: int,
+    Type.INT64: int,
+    Type.FLOAT32: float,
+    Type.FLOAT64: float,
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+    Type.BYTES: bytes,
+    Type.ARRAY: list,
+    Type.MAP: dict,
+}
+
+
+def without_logical_types(schema: Any) -> Any:  # JSON
+    """Return an Avro schema whose logical types are kept under `names.LOGICAL`."""
+    if isinstance(schema, list):
+        return [without_logical_types(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: value for key, value in schema.items() if key != "logicalType"}
+    if "logicalType" in schema:
+        plain[names.LOGICAL] = schema["logicalType"]
+    for key in ("type", "items", "values"):
+        if isinstance(plain.get(key), dict | list):
+            plain[key] = without_logical_types(plain[key])
+    if isinstance(plain.get("fields"), list):
+        plain["fields"] = [without_logical_types(field) for field in plain["fields"]]
+    return plain
+
+
+def connect_schema(
+    parsed: Any, named: Mapping[str, Avro], options: AvroOptions
+) -> tuple[Schema, Read]:
+    """Return what a parsed schema means, and the function that reads its values.
+
+    `named` holds all records, enums and fixed types by full name.
+    """
+    return _Walk(named, options).of(parsed)
+
+
+class _Walk:
+    def __init__(self, named: Mapping[str, Avro], options: AvroOptions) -> None:
+        self._named = named
+        self._options = options
+        self._open: list[str] = []
+
+    def of(self, avro: Any, *, optional: bool = False, default: Any = None) -> tuple[Schema, Read]:
+        """Return schema and reader; `default` is that of the field, in Avro's JSON form."""
+        if isinstance(avro, list):
+            return self._of_union(avro, default)
+        if isinstance(avro, str):
+            avro = self._named.get(avro, {"type": avro})
+        kind = avro["type"]
+        if isinstance(kind, list | dict):
+            return self.of(kind, optional=optional, default=default)
+        if kind in self._named and kind not in _TYPES:
+            return self.of(self._named[kind], optional=optional, default=default)
+        builder, read = self._builder(kind, avro)
+        if optional:
+            builder.optional()
+        schema = _described(builder, avro, kind).build()
+        default = avro.get(names.DEFAULT, default)
+        if default is not None and schema.type is not Type.STRUCT:
+            return self._with_default(schema, read, default)
+        return schema, _logical(schema, read)
+
+    def _builder(self, kind: str, avro: Avro) -> tuple[SchemaBuilder, Read]:
+        match kind:
+            case "record":
+                return self._record(avro)
+            case "array":
+                return self._array(avro)
+            case "map":
+                schema, element = self.of(avro["values"])
+                return SchemaBuilder.map(SchemaBuilder.string(), schema), _map_reader(element)
+        return _primitive(kind, avro), _identity
+
+    def _of_union(self, branches: list[Any], default: Any) -> tuple[Schema, Read]:
+        others = [branch for branch in branches if branch != "null"]
+        optional = len(others) < len(branches)
+        if len(others) == 1:
+            # A union's default is of its first branch.
+            return self.of(others[0], optional=optional, default=default)
+        builder = SchemaBuilder.struct().name(names.UNION)
+        if optional:
+            builder.optional()
+        readers = []
+        for branch in others:
+            schema, read = self.of(branch, optional=True)
+            builder.field(self._branch_name(branch), schema)
+            readers.append((schema, read))
+        union = builder.build()
+        return union, _union_reader(union, readers)
+
+    def _branch_name(self, branch: Any) -> str:
+        if isinstance(branch, dict):
+            named = branch.get("name")
+            return self._shown(named) if named else str(branch["type"])
+        return self._shown(branch)
+
+    def _shown(self, name: str) -> str:
+        return name if self._options.enhanced else name.rpartition(".")[2]
+
+    def _array(self, avro: Avro) -> tuple[SchemaBuilder, Read]:
+        entry = avro["items"]
+        if isinstance(entry, str):
+            entry = self._named.get(entry, entry)
+        if isinstance(entry, dict) and _is_map_entry(entry):
+            fields = {field["name"]: field for field in entry["fields"]}
+            key_schema, key = self.of(fields["key"]["type"])
+            value_schema, value = self.of(fields["value"]["type"])
+            return SchemaBuilder.map(key_schema, value_schema), _entries_reader(key, value)
+        schema, element = self.of(avro["items"])
+        return SchemaBuilder.array(schema), lambda found: [element(item) for item in found]
+
+    def _record(self, avro: Avro) -> tuple[SchemaBuilder, Read]:
+        name = avro["name"]
+        if name in self._open:
+            raise DataException(f"The Avro record {name} contains itself, which is not supported")
+        self._open.append(name)
+        builder, members = SchemaBuilder.struct(), []
+        for field in avro["fields"]:
+            schema, read = self.of(_with_doc(field), optional=False, default=field.get("default"))
+            builder.field(field["name"], schema)
+            members.append((field["name"], read))
+        self._open.pop()
+        return builder, _RecordReader(members)
+
+    def _with_default(self, schema: Schema, read: Read, default: Any) -> tuple[Schema, Read]:
+        read_value = _logical(schema, read)
+        value = read_value(_from_json(schema, default))
+        with_default = Schema(
+            schema.type,
+            optional=schema.optional,
+            default=value,
+            name=schema.name,
+            version=schema.version,
+            doc=schema.doc,
+            parameters=schema.parameters,
+            key_schema=schema.key_schema if schema.type is Type.MAP else None,
+            value_schema=schema.value_schema if schema.type in (Type.MAP, Type.ARRAY) else None,
+        )
+        return with_default, read_value
+
+
+def _identity(found: Any) -> object:
+    return found
+
+
+def _with_doc(field: Avro) -> Any:
+    """Return a field's type, which takes the field's doc unless it has one."""
+    kind, doc = field["type"], field.get("doc")
+    if doc is None:
+        return kind
+    if isinstance(kind, list):
+        return [branch if branch == "null" else _documented(branch, doc) for branch in kind]
+    return _documented(kind, doc)
+
+
+def _documented(kind: Any, doc: str) -> Any:
+    if isinstance(kind, str):
+        return {"type": kind, names.DOC: doc}
+    if kind.get("type") in ("record", "enum", "fixed"):
+        return kind
+    return {names.DOC: doc, **kind}
+
+
+def _primitive(kind: str, avro: Avro) -> SchemaBuilder:
+    base = _TYPES.get(kind)
+    if base is None:
+        raise DataException(f"Couldn't translate unsupported schema type {kind}.")
+    if kind == "int" and avro.get(names.TYPE) in ("int8", "int16"):
+        base = Type(avro[names.TYPE])
+    builder = SchemaBuilder(base)
+    if kind == "fixed":
+        builder.parameter(names.FIXED_SIZE, str(avro["size"]))
+    if kind == "enum":
+        builder.parameter(names.ENUM_PARAMETER, avro["name"])
+        for symbol in avro["symbols"]:
+            builder.parameter(f"{names.ENUM_PARAMETER}.{symbol}", symbol)
+    logical = _LOGICAL_NAMES.get((kind, avro.get(names.LOGICAL, "")))
+    if logical is not None:
+        builder.name(logical).version(1)
+        if logical == DECIMAL_NAME:
+            builder.parameter("scale", str(avro.get("scale", 0)))
+            precision = avro.get("precision", names.DEFAULT_PRECISION)
+            if precision != names.DEFAULT_PRECISION:
+                builder.parameter(names.DECIMAL_PRECISION, str(precision))
+    return builder
+
+
+def _described(builder: SchemaBuilder, avro: Avro, kind: str) -> SchemaBuilder:
+    """Add what Connect's properties say, as far as it is not known."""
+    known = builder.build()
+    doc = avro.get(names.DOC, avro.get("doc"))
+    if doc is not None:
+        builder.doc(doc)
+    version = avro.get(names.VERSION)
+    if version is not None and known.version is None:
+        builder.version(int(version))
+    builder.parameters(avro.get(names.PARAMETERS, {}))
+    name = avro.get(names.NAME)
+    if name is None and kind in ("record", "enum", "fixed"):
+        name = avro["name"]
+    if name is not None and known.name is None and not _UNNAMED.fullmatch(name):
+        builder.name(name)
+    return builder
+
+
+def _is_map_entry(entry: Avro) -> bool:
+    return (
+        entry.get(names.INTERNAL_TYPE) == names.MAP_ENTRY
+        or entry.get("name") == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
+    )
+
+
+def _logical(schema: Schema, read: Read) -> Read:
+    """Return the reader, whose function for a record needs the finished schema."""
+    if isinstance(read, _RecordReader):
+        read = read.of(schema)
+    elif is_logical(schema):
+        return lambda found: None if found is None else to_logical(schema, found)
+    if not schema.optional:
+        return read
+    return lambda found: None if found is None else read(found)
+
+
+class _RecordReader:
+    """The readers of a record's members, until its schema is finished."""
+
+    def __init__(self, members: list[tuple[str, Read]]) -> None:
+        self._members = members
+
+    def __call__(self, found: Any) -> object:
+        raise AssertionError("a record is read by what `of` returns")
+
+    def of(self, schema: Schema) -> Read:
+        members = self._members
+
+        def read(found: Any) -> object:
+            record = found[1] if isinstance(found, tuple) else found
+            return Struct.of_checked(schema, [member(record[name]) for name, member in members])
+
+        return read
+
+
+def _map_reader(element: Read) -> Read:
+    return lambda found: {key: element(item) for key, item in found.items()}
+
+
+def _entries_reader(key: Read, value: Read) -> Read:
+    return lambda found: {hashable_key(key(entry["key"])): value(entry["value"]) for entry in found}
+
+
+def _union_reader(union: Schema, branches: list[tuple[Schema, Read]]) -> Read:
+    def read(found: Any) -> object:
+        if found is None:
+            return None
+        values: list[object] = [None] * len(branches)
+        index = _branch_of(found, branches)
+        values[index] = branches[index][1](found)
+        return Struct.of_checked(union, values)
+
+    return read
+
+
+def _branch_of(found: Any, branches: list[tuple[Schema, Read]]) -> int:
+    """Return which branch a value is of; records come as pairs of full name and members."""
+    for index, (schema, _) in enumerate(branches):
+        if isinstance(found, tuple):
+            if schema.type is Type.STRUCT and schema.name == found[0]:
+                return index
+        elif type(found) is _PYTHON_TYPES.get(schema.type) and _fits(schema, found):
+            return index
+    raise DataException(f"No branch of the union is a {type(found).__qualname__}")
+
+
+def _fits(schema: Schema, found: object) -> bool:
+    limits = INTEGER_RANGES.get(schema.type)
+    if limits is not None:
+        assert isinstance(found, int)
+        return limits[0] <= found <= limits[1]
+    if isinstance(found, str) and schema.parameters:
+        symbols = schema.parameters
+        return names.ENUM_PARAMETER not in symbols or f"{names.ENUM_PARAMETER}.{found}" in symbols
+    return True
+
+
+def _from_json(schema: Schema, default: Any) -> Any:
+    """Return a default as the library would have read it."""
+    match schema.type:
+        case Type.BYTES:
+            return default.encode("iso-8859-1") if isinstance(default, str) else default
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            return [_from_json(schema.value_schema, item) for item in default]
+        case Type.FLOAT32 | Type.FLOAT64:
+            return float(default)
+    return default
+
+
+def parse_json(text: str) -> Any:
+    """Return the JSON of an Avro schema; a bare name is allowed, as registries do."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

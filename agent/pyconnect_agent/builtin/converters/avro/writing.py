@@ -1,0 +1,237 @@
+"""Avro schemas of Connect schemas.
+
+Layer: builtin. Corresponds to `AvroData.fromConnectSchema`. Pure. A struct without a name is
+`io.confluent.connect.avro.ConnectDefault`, further ones `ConnectDefault2` and so on; maps whose keys
+are not required strings are arrays of `MapEntry` records. A record type that occurs again is named,
+and must then be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from pyconnect_agent.builtin.converters.avro import names
+from pyconnect_agent.builtin.converters.avro.names import AvroOptions, avro_name, full_avro_name
+from pyconnect_api import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    DataException,
+    Schema,
+    Type,
+    from_logical,
+    is_logical,
+)
+from pyconnect_api.logical import scale_of
+
+Json: TypeAlias = object
+"""What `json.dumps` takes."""
+
+PRIMITIVES: Mapping[Type, str] = {
+    Type.INT8: "int",
+    Type.INT16: "int",
+    Type.INT32: "int",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.STRING: "string",
+    Type.BYTES: "bytes",
+}
+_LOGICAL_TYPES = {
+    DATE_NAME: "date",
+    TIME_NAME: "time-millis",
+    TIMESTAMP_NAME: "timestamp-millis",
+}
+
+
+def avro_schema(schema: Schema, options: AvroOptions) -> Json:
+    """Return the Avro schema of values of `schema`; DataException when there is none."""
+    return _Derivation(options).of(schema)
+
+
+def is_string_map(schema: Schema, options: AvroOptions) -> bool:
+    """Tell whether a MAP schema is a map in Avro too."""
+    key = schema.key_schema
+    return (
+        key is not None
+        and key.type is Type.STRING
+        and (not key.optional or options.allow_optional_map_keys)
+    )
+
+
+class RecordNames:
+    """Names the records of one schema, in the order in which they are met."""
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+        self._counts: dict[str, int] = {}
+
+    def of_struct(self, schema: Schema) -> str:
+        """Return the full name of a struct's record."""
+        if schema.name is not None:
+            return full_avro_name(schema.name, self._options)
+        return self._numbered(names.DEFAULT_RECORD)
+
+    def of_entry(self, schema: Schema) -> str:
+        """Return the full name of the record of a map's entries."""
+        if schema.name is not None:
+            return full_avro_name(schema.name, self._options)
+        return self._numbered(names.MAP_ENTRY)
+
+    def _numbered(self, name: str) -> str:
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return f"{names.NAMESPACE}.{name}{count if count > 1 else ''}"
+
+
+class _Derivation:
+    """One schema's derivation: it remembers the records it has named."""
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+        self._names = RecordNames(options)
+        self._defined: dict[str, Schema] = {}
+
+    def of(self, schema: Schema) -> Json:
+        """Return the schema, a union with null if it is optional."""
+        if schema.name == names.UNION:
+            branches = [self._base(field.schema) for field in schema.fields]
+            return ["null", *branches] if schema.optional else branches
+        base = self._base(schema)
+        if not schema.optional:
+            return base
+        return ["null", base] if schema.default is None else [base, "null"]
+
+    def _base(self, schema: Schema) -> Json:
+        match schema.type:
+            case Type.STRUCT:
+                return self._record(schema)
+            case Type.ARRAY:
+                return self._described(schema, {"type": "array", "items": self._element(schema)})
+            case Type.MAP:
+                return self._map(schema)
+        if self._options.enhanced and names.ENUM_PARAMETER in (schema.parameters or {}):
+            return self._enum(schema)
+        described = self._described(schema, {"type": PRIMITIVES[schema.type], **_hints(schema)})
+        return described["type"] if len(described) == 1 else described
+
+    def _element(self, schema: Schema) -> Json:
+        if schema.value_schema is None:
+            raise DataException(f"The schema of the elements of {schema} is not known")
+        return self.of(schema.value_schema)
+
+    def _map(self, schema: Schema) -> Json:
+        if schema.key_schema is None:
+            raise DataException(f"The schema of the keys of {schema} is not known")
+        if is_string_map(schema, self._options):
+            return self._described(schema, {"type": "map", "values": self._element(schema)})
+        namespace, _, name = self._names.of_entry(schema).rpartition(".")
+        entry = {
+            "type": "record",
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "fields": [
+                {"name": "key", "type": self.of(schema.key_schema)},
+                {"name": "value", "type": self._element(schema)},
+            ],
+            names.INTERNAL_TYPE: names.MAP_ENTRY,
+        }
+        return self._described(schema, {"type": "array", "items": entry})
+
+    def _record(self, schema: Schema) -> Json:
+        full_name = self._names.of_struct(schema)
+        known = self._defined.get(full_name)
+        if known is not None:
+            if known.fields != schema.fields:
+                raise DataException(
+                    f"Two different structs are named {full_name}; Avro allows one record a name"
+                )
+            return full_name
+        self._defined[full_name] = schema
+        namespace, _, name = full_name.rpartition(".")
+        record: dict[str, Json] = {"type": "record", "name": name}
+        if namespace:
+            record["namespace"] = namespace
+        if schema.doc is not None:
+            record["doc"] = schema.doc
+        record["fields"] = [self._field(field.name, field.schema) for field in schema.fields]
+        return self._described(schema, record)
+
+    def _field(self, name: str, schema: Schema) -> Json:
+        field: dict[str, Json] = {
+            "name": avro_name(name, self._options),
+            "type": self.of(schema),
+        }
+        if schema.doc is not None:
+            field["doc"] = schema.doc
+        if schema.default is not None:
+            field["default"] = _default(schema, schema.default)
+        elif schema.optional:
+            field["default"] = None
+        return field
+
+    def _enum(self, schema: Schema) -> Json:
+        parameters = schema.parameters or {}
+        full_name = full_avro_name(parameters[names.ENUM_PARAMETER], self._options)
+        if full_name in self._defined:
+            return full_name
+        self._defined[full_name] = schema
+        start = f"{names.ENUM_PARAMETER}."
+        symbols = [value for name, value in parameters.items() if name.startswith(start)]
+        return self._described(schema, {"type": "enum", "name": full_name, "symbols": symbols})
+
+    def _described(self, schema: Schema, base: dict[str, Json]) -> dict[str, Json]:
+        if not self._options.connect_meta_data:
+            return base
+        properties: dict[str, Json] = {
+            names.DOC: schema.doc,
+            names.VERSION: schema.version,
+            names.PARAMETERS: dict(schema.parameters) if schema.parameters else None,
+            names.NAME: schema.name,
+        }
+        described = base | {name: value for name, value in properties.items() if value is not None}
+        if schema.default is not None:
+            described[names.DEFAULT] = _default(schema, schema.default)
+        return described
+
+
+def _hints(schema: Schema) -> dict[str, Json]:
+    """Return the properties by which Avro knows what its primitive does not say."""
+    if schema.name == DECIMAL_NAME:
+        parameters = schema.parameters or {}
+        precision = int(parameters.get(names.DECIMAL_PRECISION, names.DEFAULT_PRECISION))
+        return {"logicalType": "decimal", "precision": precision, "scale": scale_of(schema)}
+    if schema.name in _LOGICAL_TYPES:
+        return {"logicalType": _LOGICAL_TYPES[schema.name]}
+    return {names.TYPE: schema.type.value} if schema.type in (Type.INT8, Type.INT16) else {}
+
+
+def _default(schema: Schema, value: object) -> Json:
+    """Return a default as Avro's JSON form of it."""
+    if value is None:
+        return None
+    if is_logical(schema):
+        value = from_logical(schema, value)
+    match schema.type:
+        case Type.BYTES:
+            assert isinstance(value, bytes)
+            return value.decode("iso-8859-1")
+        case Type.ARRAY:
+            assert isinstance(value, list)
+            element = schema.value_schema
+            assert element is not None
+            return [_default(element, item) for item in value]
+        case Type.MAP:
+            assert isinstance(value, dict)
+            key, element = schema.key_schema, schema.value_schema
+            assert key is not None
+            assert element is not None
+            if key.type is Type.STRING:
+                return {name: _default(element, item) for name, item in value.items()}
+            return [
+                {"key": _default(key, name), "value": _default(element, item)}
+                for name, item in value.items()
+            ]
+    return value

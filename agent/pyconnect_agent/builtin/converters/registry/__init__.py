@@ -1,0 +1,1 @@
+"""What the converters with a schema registry share."""

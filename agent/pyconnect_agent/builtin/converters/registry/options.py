@@ -1,0 +1,242 @@
+"""The options of all converters with a schema registry, and what its client makes of them.
+
+Layer: builtin. The names are those of Confluent's converters. Stores are PEM files: Java's own
+key store formats are refused with the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyconnect_agent.builtin.converters.base import converter_config_def
+from pyconnect_agent.builtin.converters.registry import subjects
+from pyconnect_agent.core.jaas import parse_jaas
+from pyconnect_api import (
+    ConfigDef,
+    ConfigException,
+    ConfigType,
+    Importance,
+    LambdaValidator,
+    NonEmptyString,
+    Password,
+    ValidString,
+)
+
+URL = "schema.registry.url"
+AUTO_REGISTER = "auto.register.schemas"
+USE_LATEST = "use.latest.version"
+NORMALIZE = "normalize.schemas"
+CACHE_SIZE = "schemas.cache.size"
+KEY_SUBJECT = "key.subject.name.strategy"
+VALUE_SUBJECT = "value.subject.name.strategy"
+BASIC_SOURCE = "basic.auth.credentials.source"
+BASIC_USER_INFO = "basic.auth.user.info"
+JAAS = "sasl.jaas.config"
+BEARER_SOURCE = "bearer.auth.credentials.source"
+PREFIX = "schema.registry."
+
+_BEARER_TEXTS = (
+    "bearer.auth.issuer.endpoint.url",
+    "bearer.auth.client.id",
+    "bearer.auth.scope",
+    "bearer.auth.logical.cluster",
+    "bearer.auth.identity.pool.id",
+)
+_BEARER_SECRETS = ("bearer.auth.token", "bearer.auth.client.secret")
+_SSL_TEXTS = (
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.truststore.location",
+    "ssl.truststore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.type",
+)
+_SSL_SECRETS = ("ssl.key.password",)
+_OPTIONAL_TEXTS = (*_BEARER_TEXTS, *(PREFIX + name for name in _SSL_TEXTS), "proxy")
+_SECRETS = (*_BEARER_SECRETS, *(PREFIX + name for name in _SSL_SECRETS), BASIC_USER_INFO, JAAS)
+
+
+def registry_config_def() -> ConfigDef:
+    """Return a new definition of what all converters with a registry understand."""
+    definition = (
+        converter_config_def()
+        .define(
+            URL,
+            ConfigType.STRING,
+            validator=NonEmptyString(),
+            importance=Importance.HIGH,
+            documentation="URLs of the schema registry, separated by commas.",
+        )
+        .define(
+            AUTO_REGISTER,
+            ConfigType.BOOLEAN,
+            default=True,
+            documentation="Whether a schema that the subject does not have is registered; "
+            "otherwise writing with it fails.",
+        )
+        .define(
+            USE_LATEST,
+            ConfigType.BOOLEAN,
+            default=False,
+            importance=Importance.LOW,
+            documentation="Whether to write with the latest schema of the subject in place of the "
+            "record's own. Needs 'auto.register.schemas' to be false.",
+        )
+        .define(
+            NORMALIZE,
+            ConfigType.BOOLEAN,
+            default=False,
+            documentation="Whether the registry compares and stores schemas in normal form.",
+        )
+        .define(
+            CACHE_SIZE,
+            ConfigType.INT,
+            default=1000,
+            importance=Importance.LOW,
+            documentation="The number of schemas this converter keeps ready.",
+        )
+    )
+    _define_subjects(definition)
+    _define_access(definition)
+    return definition
+
+
+def _define_subjects(definition: ConfigDef) -> None:
+    for name, part in ((KEY_SUBJECT, "keys"), (VALUE_SUBJECT, "values")):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default="io.confluent.kafka.serializers.subject.TopicNameStrategy",
+            validator=LambdaValidator(
+                _check_strategy, "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy"
+            ),
+            documentation=f"How the subject of the schemas of {part} is named: "
+            "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy.",
+        )
+
+
+def _check_strategy(_name: str, value: object) -> None:
+    subjects.strategy(str(value))
+
+
+def _define_access(definition: ConfigDef) -> None:
+    definition.define(
+        BASIC_SOURCE,
+        ConfigType.STRING,
+        default="URL",
+        validator=ValidString.one_of("URL", "USER_INFO", "SASL_INHERIT"),
+        documentation="Where user and password come from: the URL, "
+        f"'{BASIC_USER_INFO}' (USER_INFO) or '{JAAS}' (SASL_INHERIT).",
+    )
+    definition.define(
+        BEARER_SOURCE,
+        ConfigType.STRING,
+        default="",
+        validator=ValidString.one_of("", "STATIC_TOKEN", "OAUTHBEARER"),
+        documentation="Where a bearer token comes from: 'bearer.auth.token' (STATIC_TOKEN) or an "
+        "OAuth server (OAUTHBEARER). Empty: none is sent.",
+    )
+    for name in _SECRETS:
+        definition.define(
+            name, ConfigType.PASSWORD, default=None, documentation="Access to the registry."
+        )
+    for name in _OPTIONAL_TEXTS:
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default=None,
+            importance=Importance.LOW,
+            documentation="Access to the registry; stores are PEM files."
+            if "ssl" in name
+            else "Access to the registry.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryOptions:
+    """The parsed options; `client` is for the registry's client and holds secrets."""
+
+    client: Mapping[str, object]
+    auto_register: bool
+    use_latest: bool
+    normalize: bool
+    cache_size: int
+    subject_name: subjects.SubjectName
+
+    def __repr__(self) -> str:
+        return f"RegistryOptions(auto_register={self.auto_register}, use_latest={self.use_latest})"
+
+
+def registry_options(config: Mapping[str, object], *, is_key: bool) -> RegistryOptions:
+    """Return the options of a parsed configuration; ConfigException when they contradict."""
+    auto_register, use_latest = config[AUTO_REGISTER] is True, config[USE_LATEST] is True
+    if auto_register and use_latest:
+        raise ConfigException(
+            f"'{USE_LATEST}' has no effect while '{AUTO_REGISTER}' is true; set that to false"
+        )
+    return RegistryOptions(
+        client=_client_settings(config),
+        auto_register=auto_register,
+        use_latest=use_latest,
+        normalize=config[NORMALIZE] is True,
+        cache_size=int(str(config[CACHE_SIZE])),
+        subject_name=subjects.strategy(str(config[KEY_SUBJECT if is_key else VALUE_SUBJECT])),
+    )
+
+
+def _client_settings(config: Mapping[str, object]) -> dict[str, object]:
+    settings: dict[str, object] = {"url": str(config[URL]), "cache.capacity": config[CACHE_SIZE]}
+    if config["proxy"]:
+        settings["proxy"] = config["proxy"]
+    return settings | _basic(config) | _bearer(config) | _ssl(config)
+
+
+def _basic(config: Mapping[str, object]) -> dict[str, object]:
+    match config[BASIC_SOURCE]:
+        case "USER_INFO":
+            return {BASIC_USER_INFO: _required_secret(config, BASIC_USER_INFO)}
+        case "SASL_INHERIT":
+            login = parse_jaas(_required_secret(config, JAAS)).options
+            return {BASIC_USER_INFO: f"{login.get('username', '')}:{login.get('password', '')}"}
+    return {}
+
+
+def _bearer(config: Mapping[str, object]) -> dict[str, object]:
+    if not config[BEARER_SOURCE]:
+        return {}
+    settings = {BEARER_SOURCE: config[BEARER_SOURCE], "bearer.auth.logical.cluster": ""}
+    settings |= {name: config[name] for name in _BEARER_TEXTS if config[name]}
+    return settings | {name: _plain(config[name]) for name in _BEARER_SECRETS if config[name]}
+
+
+def _ssl(config: Mapping[str, object]) -> dict[str, object]:
+    found = {name: config[PREFIX + name] for name in _SSL_TEXTS if config[PREFIX + name]}
+    settings = {name: value for name, value in found.items() if "store" not in name}
+    for store, setting in (
+        ("truststore", "ssl.ca.location"),
+        ("keystore", "ssl.certificate.location"),
+    ):
+        location = found.get(f"ssl.{store}.location")
+        if location is None:
+            continue
+        if str(found.get(f"ssl.{store}.type", "")).upper() != "PEM":
+            raise ConfigException(
+                f"'{PREFIX}ssl.{store}.location' must be a PEM file, and "
+                f"'{PREFIX}ssl.{store}.type' PEM; keytool and openssl convert a Java key store"
+            )
+        settings.setdefault(setting, location)
+    key_password = config[PREFIX + "ssl.key.password"]
+    return settings | ({"ssl.key.password": _plain(key_password)} if key_password else {})
+
+
+def _required_secret(config: Mapping[str, object], name: str) -> str:
+    if not config[name]:
+        raise ConfigException(f"'{name}' is missing, which '{BASIC_SOURCE}' asks for")
+    return _plain(config[name])
+
+
+def _plain(secret: object) -> str:
+    assert isinstance(secret, Password)
+    return secret.value

@@ -1,0 +1,173 @@
+"""The client of a schema registry with Confluent's API: ids, subjects, schemas.
+
+Layer: kafka. An adapter of `confluent_kafka.schema_registry`, which needs one of the extras `avro`,
+`json-schema` and `protobuf`; the only place that translates its errors. A registry that cannot be
+reached, is overloaded or fails is a RetriableException; what it refuses is a DataException.
+Threads: an instance serves one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyconnect_api.errors import (
+    ConfigException,
+    ConnectException,
+    DataException,
+    RetriableException,
+)
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+T = TypeVar("T")
+
+_OVERLOADED = 429
+_UNAUTHORIZED = (401, 403)
+_DEFAULTS: Mapping[str, object] = {
+    "timeout": 15,
+    "max.retries": 2,
+    "retries.wait.ms": 200,
+    "retries.max.wait.ms": 2000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReference:
+    """Another schema that a schema imports under `name`."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema as the registry holds it; `kind` is AVRO, JSON or PROTOBUF, `id` None if unknown."""
+
+    id: int | None
+    text: str
+    kind: str
+    references: tuple[SchemaReference, ...] = ()
+
+
+class SchemaRegistry:
+    """Looks schemas up and registers them; the client caches what it has seen."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        """Take the client's own settings: `url`, `basic.auth.user.info`, `ssl.ca.location`, ….
+
+        Connects to nothing yet. Raises ConfigException for wrong settings.
+        """
+        try:
+            from confluent_kafka import schema_registry
+        except ImportError as error:
+            raise ConfigException(
+                f"The schema registry's client lacks {error.name}. Install the converter's extra: "
+                "pip install 'pyconnect-worker[avro]' (or json-schema, protobuf)"
+            ) from error
+        self._library: Any = schema_registry
+        try:
+            self._client: SchemaRegistryClient = schema_registry.SchemaRegistryClient(
+                {**_DEFAULTS, **settings}
+            )
+        except (ValueError, TypeError, OSError) as error:
+            raise ConfigException(f"The schema registry's settings are wrong: {error}") from error
+
+    def register(self, subject: str, schema: RegisteredSchema, *, normalize: bool) -> int:
+        """Return the id of the schema in `subject`, registered there unless it is."""
+        return _call(
+            f"register a schema in subject {subject}",
+            lambda: int(
+                self._client.register_schema(
+                    subject, self._to_client(schema), normalize_schemas=normalize
+                )
+            ),
+        )
+
+    def lookup(self, subject: str, schema: RegisteredSchema, *, normalize: bool) -> int:
+        """Return the id of a schema that `subject` has; DataException when it has not."""
+        found = _call(
+            f"find a schema in subject {subject}",
+            lambda: self._client.lookup_schema(
+                subject, self._to_client(schema), normalize_schemas=normalize
+            ),
+        )
+        return _id(found)
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """Return the latest version in `subject`."""
+        found = _call(
+            f"read the latest schema of subject {subject}",
+            lambda: self._client.get_latest_version(subject),
+        )
+        return _from_client(_id(found), found.schema)
+
+    def by_id(self, schema_id: int) -> RegisteredSchema:
+        """Return the schema of an id found in a message."""
+        found = _call(
+            f"read the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)
+        )
+        return _from_client(schema_id, found)
+
+    def by_guid(self, guid: str) -> RegisteredSchema:
+        """Return the schema of a GUID found in a message's header."""
+        found = _call(
+            f"read the schema with GUID {guid}", lambda: self._client.get_schema_by_guid(guid)
+        )
+        return _from_client(None, found)
+
+    def by_version(self, subject: str, version: int) -> RegisteredSchema:
+        """Return one version of a subject, as a reference names it."""
+        found = _call(
+            f"read version {version} of subject {subject}",
+            lambda: self._client.get_version(subject, version),
+        )
+        return _from_client(_id(found), found.schema)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _to_client(self, schema: RegisteredSchema) -> Any:  # the library is not typed
+        return self._library.Schema(
+            schema.text,
+            schema.kind,
+            [
+                self._library.SchemaReference(item.name, item.subject, item.version)
+                for item in schema.references
+            ],
+        )
+
+
+def _id(found: Any) -> int:  # the library says it may be missing
+    return int(found.schema_id)
+
+
+def _from_client(schema_id: int | None, found: Any) -> RegisteredSchema:
+    references = [SchemaReference(i.name, i.subject, i.version) for i in found.references or ()]
+    return RegisteredSchema(
+        schema_id, found.schema_str, found.schema_type or "AVRO", tuple(references)
+    )
+
+
+def _call(action: str, request: Callable[[], T]) -> T:
+    import httpx2
+    from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
+
+    try:
+        return request()
+    except SchemaRegistryError as error:
+        code = error.http_status_code
+        message = f"The schema registry did not {action}: {error.error_message} (HTTP {code})"
+        if code >= 500 or code == _OVERLOADED:
+            raise RetriableException(message) from error
+        if code in _UNAUTHORIZED:
+            raise ConnectException(message) from error
+        raise DataException(message) from error
+    except (httpx2.HTTPError, OAuthTokenError) as error:
+        raise RetriableException(
+            f"The schema registry could not be reached to {action}: {type(error).__name__}"
+        ) from error

@@ -1,0 +1,272 @@
+"""The converters with a schema registry, against a real one with Confluent's API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka.schema_registry import Schema as RegistrySchema
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
+from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
+from pyconnect_api import (
+    BYTES_SCHEMA,
+    FLOAT64_SCHEMA,
+    INT64_SCHEMA,
+    NULL,
+    STRING_SCHEMA,
+    ConfigException,
+    DataException,
+    RetriableException,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    Type,
+)
+from tests.support.registry_values import ORDER, full_order, sparse_order
+
+pytestmark = pytest.mark.java
+
+CONVERTERS: list[type[RegistryConverter]] = [AvroConverter]
+
+
+@pytest.fixture
+def converter_of(schema_registry_url: str) -> Iterator[Callable[..., RegistryConverter]]:
+    made = ExitStack()
+
+    def make(
+        kind: type[RegistryConverter], *, is_key: bool = False, **options: str
+    ) -> RegistryConverter:
+        converter = kind()
+        made.callback(converter.close)
+        settings = {name.replace("_", "."): value for name, value in options.items()}
+        converter.configure({"schema.registry.url": schema_registry_url, **settings}, is_key)
+        return converter
+
+    with made:
+        yield make
+
+
+@pytest.fixture
+def registry(schema_registry_url: str) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient({"url": schema_registry_url}) as client:
+        yield client
+
+
+Make = Callable[..., RegistryConverter]
+Names = Callable[[str], str]
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+@pytest.mark.parametrize("order", [full_order(), sparse_order()], ids=["full", "sparse"])
+def test_a_struct_of_every_type_comes_back_as_it_was(
+    kind: type[RegistryConverter], order: Struct, converter_of: Make, unique_name: Names
+) -> None:
+    """Schema and value, logical types and optional fields included; by another instance."""
+    topic = unique_name("orders")
+    message = converter_of(kind).from_connect_data(topic, [], ORDER, order)
+    found = converter_of(kind).to_connect_data(topic, [], message)
+    assert found.schema == ORDER
+    assert found.value == order
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_a_null_is_a_null_whatever_its_schema(
+    kind: type[RegistryConverter], converter_of: Make
+) -> None:
+    """Unlike JsonConverter's, a message without value is always a tombstone."""
+    converter = converter_of(kind)
+    assert converter.from_connect_data("t", [], ORDER, None) is None
+    assert converter.to_connect_data("t", [], None) == NULL
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_the_subject_follows_its_strategy(
+    kind: type[RegistryConverter],
+    converter_of: Make,
+    registry: SchemaRegistryClient,
+    unique_name: Names,
+) -> None:
+    """Topic, record, and topic with record; keys and values apart."""
+    topic, name = unique_name("orders"), f"com.example.R{unique_name('r').replace('-', '')}"
+    schema = SchemaBuilder.struct().name(name).field("n", INT64_SCHEMA).build()
+    value = Struct(schema).put("n", 1)
+    prefix = "io.confluent.kafka.serializers.subject."
+    for strategy in ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"):
+        options = {"value_subject_name_strategy": prefix + strategy}
+        converter_of(kind, **options).from_connect_data(topic, [], schema, value)
+    converter_of(kind, is_key=True).from_connect_data(topic, [], schema, value)
+    subjects = registry.get_subjects()
+    assert {f"{topic}-value", f"{topic}-key", name, f"{topic}-{name}"} <= set(subjects)
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_without_registration_an_unknown_schema_is_refused(
+    kind: type[RegistryConverter], converter_of: Make, unique_name: Names
+) -> None:
+    """With auto.register.schemas=false only what is registered may be written."""
+    topic = unique_name("orders")
+    careful = converter_of(kind, auto_register_schemas="false")
+    with pytest.raises(DataException, match=f"{topic}-value"):
+        careful.from_connect_data(topic, [], ORDER, full_order())
+    written = converter_of(kind).from_connect_data(topic, [], ORDER, full_order())
+    assert careful.from_connect_data(topic, [], ORDER, full_order()) == written
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_a_registry_that_cannot_be_reached_is_retriable(
+    kind: type[RegistryConverter], converter_of: Make
+) -> None:
+    """The worker's retries apply, as errors.retry.timeout says."""
+    converter = converter_of(kind, schema_registry_url="http://127.0.0.1:1")
+    with pytest.raises(RetriableException, match="could not be reached"):
+        converter.from_connect_data("t", [], ORDER, full_order())
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+@pytest.mark.parametrize("message", [b"", b"{}", b"\x05abcdef", b"\x00\x00"])
+def test_a_message_without_schema_id_is_refused(
+    kind: type[RegistryConverter], message: bytes, converter_of: Make
+) -> None:
+    """What another serializer wrote is bad data, not a crash."""
+    with pytest.raises(DataException, match="magic byte"):
+        converter_of(kind).to_connect_data("t", [], message)
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_an_id_that_the_registry_does_not_know_is_bad_data(
+    kind: type[RegistryConverter], converter_of: Make
+) -> None:
+    """The text names the id."""
+    with pytest.raises(DataException, match="id 99999999"):
+        converter_of(kind).to_connect_data("t", [], b"\0" + (99999999).to_bytes(4, "big") + b"x")
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_a_damaged_message_is_bad_data(
+    kind: type[RegistryConverter], converter_of: Make, unique_name: Names
+) -> None:
+    """Half a message raises DataException, with none of its content."""
+    converter, topic = converter_of(kind), unique_name("orders")
+    message = converter.from_connect_data(topic, [], ORDER, full_order())
+    assert message is not None
+    with pytest.raises(DataException) as refused:
+        converter.to_connect_data(topic, [], message[:20])
+    assert "Köln" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", CONVERTERS)
+def test_a_schemaless_map_is_refused(kind: type[RegistryConverter], converter_of: Make) -> None:
+    """There is no schema to register for it."""
+    with pytest.raises(DataException, match="without a schema"):
+        converter_of(kind).from_connect_data("t", [], None, {"a": 1})
+
+
+def test_an_incompatible_schema_is_refused_by_the_registry(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """Under BACKWARD compatibility a field cannot change its type."""
+    topic = unique_name("orders")
+    registry.set_compatibility(f"{topic}-value", "BACKWARD")
+    converter = converter_of(AvroConverter)
+    for field, value, fits in ((INT64_SCHEMA, 1, True), (STRING_SCHEMA, "1", False)):
+        schema = SchemaBuilder.struct().name("com.example.V").field("n", field).build()
+        struct = Struct(schema).put("n", value)
+        if fits:
+            assert converter.from_connect_data(topic, [], schema, struct)
+        else:
+            with pytest.raises(DataException, match="HTTP 409"):
+                converter.from_connect_data(topic, [], schema, struct)
+
+
+def test_use_latest_version_writes_with_the_schema_of_the_subject(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """A field that only the latest schema has gets its default."""
+    topic = unique_name("orders")
+    latest = (
+        '{"type":"record","name":"V","namespace":"com.example","fields":['
+        '{"name":"n","type":"long"},{"name":"m","type":"string","default":"none"}]}'
+    )
+    registry.register_schema(f"{topic}-value", RegistrySchema(latest, "AVRO"))
+    schema = SchemaBuilder.struct().name("com.example.V").field("n", INT64_SCHEMA).build()
+    converter = converter_of(
+        AvroConverter, auto_register_schemas="false", use_latest_version="true"
+    )
+    message = converter.from_connect_data(topic, [], schema, Struct(schema).put("n", 3))
+    found = converter.to_connect_data(topic, [], message).value
+    assert isinstance(found, Struct)
+    assert (found.get("n"), found.get("m")) == (3, "none")
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [(INT64_SCHEMA, 5), (FLOAT64_SCHEMA, 0.5), (STRING_SCHEMA, "x"), (BYTES_SCHEMA, b"\x01")],
+)
+def test_a_scalar_without_schema_is_written_with_the_one_it_suggests(
+    schema: Schema, value: object, converter_of: Make, unique_name: Names
+) -> None:
+    """As Confluent's Avro converter does for what a schemaless source gives."""
+    converter, topic = converter_of(AvroConverter), unique_name("scalars")
+    message = converter.from_connect_data(topic, [], None, value)
+    assert converter.to_connect_data(topic, [], message) == (schema, value)
+
+
+def test_what_avro_has_and_connect_has_not_is_mapped(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """Enums are strings, fixed types bytes, unions structs, named types may be used again."""
+    topic = unique_name("foreign")
+    text = """{"type":"record","name":"Foreign","namespace":"com.example","fields":[
+        {"name":"suit","type":{"type":"enum","name":"Suit","symbols":["HEARTS","SPADES"]}},
+        {"name":"again","type":"Suit"},
+        {"name":"hash","type":{"type":"fixed","name":"Hash","size":2}},
+        {"name":"either","type":["null","long","string",
+            {"type":"record","name":"Part","fields":[{"name":"p","type":"int"}]}]},
+        {"name":"doc","type":["null","string"],"default":null,"doc":"about it"}]}"""
+    serializer = AvroSerializer(registry, text)
+    context = SerializationContext(topic, MessageField.VALUE)
+    common = {"suit": "HEARTS", "again": "SPADES", "hash": b"ab", "doc": None}
+    converter = converter_of(AvroConverter)
+    for either, field, expected in (
+        (7, "long", 7),
+        ("x", "string", "x"),
+        (("com.example.Part", {"p": 3}), "Part", "Struct{p=3}"),
+    ):
+        message = serializer({**common, "either": either}, context)
+        value = converter.to_connect_data(topic, [], message).value
+        assert isinstance(value, Struct)
+        assert value.get("hash") == b"ab"
+        assert (value.get("suit"), value.get("again")) == ("HEARTS", "SPADES")
+        union = value.get_struct("either")
+        assert union is not None
+        assert str(union.get(field)) == str(expected)
+        schema = value.schema.field("doc")
+        assert schema is not None
+        assert (schema.schema.doc, schema.schema.optional) == ("about it", True)
+        suit = value.schema.field("suit")
+        assert suit is not None
+        assert suit.schema.type is Type.STRING
+        assert suit.schema.name == "com.example.Suit"
+
+
+def test_confluents_own_deserializer_reads_our_avro(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """Framing and schema are what other clients expect."""
+    topic = unique_name("orders")
+    message = converter_of(AvroConverter).from_connect_data(topic, [], ORDER, full_order())
+    found = AvroDeserializer(registry)(message, SerializationContext(topic, MessageField.VALUE))
+    order = full_order()
+    for name in ("tiny", "text", "raw", "price", "day", "at", "created", "tags", "stock"):
+        assert found[name] == order.get(name)
+
+
+def test_settings_that_contradict_are_refused(converter_of: Make) -> None:
+    """A version that registration would override is a mistake worth telling."""
+    with pytest.raises(ConfigException, match=r"use\.latest\.version"):
+        converter_of(AvroConverter, use_latest_version="true")
