@@ -58,6 +58,7 @@ class FakeConnect:
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
     loggers: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})
     cluster_id: str = "k"
+    worker_id: str = WORKER_ID
     version: str = "4.3.1"
     requests: list[str] = field(default_factory=list)
     authorizations: list[str | None] = field(default_factory=list)
@@ -206,7 +207,7 @@ class FakeConnect:
     def _status(self, name: str) -> dict[str, Any]:
         stale = self.stale_statuses.get(name)
         connector = stale.pop(0) if stale else self.connectors[name]
-        common = {"worker_id": WORKER_ID, "version": "1"}
+        common = {"worker_id": self.worker_id, "version": "1"}
         trace = {"trace": connector.trace} if connector.trace else {}
         return {
             "name": name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -34,13 +35,26 @@ def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     urls = list(session.client.exchange.urls)
     if not everywhere:
         return urls
-    known = {urlsplit(url).netloc for url in urls}
+    known = {address for url in urls for address in _addresses(url)}
     scheme = urlsplit(urls[0]).scheme
     for worker in sorted(_assigned_workers(session.client.connector_views())):
-        if worker not in known:
-            known.add(worker)
-            urls.append(f"{scheme}://{worker}")
+        url = f"{scheme}://{worker}"
+        addresses = _addresses(url)
+        if not addresses & known:
+            known |= addresses
+            urls.append(url)
     return urls
+
+
+def _addresses(url: str) -> set[tuple[str, int]]:
+    """Return where a URL leads: `localhost` and `127.0.0.1` are one worker."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return {(host, port)}
+    return {(str(address[0]), port) for *_, address in found}
 
 
 def worker_health(session: Session, url: str) -> WorkerHealth:
