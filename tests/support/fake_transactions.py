@@ -75,6 +75,9 @@ class FakeTransactions:
         self.aborted.append(self._open)
         self._open = None
 
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
     def serve(self, timeout_s: float = 0.0) -> int:
         if self.serve_failures:
             raise self.serve_failures.pop(0)

@@ -58,6 +58,13 @@ class SinkOffsets:
         for partition in offsets:
             self.consumed.pop(partition, None)
 
+    def uncommitted(self) -> int:
+        """Records that were consumed and whose offsets are not committed; never negative."""
+        return sum(
+            max(0, self.consumed.get(partition, current) - self.committed.get(partition, current))
+            for partition, current in tuple(self.current.items())
+        )
+
     def offered(self, partitions: Collection[TopicPartition]) -> Offsets:
         """What `pre_commit` is given for these partitions."""
         wanted = set(partitions)

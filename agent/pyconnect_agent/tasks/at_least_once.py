@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from pyconnect_agent.core.errors import KafkaError
@@ -15,6 +16,7 @@ from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommitter
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_sender import AtLeastOnceSender, Sender
 from pyconnect_agent.tasks.statistics import Statistics
@@ -74,6 +76,7 @@ class AtLeastOnceDelivery:
         control: Control,
         *,
         tolerance: Tolerance,
+        metrics: SourceMetrics,
         topics: ActiveTopics,
         offsets: OffsetStores,
     ) -> None:
@@ -91,6 +94,7 @@ class AtLeastOnceDelivery:
             offer=self._offer,
             commit=self._commit,
             flush_timeout_s=worker.offset_flush_timeout_ms / 1000,
+            not_delivered=partial(metrics.left_out, 1),
         )
         self._committer = SourceCommitter(
             connector=setup.task_id.connector,
@@ -99,6 +103,7 @@ class AtLeastOnceDelivery:
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             serve_if_idle=self._serve_if_idle,
+            metrics=metrics.task,
         )
         self._loop: PollClock | None = None
 

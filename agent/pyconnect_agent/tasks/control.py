@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
+from dataclasses import asdict
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
@@ -24,12 +25,16 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     Channel,
+    ConfirmOffsetChange,
     ConfirmStart,
+    ConnectorOffsetsFound,
     DumpStacks,
+    FindConnectorOffsets,
     FindOffsetKeys,
     GenerateTaskConfigs,
     Lease,
     Message,
+    OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
@@ -113,6 +118,10 @@ class Control:
     def send(self, message: Message) -> None:
         self._channel.send(message)
 
+    def report_statistics(self, request_id: int = 0) -> None:
+        """Tell the worker about the task's work, unasked for when the id is 0."""
+        self.send(StatsReported(request_id=request_id, **asdict(self.statistics())))
+
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
         reply = self._ask(
@@ -136,6 +145,21 @@ class Control:
         reply = self._ask(lambda n: FindOffsetKeys(request_id=n, keys=keys), timeout_ms)
         assert isinstance(reply, OffsetKeysFound)
         return reply.keys
+
+    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
+        """Ask for the raw entries of a connector in the worker's store; errors as above."""
+        reply = self._ask(
+            lambda n: FindConnectorOffsets(
+                request_id=n, connector=connector, timeout_ms=timeout_ms
+            ),
+            timeout_ms,
+        )
+        assert isinstance(reply, ConnectorOffsetsFound)
+        return reply.entries
+
+    def confirm_offset_change(self, timeout_ms: int, *, complete: bool) -> None:
+        """Wait until the worker lets a prepared change of offsets be written; errors as above."""
+        self._ask(lambda n: ConfirmOffsetChange(request_id=n, complete=complete), timeout_ms)
 
     def confirm_start(self) -> bool:
         """Ask whether this task may begin, its producer being initialised; False when stopped.
@@ -215,6 +239,8 @@ class Control:
                 OffsetsRead()
                 | OffsetsWritten()
                 | OffsetKeysFound()
+                | ConnectorOffsetsFound()
+                | OffsetChangeConfirmed()
                 | StartConfirmed()
                 | RequestFailed()
             ):
@@ -232,10 +258,8 @@ class Control:
             os._exit(EXIT_LEASE_EXPIRED)
 
     def _tell(self, question: ReportStats | DumpStacks) -> None:
-        answer: Message
-        if isinstance(question, ReportStats):
-            answer = StatsReported(request_id=question.request_id, **self.statistics()._asdict())
-        else:
-            answer = StacksDumped(request_id=question.request_id, text=describe_threads())
         with contextlib.suppress(OSError):
-            self._channel.send(answer)
+            if isinstance(question, ReportStats):
+                self.report_statistics(question.request_id)
+            else:
+                self.send(StacksDumped(request_id=question.request_id, text=describe_threads()))

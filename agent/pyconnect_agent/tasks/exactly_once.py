@@ -27,6 +27,7 @@ from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.at_least_once import PollClock
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
@@ -45,6 +46,7 @@ class ExactlyOnceDelivery:
         setup: TaskSetup,
         control: Control,
         *,
+        metrics: SourceMetrics,
         topics: ActiveTopics,
         offsets: OffsetStores,
     ) -> None:
@@ -69,6 +71,7 @@ class ExactlyOnceDelivery:
             boundary=boundary,
             offsets=offsets,
             topics=topics,
+            metrics=metrics,
             stop_requested=self._is_stopping,
         )
 

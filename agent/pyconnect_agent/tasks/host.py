@@ -17,9 +17,10 @@ import time
 from functools import partial
 from types import FrameType
 
-from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.observability.logging import LogFormat, bind_scope, configure_logging
 from pyconnect_agent.supervise.channel import (
+    ChangeOffsets,
     Channel,
     DescribePlugin,
     FenceProducers,
@@ -38,6 +39,7 @@ from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.fencing_job import fence_producers
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
+from pyconnect_agent.tasks.offset_changes import change_offsets
 from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
 from pyconnect_agent.tasks.offset_reader import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.own_offset_job import read_own_offsets
@@ -86,6 +88,12 @@ def _serve(channel: Channel, job: Message | None) -> None:
         case ReadConsumerOffsets():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_consumer_offsets(job))
+        case ChangeOffsets():
+            _prepare_logging(job.worker, connector=job.connector, scope="offsets")
+            # Its state says nothing: it answers and ends.
+            control = Control(channel, TargetState.STOPPED)
+            _listen(control)
+            channel.send(change_offsets(job, control))
         case ReadOwnOffsets():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_own_offsets(job))

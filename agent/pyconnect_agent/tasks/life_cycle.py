@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.supervise.channel import StateReported
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace
 
 LOG = logging.getLogger(__name__)
@@ -42,11 +44,14 @@ class TaskLifeCycle:
 
     def __init__(self, control: Control) -> None:
         self._control = control
+        self.metrics = TaskMetrics(Sampling())
+        """Replaced before the task is made, once the worker's windows are known."""
         self._version: str | None = None
         self.mask: Callable[[str], str] = str
         """Hides in a trace what config providers supplied."""
 
     def report(self, state: State, trace: str | None = None) -> None:
+        self.metrics.state_changed(state)
         self._control.send(StateReported(state=state, trace=trace, version=self._version))
 
     def fail(self, error: BaseException) -> None:
@@ -56,6 +61,8 @@ class TaskLifeCycle:
             self.report(State.UNASSIGNED)
         else:
             LOG.error("task failed and is not restarted", exc_info=error)
+            # Its metrics are to be seen for as long as its state is.
+            self._control.report_statistics()
             self.report(State.FAILED, self.mask(format_trace(error)))
 
     def run(self, work: TaskWork) -> None:

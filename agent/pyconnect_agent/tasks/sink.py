@@ -17,6 +17,7 @@ from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.sink_commits import CommittingConsumer, PendingReports, SinkCommits
 from pyconnect_agent.tasks.sink_context import PausableConsumer, WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink_metrics import SinkMetrics
 from pyconnect_agent.tasks.sink_pipeline import Convert
 from pyconnect_api import ConnectException, RetriableException, SinkRecord, SinkTask, TopicPartition
 
@@ -59,6 +60,7 @@ class SinkLoop:
         context: WorkerSinkTaskContext,
         control: Control,
         reports: ErrantReports | None,
+        metrics: SinkMetrics,
         report: Callable[[State], None],
         flush_interval_ms: int,
         flush_timeout_ms: int,
@@ -71,6 +73,7 @@ class SinkLoop:
         self._context = context
         self._control = control
         self._reports = reports
+        self._metrics = metrics
         self._report = report
         self._flush_interval_ms = flush_interval_ms
         self._max_poll_records = max_poll_records
@@ -89,6 +92,7 @@ class SinkLoop:
             offsets=self.offsets,
             context=context,
             reports=reports,
+            metrics=metrics,
             flush_timeout_ms=flush_timeout_ms,
             now_ms=now_ms,
         )
@@ -103,6 +107,7 @@ class SinkLoop:
                 self.step()
         finally:
             self._close_partitions(tuple(self.offsets.current))
+            self._metrics.partition_count = 0
 
     @property
     def pending(self) -> int:
@@ -129,7 +134,9 @@ class SinkLoop:
         if messages is None:
             return
         if messages:
+            self._metrics.read(len(messages))
             self._convert(messages, self._batch, self.offsets.consumed)
+            self._metrics.look_at(self.offsets)
         self._deliver()
 
     # --- target state ---
@@ -184,6 +191,7 @@ class SinkLoop:
 
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
+        began_s = time.monotonic()
         try:
             # A copy: the task may keep what it gets.
             self._task.put(self._batch.copy())
@@ -201,6 +209,7 @@ class SinkLoop:
             raise ConnectException(
                 "Exiting WorkerSinkTask due to unrecoverable exception."
             ) from exc
+        self._metrics.put(len(self._batch), (time.monotonic() - began_s) * 1000)
         self.offsets.accept_batch()
         self._batch.clear()
         if self._paused_for_redelivery:
@@ -215,6 +224,7 @@ class SinkLoop:
         if self._task_stopped:
             return
         self.offsets.assign(positions)
+        self._metrics.partition_count = len(self.offsets.current)
         self._pause_after_assignment()
         if not positions or self._rebalance_error is not None:
             return
@@ -262,6 +272,7 @@ class SinkLoop:
         finally:
             self.offsets.forget(partitions)
             gone = set(partitions)
+            self._metrics.partition_count = len(self.offsets.current)
             self._batch[:] = [r for r in self._batch if _origin(r) not in gone]
 
     def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:

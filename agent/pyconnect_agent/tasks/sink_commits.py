@@ -14,6 +14,7 @@ from typing import Protocol
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.sink_offsets import SinkOffsets, validate
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink_metrics import SinkMetrics
 from pyconnect_api import ConnectException, SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class SinkCommits:
         offsets: SinkOffsets,
         context: WorkerSinkTaskContext,
         reports: PendingReports | None,
+        metrics: SinkMetrics,
         flush_timeout_ms: int,
         now_ms: Callable[[], int],
     ) -> None:
@@ -66,10 +68,12 @@ class SinkCommits:
         self._offsets = offsets
         self._context = context
         self._reports = reports
+        self._metrics = metrics
         self._flush_timeout_ms = flush_timeout_ms
         self._now_ms = now_ms
         self._sequence = 0
         self._started_ms = 0
+        self._closing = False
         self.committing = False
         self.consecutive_failures = 0
         self.counts = CommitCounts()
@@ -79,8 +83,7 @@ class SinkCommits:
         """Stop waiting for a commit that is out of time; its result still counts when it comes."""
         if self.committing and self._now_ms() >= self._started_ms + self._flush_timeout_ms:
             LOG.warning("commit of offsets timed out")
-            self.consecutive_failures += 1
-            self.counts.failed += 1
+            self._failed(self._now_ms() - self._started_ms)
             self.committing = False
 
     def commit(self, partitions: Collection[TopicPartition], *, closing: bool) -> None:
@@ -94,7 +97,9 @@ class SinkCommits:
         if not offered:
             return
         self.committing = True
+        self._closing = closing
         self._sequence += 1
+        self._metrics.sequence = self._sequence
         self._started_ms = self._now_ms()
         base = self._offsets.base(offered)
         provided = self._pre_commit(offered, base, partitions, closing)
@@ -197,12 +202,13 @@ class SinkCommits:
     ) -> None:
         if sequence != self._sequence:
             self.counts.skipped += 1
+            self._metrics.commit_skipped()
             return
         self.committing = False
+        duration_ms = self._now_ms() - self._started_ms
         if error is not None:
             LOG.error("commit of offsets failed", extra={"reason": str(error)})
-            self.consecutive_failures += 1
-            self.counts.failed += 1
+            self._failed(duration_ms)
             return
         if offsets is not None:
             self.last_commit_ms = int(time.time() * 1000)
@@ -213,3 +219,10 @@ class SinkCommits:
             )
         self.consecutive_failures = 0
         self.counts.succeeded += 1
+        self._metrics.committed(duration_ms, success=True, closing=self._closing)
+        self._metrics.look_at(self._offsets, at_once=True)
+
+    def _failed(self, duration_ms: int) -> None:
+        self.consecutive_failures += 1
+        self.counts.failed += 1
+        self._metrics.committed(duration_ms, success=False, closing=self._closing)

@@ -19,6 +19,7 @@ from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink_errors import SinkErrors
+from pyconnect_agent.tasks.sink_metrics import SinkMetrics
 from pyconnect_agent.tasks.sink_pipeline import compose
 from pyconnect_agent.tasks.sink_topics import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.tasks.statistics import Statistics
@@ -47,6 +48,7 @@ class SinkWork:
         self._stages: list[TransformationStage] = worker.transformations(config)
         self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
         self._errors: SinkErrors | None = None
+        self._metrics: SinkMetrics | None = None
         self._consumer: TaskConsumer | None = None
         self._loop: SinkLoop | None = None
         self._started = False
@@ -116,6 +118,8 @@ class SinkWork:
             header_converter=self._header_converter,
             stop_requested=control.stop_requested,
         )
+        metrics = self._metrics = SinkMetrics(self._life_cycle.metrics)
+        metrics.task.errors = errors.counts
         config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
         consumer = self._consumer = TaskConsumer(config.properties, self)
         context = WorkerSinkTaskContext(
@@ -141,6 +145,7 @@ class SinkWork:
             context=context,
             control=control,
             reports=errors.reports,
+            metrics=metrics,
             report=self._report,
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
@@ -151,13 +156,15 @@ class SinkWork:
         return context
 
     def _statistics(self) -> Statistics:
-        loop = self._loop
-        if loop is None:
+        loop, metrics = self._loop, self._metrics
+        if loop is None or metrics is None:
             return Statistics()
+        metrics.look_at(loop.offsets)
         return Statistics(
             last_activity_ms=loop.last_put_ms,
             last_commit_ms=loop.commits.last_commit_ms,
             queue_size=loop.pending,
+            metrics=metrics.values(),
         )
 
     def _report(self, state: State) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_pipeline import Convert
 from pyconnect_agent.tasks.source_sender import Sender
 from pyconnect_agent.tasks.tolerance import RecordSkipped
@@ -43,12 +44,14 @@ class SourceLoop:
         sender: Sender,
         control: Control,
         report: StateReporter,
+        metrics: SourceMetrics,
     ) -> None:
         self._task = task
         self._convert = convert
         self._sender = sender
         self._control = control
         self._report = report
+        self._metrics = metrics
         self._unsent: Sequence[SourceRecord] = ()
         self.polling_since_s: float | None = None
         self.last_poll_ms: int | None = None
@@ -62,6 +65,7 @@ class SourceLoop:
     def step(self) -> None:
         """Do one iteration: one poll at most."""
         self._sender.begin_iteration()
+        self.count_under_way()
         if self._control.should_pause:
             self._pause()
             return
@@ -70,6 +74,10 @@ class SourceLoop:
             self._unsent = self._poll()
         if not self._send():
             self._control.stop_requested.wait(RETRY_WAIT_S)
+
+    def count_under_way(self) -> None:
+        """Bring the metrics up to date; also called by other threads."""
+        self._metrics.under_way(len(self._unsent) + self._sender.in_flight())
 
     def _pause(self) -> None:
         self._sender.paused()
@@ -85,20 +93,23 @@ class SourceLoop:
 
     def _poll(self) -> Sequence[SourceRecord]:
         self.last_poll_ms = int(time.time() * 1000)
-        self.polling_since_s = time.monotonic()
+        began_s = self.polling_since_s = time.monotonic()
         try:
-            return self._task.poll() or ()
+            polled = self._task.poll() or ()
         except RetriableException:
             LOG.warning("poll failed and is repeated", exc_info=True)
             return ()
         finally:
             self.polling_since_s = None
+        if polled:
+            self._metrics.polled(len(polled), (time.monotonic() - began_s) * 1000)
+        return polled
 
     def _send(self) -> bool:
         """Send what is unsent; False when a part is left for later."""
         batch, convert, sender = self._unsent, self._convert, self._sender
         send = sender.send
-        sent = 0
+        sent = left_out = 0
         try:
             for record in batch:
                 try:
@@ -107,6 +118,7 @@ class SourceLoop:
                     outgoing = None
                 if outgoing is None:
                     sender.dropped(record)
+                    left_out += 1
                 else:
                     send(record, outgoing)
                 sent += 1
@@ -114,7 +126,10 @@ class SourceLoop:
             LOG.debug("send is repeated", extra={"reason": str(exc)})
             # The rest is transformed and converted again: Kafka's contract of a repeated send.
             self._unsent = batch[sent:]
+            self._metrics.left_out(left_out)
             return False
         self._unsent = ()
+        if left_out:
+            self._metrics.left_out(left_out)
         sender.batch_sent()
         return True

@@ -18,6 +18,7 @@ from typing import Protocol
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.source_offsets import OffsetWriter
 from pyconnect_agent.core.submitted import CommittableOffsets
+from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_api import DataException, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class SourceCommitter:
         flush_interval_ms: int,
         flush_timeout_ms: int,
         serve_if_idle: Callable[[], None],
+        metrics: TaskMetrics,
     ) -> None:
         self._task = task
         self._write = write
@@ -51,6 +53,7 @@ class SourceCommitter:
         self._flush_interval_s = flush_interval_ms / 1000
         self._flush_timeout_ms = flush_timeout_ms
         self._serve_if_idle = serve_if_idle
+        self._metrics = metrics
         self._offered = EMPTY
         self._offered_lock = threading.Lock()
         self._commit_lock = threading.Lock()
@@ -77,17 +80,29 @@ class SourceCommitter:
 
     def commit(self) -> bool:
         """Commit what was offered; False when it failed and waits for the next time."""
-        deadline = time.monotonic() + self._flush_timeout_ms / 1000
+        began_s = time.monotonic()
+        deadline = began_s + self._flush_timeout_ms / 1000
         if not self._commit_lock.acquire(timeout=self._flush_timeout_ms / 1000):
             LOG.warning("offset flush skipped: the previous one still runs")
-            self.failures += 1
+            self._ended(began_s, success=False)
             return False
         try:
-            return self._commit(deadline)
+            flushed = self._flush(deadline)
+            self._ended(began_s, success=flushed)
+            if flushed:
+                self._tell_task()
+            return flushed
         finally:
             self._commit_lock.release()
 
-    def _commit(self, deadline: float) -> bool:
+    def _ended(self, began_s: float, *, success: bool) -> None:
+        self._metrics.committed((time.monotonic() - began_s) * 1000, success=success)
+        if success:
+            self.last_commit_ms = int(time.time() * 1000)
+        else:
+            self.failures += 1
+
+    def _flush(self, deadline: float) -> bool:
         with self._offered_lock:
             offered, self._offered = self._offered, EMPTY
         try:
@@ -95,7 +110,6 @@ class SourceCommitter:
             entries = self._writer.begin_flush()
         except DataException:
             LOG.exception("source offsets cannot be written")
-            self.failures += 1
             return False
         if entries:
             remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
@@ -103,7 +117,6 @@ class SourceCommitter:
                 self._write(entries, remaining_ms)
             except (AgentError, OSError):
                 self._writer.cancel_flush()
-                self.failures += 1
                 LOG.exception("source offsets were not committed; the next commit tries again")
                 return False
             self._writer.end_flush()
@@ -115,12 +128,13 @@ class SourceCommitter:
                     "pending": offered.uncommittable_count,
                 },
             )
-        self.last_commit_ms = int(time.time() * 1000)
+        return True
+
+    def _tell_task(self) -> None:
         try:
             self._task.commit()
         except Exception:  # Kafka's contract: logged, and the task goes on
             LOG.exception("SourceTask.commit failed")
-        return True
 
     def _run(self) -> None:
         next_commit = time.monotonic() + self._flush_interval_s

@@ -70,6 +70,10 @@ class Sender(Protocol):
         """The loop has ended; commit what may be committed."""
         ...
 
+    def in_flight(self) -> int:
+        """Records sent whose fate is not known yet; asked by other threads too."""
+        ...
+
 
 class AtLeastOnceSender:
     """Tracks acknowledgements, so that offsets of the acknowledged prefix can be committed."""
@@ -85,10 +89,12 @@ class AtLeastOnceSender:
         offer: Callable[[], None],
         commit: Callable[[], None],
         flush_timeout_s: float,
+        not_delivered: Callable[[], None],
     ) -> None:
         """`topics` hears of every topic that a record was delivered to.
 
         `offer` hands what is committable to the committer, `commit` makes it commit now.
+        `not_delivered` hears of each record that the brokers did not take.
         """
         self.submitted = SubmittedRecords()
         self._producer = producer
@@ -101,6 +107,7 @@ class AtLeastOnceSender:
         self._offer = offer
         self._commit = commit
         self._flush_timeout_s = flush_timeout_s
+        self._not_delivered = not_delivered
         self._error: KafkaError | None = None
         # Most tasks do not care for single records: then a delivery is only a flag set.
         overridden = type(task).commit_record is not SourceTask.commit_record
@@ -168,6 +175,9 @@ class AtLeastOnceSender:
         self._offer()
         self._commit()
 
+    def in_flight(self) -> int:
+        return self._producer.in_flight()
+
     def _serve(self, timeout_s: float) -> None:
         try:
             self._producer.serve(timeout_s)
@@ -175,7 +185,7 @@ class AtLeastOnceSender:
             raise ConnectException("Unrecoverable exception from producer send callback") from exc
 
     def _settled(self) -> bool:
-        return self._producer.in_flight() == 0
+        return self.in_flight() == 0
 
     def _refused(
         self,
@@ -212,6 +222,7 @@ class AtLeastOnceSender:
         self._topic_used(topic)
 
     def _failed(self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError) -> None:
+        self._not_delivered()
         if not self._tolerance.tolerate_all:
             if self._error is None:
                 self._error = error

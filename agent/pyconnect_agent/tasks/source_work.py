@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import replace
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.supervise.channel import TopicUsed
@@ -21,6 +22,7 @@ from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
 from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import compose
 from pyconnect_agent.tasks.statistics import Statistics
@@ -43,6 +45,7 @@ class SourceWork:
         self._setup = setup
         self._control = control
         self._life_cycle = life_cycle
+        self._metrics = SourceMetrics(life_cycle.metrics)
         worker, config = setup.worker, setup.connector_config
         self._key_converter = worker.converter("key", config)
         self._value_converter = worker.converter("value", config)
@@ -53,6 +56,7 @@ class SourceWork:
         self._reader: WorkerOffsetReader | None = None
         self._delivery: Delivery | None = None
         self._loop: SourceLoop | None = None
+        self._last_statistics: Statistics | None = None
 
     def version(self) -> str | None:
         return self._task.version()
@@ -86,7 +90,11 @@ class SourceWork:
             self._failed = True
             raise
         finally:
-            self._delivery.end(failed=self._failed)
+            try:
+                self._delivery.end(failed=self._failed)
+            finally:
+                # What the producer throws away at its end was not written.
+                self._last_statistics = self._statistics()
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
@@ -125,6 +133,7 @@ class SourceWork:
                 else OffsetUse.AT_LEAST_ONCE
             ),
         )
+        self._metrics.task.errors = tolerance.counts
         self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
         self._loop = SourceLoop(
@@ -142,6 +151,7 @@ class SourceWork:
             sender=delivery.sender,
             control=control,
             report=self._report,
+            metrics=self._metrics,
         )
         control.statistics = self._statistics
         return delivery
@@ -151,16 +161,31 @@ class SourceWork:
         worker = setup.worker.config
         topics = ActiveTopics(self._topic_used if worker.topic_tracking_enable else _nothing)
         if worker.exactly_once_source_enabled:
-            return ExactlyOnceDelivery(task, setup, control, topics=topics, offsets=offsets)
+            return ExactlyOnceDelivery(
+                task, setup, control, metrics=self._metrics, topics=topics, offsets=offsets
+            )
         return AtLeastOnceDelivery(
-            task, setup, control, tolerance=tolerance, topics=topics, offsets=offsets
+            task,
+            setup,
+            control,
+            tolerance=tolerance,
+            metrics=self._metrics,
+            topics=topics,
+            offsets=offsets,
         )
 
     def _statistics(self) -> Statistics:
         if self._loop is None or self._delivery is None:
             return Statistics()
+        if self._last_statistics is not None:
+            return self._last_statistics
+        self._loop.count_under_way()
         statistics = self._delivery.statistics()
-        return statistics._replace(last_activity_ms=self._loop.last_poll_ms)
+        return replace(
+            statistics,
+            last_activity_ms=self._loop.last_poll_ms,
+            metrics=self._metrics.values(),
+        )
 
     def _report(self, state: State) -> None:
         self._life_cycle.report(state)

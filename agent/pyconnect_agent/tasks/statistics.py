@@ -7,16 +7,20 @@ lock is needed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.metrics.values import GroupValues
 
 
-class Statistics(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
     """Times are epoch milliseconds, None before the first; see `channel.StatsReported`."""
 
     last_activity_ms: int | None = None
     last_commit_ms: int | None = None
     transaction_began_ms: int | None = None
     queue_size: int = 0
+    metrics: GroupValues = field(default_factory=dict)
 
 
 ReadStatistics = Callable[[], Statistics]

@@ -133,23 +133,27 @@ class Tolerance:
                 record=record,
             )
         )
+        self.counts.record_errors += 1
         self.counts.records_skipped += 1
         raise RecordSkipped
 
     def failed(self, failure: Failure) -> Future[None] | None:
         """Report a failure that nobody retries; raises ConnectException unless tolerated.
 
+        As in Kafka a tolerated one counts neither as error nor as skipped: `recover` counts
+        those, for records it leaves out.
+
         Returns what is done when the reports are durable, None when they are.
         """
         counts = self.counts
         counts.record_failures += 1
-        counts.record_errors += 1
         counts.last_error_ms = int(time.time() * 1000)
         pending = None
         for reporter in self._reporters:
             # At most one of them takes time: the dead letter queue.
             pending = reporter.report(failure) or pending
         if not self.tolerate_all:
+            counts.record_errors += 1
             raise self.exceeded(failure) from failure.error
         return pending
 

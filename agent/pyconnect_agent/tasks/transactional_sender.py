@@ -20,6 +20,7 @@ from pyconnect_agent.core.source_offsets import Entries, OffsetWriter
 from pyconnect_agent.core.transaction_boundary import Decision, TransactionBoundary
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
 from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import Outgoing
 from pyconnect_agent.tasks.source_sender import metadata_of, size_of
@@ -49,6 +50,7 @@ class TransactionProducer(Protocol):
     def commit(self) -> None: ...
     def abort(self) -> None: ...
     def serve(self, timeout_s: float = 0.0) -> int: ...
+    def in_flight(self) -> int: ...
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError: ...
     def is_asynchronous(self, failure: BaseException) -> bool: ...
 
@@ -67,6 +69,7 @@ class TransactionalSender:
         offsets: OffsetStores,
         topics: ActiveTopics,
         stop_requested: Callable[[], bool],
+        metrics: SourceMetrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._task_id = task_id
@@ -79,6 +82,7 @@ class TransactionalSender:
         self._offsets_topic = offsets.topic
         self._topics = topics
         self._stop_requested = stop_requested
+        self._metrics = metrics
         self._clock = clock
         self._offsets = OffsetWriter(connector)
         # The newest offset of the partition that the last record was of: most tasks stay with one.
@@ -163,6 +167,9 @@ class TransactionalSender:
         if not failed:
             self._act(self._boundary.before_rest())
 
+    def in_flight(self) -> int:
+        return self._producer.in_flight()
+
     def _serve(self, timeout_s: float) -> None:
         try:
             self._producer.serve(timeout_s)
@@ -210,9 +217,11 @@ class TransactionalSender:
 
     def _commit(self) -> None:
         """Commit records and offsets together, then tell the task."""
+        started_s = self._clock()
         try:
             entries = self._begin_flush()
             if not self._open and not entries:
+                self._commit_ended(started_s, success=True)
                 self._commit_task()
                 return
             records = self._stores.prepare(entries)
@@ -225,6 +234,7 @@ class TransactionalSender:
         except (AgentError, DataException) as exc:
             # The transaction stays open: closing the producer aborts it.
             self._offsets.cancel_flush()
+            self._commit_ended(started_s, success=False)
             text = f"Failed to flush offsets and/or records for task {self._task_id}"
             raise self._failure(text, exc) from exc
         self._open = False
@@ -236,10 +246,15 @@ class TransactionalSender:
         LOG.debug(
             "transaction committed", extra={"records": self._count, "partitions": len(entries)}
         )
+        self._commit_ended(started_s, success=True)
+        self._metrics.transaction_committed(self._count)
         self._count = 0
         self._stores.committed(entries)
         self._commit_records()
         self._commit_task()
+
+    def _commit_ended(self, started_s: float, *, success: bool) -> None:
+        self._metrics.task.committed((self._clock() - started_s) * 1000, success=success)
 
     def _begin_flush(self) -> Entries:
         if self._has_offset:

@@ -27,6 +27,7 @@ from pyconnect_api import (
 )
 from tests.support.fake_clients import FakeConsumer, FakeMessage
 from tests.support.fake_control import FakeControl
+from tests.support.metrics import sink_metrics
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 INTERVAL_MS, TIMEOUT_MS = 60_000, 5_000
@@ -102,6 +103,7 @@ class Sink:
             stop_requested=threading.Event(),
         )
         converter = StringConverter()
+        self.metrics = sink_metrics()
         self.loop = SinkLoop(
             task=self.task,
             consumer=self.consumer,
@@ -118,6 +120,7 @@ class Sink:
             context=self.context,
             control=self.control,  # type: ignore[arg-type]
             reports=None,
+            metrics=self.metrics,
             report=self.states.append,
             flush_interval_ms=INTERVAL_MS,
             flush_timeout_ms=TIMEOUT_MS,

@@ -14,6 +14,7 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source import SourceLoop
@@ -32,6 +33,7 @@ from pyconnect_api import (
 )
 from tests.support.fake_clients import FakeProducer
 from tests.support.fake_control import FakeControl
+from tests.support.metrics import source_metrics
 
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 
@@ -88,6 +90,7 @@ class Source:
             reporters=(),
             stop_requested=threading.Event(),
         )
+        self.metrics = source_metrics()
         self.committer = SourceCommitter(
             connector="c",
             task=self.task,
@@ -95,6 +98,7 @@ class Source:
             flush_interval_ms=60_000,
             flush_timeout_ms=5_000,
             serve_if_idle=lambda: None,
+            metrics=self.metrics.task,
         )
         self.sender = AtLeastOnceSender(
             task=self.task,
@@ -105,6 +109,7 @@ class Source:
             offer=self.offer,
             commit=self.commit,
             flush_timeout_s=5,
+            not_delivered=lambda: self.metrics.left_out(1),
         )
         converter = StringConverter()
         self.loop = SourceLoop(
@@ -119,6 +124,7 @@ class Source:
             sender=self.sender,
             control=self.control,  # type: ignore[arg-type]
             report=self.states.append,
+            metrics=self.metrics,
         )
 
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
@@ -354,6 +360,7 @@ def test_a_task_without_commit_record_is_not_asked() -> None:
         offer=lambda: None,
         commit=lambda: None,
         flush_timeout_s=5,
+        not_delivered=lambda: None,
     )
     sender.send(record(1), ("t", b"v", None, -1, 0, None))
     source.producer.deliver()
@@ -374,3 +381,25 @@ def test_errors_of_the_hooks_are_swallowed(source: Source) -> None:
     source.loop.step()
     assert source.committer.commit() is True
     assert source.written == [entry(1)]
+
+
+def test_records_are_counted_on_their_way() -> None:
+    """Polled, filtered, under way, written; what the brokers refuse is not written."""
+    source = Source(
+        transform=lambda record: None if record.value == "v2" else record, tolerate_all=True
+    )
+
+    def counts() -> tuple[object, ...]:
+        source.loop.count_under_way()
+        found = source.metrics.values()[SOURCE_TASK]
+        names = ("poll-total", "active-count", "write-total")
+        return tuple(found[f"source-record-{name}"] for name in names)
+
+    source.poll(record(1), record(2), record(3))
+    assert counts() == (3, 2, 0)
+    source.producer.deliver(0)
+    source.loop.step()
+    assert counts() == (3, 1, 1)
+    source.producer.fail(0, FATAL)
+    source.loop.step()
+    assert counts() == (3, 0, 1)

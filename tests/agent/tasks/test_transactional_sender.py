@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
 from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
 from pyconnect_agent.core.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
@@ -23,6 +24,7 @@ from pyconnect_agent.tasks.transactional_sender import TransactionalSender
 from pyconnect_api import ConnectException, RecordMetadata, SourceRecord, SourceTask
 from tests.support.fake_offsets import OFFSETS, FakeOffsets
 from tests.support.fake_transactions import FakeTransactions
+from tests.support.metrics import source_metrics
 
 KEY = b'["c",{"file":"a"}]'
 
@@ -60,6 +62,7 @@ class Case:
     now_s: float = 0.0
 
     def __post_init__(self) -> None:
+        self.metrics = source_metrics()
         self.sender = TransactionalSender(
             task_id="c-0",
             connector="c",
@@ -69,6 +72,7 @@ class Case:
             offsets=self.offsets,
             topics=ActiveTopics(self.used.append),
             stop_requested=lambda: False,
+            metrics=self.metrics,
             clock=lambda: self.now_s,
         )
 
@@ -302,3 +306,19 @@ def test_what_cannot_be_prepared_prevents_the_commit() -> None:
         case.poll(1)
     assert case.producer.calls == ["begin"]
     assert case.offsets.entries == []
+
+
+def test_transactions_are_measured_by_their_records() -> None:
+    """Offsets do not count; an abort leaves an empty one that keeps the offsets."""
+    requested = RequestedTransactions()
+    case = Case(ConnectorBoundary(requested))
+    for numbers, abort in (((1, 2, 3), False), ((4,), False), ((5, 6), True)):
+        if abort:
+            requested.abort_transaction()
+        else:
+            requested.commit_transaction()
+        case.poll(*numbers)
+    values = case.metrics.values()
+    sizes = [values[SOURCE_TASK][f"transaction-size-{name}"] for name in ("min", "avg", "max")]
+    assert sizes == [0, 4 / 3, 3]
+    assert values[TASK]["offset-commit-success-percentage"] == 1

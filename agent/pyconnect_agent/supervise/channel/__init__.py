@@ -21,6 +21,7 @@ from pyconnect_agent.supervise.channel.frames import (
     encode,
 )
 from pyconnect_agent.supervise.channel.jobs import (
+    ChangeOffsets,
     DescribePlugin,
     FenceProducers,
     Job,
@@ -36,9 +37,13 @@ from pyconnect_agent.supervise.channel.pipe import Channel
 from pyconnect_agent.supervise.channel.reports import (
     ConfigTtlExpired,
     ConfigValidated,
+    ConfirmOffsetChange,
     ConfirmStart,
     ConsumerOffsets,
+    FindConnectorOffsets,
     FindOffsetKeys,
+    OffsetChangeReached,
+    OffsetsChanged,
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
@@ -53,9 +58,11 @@ from pyconnect_agent.supervise.channel.reports import (
     WriteOffsets,
 )
 from pyconnect_agent.supervise.channel.requests import (
+    ConnectorOffsetsFound,
     DumpStacks,
     GenerateTaskConfigs,
     Lease,
+    OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
@@ -73,6 +80,13 @@ STACKS_FILE = "pyconnect-stacks"
 """Name of the memory file into which a child writes them then."""
 
 __all__ = [
+    "OffsetChangeConfirmed",
+    "ConnectorOffsetsFound",
+    "OffsetsChanged",
+    "OffsetChangeReached",
+    "FindConnectorOffsets",
+    "ConfirmOffsetChange",
+    "ChangeOffsets",
     "EXIT_LEASE_EXPIRED",
     "FRAME_HEADER",
     "STACKS_FILE",

@@ -16,9 +16,13 @@ from pyconnect_agent.supervise.channel.jobs import Job
 from pyconnect_agent.supervise.channel.reports import (
     ConfigTtlExpired,
     ConfigValidated,
+    ConfirmOffsetChange,
     ConfirmStart,
     ConsumerOffsets,
+    FindConnectorOffsets,
     FindOffsetKeys,
+    OffsetChangeReached,
+    OffsetsChanged,
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
@@ -33,9 +37,11 @@ from pyconnect_agent.supervise.channel.reports import (
     WriteOffsets,
 )
 from pyconnect_agent.supervise.channel.requests import (
+    ConnectorOffsetsFound,
     DumpStacks,
     GenerateTaskConfigs,
     Lease,
+    OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
@@ -57,6 +63,8 @@ Message = (
     | OffsetsRead
     | OffsetsWritten
     | OffsetKeysFound
+    | ConnectorOffsetsFound
+    | OffsetChangeConfirmed
     | StartConfirmed
     | ReportStats
     | DumpStacks
@@ -69,6 +77,10 @@ Message = (
     | ReadOffsets
     | WriteOffsets
     | FindOffsetKeys
+    | FindConnectorOffsets
+    | OffsetChangeReached
+    | ConfirmOffsetChange
+    | OffsetsChanged
     | ConfirmStart
     | ProducersFenced
     | ConfigValidated

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.plugin_catalog import PluginDesc
 
 StringMap = Mapping[str, str | None]
@@ -102,6 +103,21 @@ class ReadOwnOffsets:
     timeout_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOffsets:
+    """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
+
+    `offsets` None: reset all. The child tells by `OffsetChangeReached` what it is about to do, asks
+    by `ConfirmOffsetChange` before it writes, and ends with `OffsetsChanged` or `RequestFailed`.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    offsets: tuple[OffsetPair, ...] | None
+    timeout_ms: int
+
+
 Job = (
     RunConnector
     | RunTask
@@ -110,4 +126,5 @@ Job = (
     | FenceProducers
     | ReadConsumerOffsets
     | ReadOwnOffsets
+    | ChangeOffsets
 )

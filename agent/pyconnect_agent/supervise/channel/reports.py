@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.offset_changes import ChangeStage
 from pyconnect_agent.core.metrics.values import GroupValues
 from pyconnect_agent.supervise.channel.jobs import StringMap
 
@@ -100,6 +101,39 @@ class FindOffsetKeys:
 
     request_id: int
     keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindConnectorOffsets:
+    """Read to the end first. Answered by `ConnectorOffsetsFound` or `RequestFailed`."""
+
+    request_id: int
+    connector: str
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChangeReached:
+    """`kind`: source or sink connector; `stage`: what a change of its offsets does next."""
+
+    kind: str
+    stage: ChangeStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmOffsetChange:
+    """Everything is ready to be written; answered by `OffsetChangeConfirmed`.
+
+    `complete`: the connector's answer, see `effects.PrepareOffsetChange`.
+    """
+
+    request_id: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsChanged:
+    """Answer to `ChangeOffsets`: written and read back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

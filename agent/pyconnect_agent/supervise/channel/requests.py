@@ -69,6 +69,21 @@ class OffsetKeysFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorOffsetsFound:
+    """Raw entries of a connector in the worker's store."""
+
+    request_id: int
+    entries: Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChangeConfirmed:
+    """Answer to `ConfirmOffsetChange`: write it."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartConfirmed:
     """Answer to `ConfirmStart`."""
 

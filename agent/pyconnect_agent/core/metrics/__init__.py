@@ -1,0 +1,1 @@
+"""Connect's metrics: what is measured, and the arithmetic behind it. Layer: core."""

@@ -1,0 +1,16 @@
+"""Metrics of a task under test."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.metrics.sampled import Sampling
+from pyconnect_agent.tasks.sink_metrics import SinkMetrics
+from pyconnect_agent.tasks.source_metrics import SourceMetrics
+from pyconnect_agent.tasks.task_metrics import TaskMetrics
+
+
+def source_metrics() -> SourceMetrics:
+    return SourceMetrics(TaskMetrics(Sampling()))
+
+
+def sink_metrics() -> SinkMetrics:
+    return SinkMetrics(TaskMetrics(Sampling()))
