@@ -22,7 +22,6 @@ from pyconnect_cli.sandbox.processes import ProcessIdentity
 
 READY_POLL_INTERVAL_S = 0.05
 COLLISION_RETRIES = 3
-_DISOWNED: list[subprocess.Popen[bytes]] = []
 _EXCERPT_LINES = 15
 _EXCERPT_BYTES = 64 * 1024
 
@@ -203,8 +202,10 @@ class Server(ABC):
         Without a hold file it goes on; with one it ends when its last holder is gone, at once
         when that was this server.
         """
-        # A Popen that is collected while its process lives would warn.
-        _DISOWNED.extend(filter(None, (self._process, self._tether)))
+        for process in (self._process, self._tether):
+            if process is not None:
+                # Nobody waits for it any more; a Popen that knows of no end warns when collected.
+                process.returncode = process.returncode or 0
         if self._hold is not None:
             self._hold.release()
         self._process = self._tether = self._hold = self._identity = None
