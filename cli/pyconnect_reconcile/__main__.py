@@ -1,0 +1,75 @@
+"""`python -m pyconnect_reconcile SPEC --report DIR`, also as the file that spark-submit runs.
+
+Exit codes: 0 agree, 1 differ, 2 could not tell or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.run import run
+from pyconnect_reconcile.spec import Spec, read_spec
+
+CANNOT_TELL = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the spec of the command line; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pyconnect_reconcile", description=__doc__)
+    parser.add_argument("spec", type=Path, help="the spec, as YAML or JSON")
+    parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="a new directory")
+    parser.add_argument("--events", action="store_true", help="NDJSON events on stdout")
+    parser.add_argument(
+        "--tethered", action="store_true", help="end when standard input ends: the parent died"
+    )
+    options = parser.parse_args(arguments)
+    events = Events(machine=options.events)
+    if options.tethered:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return run(load_spec(options.spec), options.report, events).value
+    except ReconcileError as error:
+        events.error(error.message, error.hint)
+        return CANNOT_TELL
+    except KeyboardInterrupt:
+        events.error("interrupted", None)
+        return INTERRUPTED
+
+
+def load_spec(path: Path) -> Spec:
+    """Read a spec file; ReconcileError when it cannot be read or is wrong."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as exc:
+        raise ReconcileError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise ReconcileError(f"{path}: this is neither YAML nor JSON: {exc}") from exc
+    return read_spec(document)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _end_with_parent() -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    # Spark's JVM ends with the pipe that this process holds.
+    os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One module per job: each takes a Bench and returns an Outcome."""

@@ -1,0 +1,213 @@
+"""duplicates: what is there more than once, in both isolation levels.
+
+Copies that only read_uncommitted shows are benign: an aborted transaction was repeated. Copies that
+read_committed shows are a violation of exactly-once. The committed records are a subset of the
+uncommitted ones, so the committed level is read only when the first pass found something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.extract import (
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    PROVENANCE,
+    needs_headers,
+    text_of,
+)
+from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.hashes import HASHES, hashes
+from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.range_findings import empty_ranges, open_tails, refuse_compacted
+from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
+from pyconnect_reconcile.unparsable import unparsable_finding
+
+RECORD = "record"
+SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """What one pass counted; `repeated` has the HASHES and `count` of what is there twice."""
+
+    rows: int
+    unidentified: int
+    identities: int
+    surplus: int
+    repeated: DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Classified:
+    """`violations` counts all of them; `findings` are the kept ones."""
+
+    violations: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+def check(bench: Bench) -> Outcome:
+    """Look for records whose identity occurs more than once."""
+    spec = bench.spec
+    snapshot = bench.snapshot(spec.topics)
+    refuse_compacted(snapshot, "duplicates")
+    uncommitted = _records(bench, UNCOMMITTED)
+    bench.events.step("counting identities in uncommitted reads")
+    counts = _sorted_out(uncommitted).persist()
+    try:
+        counted = _counted(counts)
+        found = _classified(bench, counted, uncommitted) if counted.identities else _Classified()
+    finally:
+        counts.unpersist()
+    strange = unparsable_finding(
+        uncommitted,
+        sql.col(HASHES[0]).isNull(),
+        count=counted.unidentified,
+        rows=counted.rows,
+        what=f"identity ({spec.identity})",
+        fatal=spec.fail_unparsable,
+    )
+    return Outcome(
+        findings=(*empty_ranges(snapshot), *open_tails(snapshot), *strange, *found.findings),
+        totals={
+            "duplicate": found.violations,
+            "benign-duplicate": counted.identities - found.violations,
+            "unparsable": counted.unidentified,
+        },
+        counts={
+            "offsets": snapshot.length,
+            "rows_uncommitted": counted.rows,
+            "identities_repeated": counted.identities,
+            "surplus_uncommitted": counted.surplus,
+        },
+    )
+
+
+def _records(bench: Bench, isolation: str) -> DataFrame:
+    """Return the records with the HASHES of their identity; null where they have none."""
+    spec = bench.spec
+    provenance = spec.identity == PROVENANCE
+    records = bench.records(
+        bench.snapshot(spec.topics).partitions,
+        isolation=isolation,
+        headers=provenance or needs_headers(spec.identity),
+    )
+    names = [PARTITION_HEADER, OFFSET_HEADER]
+    required: list[Column] = []
+    if provenance:
+        required = [text_of(f"header:{name}") for name in names]
+        parts = required
+    elif spec.identity == RECORD:
+        parts = [sql.col("key"), sql.col("value")]
+    else:
+        required = [text_of(spec.identity)]
+        parts = required
+    if len(spec.topics) > 1:
+        parts = [sql.col("topic"), *parts]
+    identified = sql.lit(True)  # noqa: FBT003 - a literal of Spark
+    for each in required:
+        identified = identified & each.isNotNull()
+    known = hashes(parts) if not required else [sql.when(identified, each) for each in hashes(parts)]
+    return records.withColumns(dict(zip(HASHES, known, strict=True)))
+
+
+def _sorted_out(records: DataFrame) -> DataFrame:
+    """Return what is repeated, one row each, and one row for all single records: small."""
+    counted = records.groupBy(*HASHES).count()
+    kind = (
+        sql.when(sql.col(HASHES[0]).isNull(), UNIDENTIFIED)
+        .when(sql.col("count") > 1, REPEATED)
+        .otherwise(SINGLE)
+    )
+    kept = [sql.when(sql.col("kind") == REPEATED, sql.col(name)).alias(name) for name in HASHES]
+    return (
+        counted.withColumn("kind", kind)
+        .select("kind", *kept, "count")
+        .groupBy("kind", *HASHES)
+        .agg(sql.sum("count").alias("count"))
+    )
+
+
+def _counted(counts: DataFrame) -> _Counted:
+    kinds = {
+        row.kind: row
+        for row in counts.groupBy("kind")
+        .agg(sql.count("*").alias("identities"), sql.sum("count").alias("rows"))
+        .collect()
+    }
+    repeated = kinds.get(REPEATED)
+    identities, copies = (repeated.identities, repeated.rows) if repeated else (0, 0)
+    return _Counted(
+        rows=sum(row.rows for row in kinds.values()),
+        unidentified=kinds[UNIDENTIFIED].rows if UNIDENTIFIED in kinds else 0,
+        identities=identities,
+        surplus=copies - identities,
+        repeated=counts.where(sql.col("kind") == REPEATED).select(*HASHES, "count"),
+    )
+
+
+def _classified(bench: Bench, counted: _Counted, uncommitted: DataFrame) -> _Classified:
+    """Tell violations from benign repetitions; each kind keeps the limit of findings."""
+    limit = bench.spec.findings
+    keys = list(HASHES)
+    bench.events.step("looking for what is repeated in committed reads")
+    committed = _records(bench, COMMITTED)
+    violating = (
+        committed.join(counted.repeated.select(*keys), keys, "left_semi")
+        .groupBy(*keys)
+        .count()
+        .where("count > 1")
+        .persist()
+    )
+    try:
+        violations = violating.count()
+        chosen = violating.orderBy(*keys).limit(limit)
+        findings = list(_findings(chosen, committed, uncommitted, limit, committed_copies=True))
+        if violations < counted.identities:
+            rest = counted.repeated.join(violating, keys, "left_anti").orderBy(*keys).limit(limit)
+            findings += _findings(rest, committed, uncommitted, limit, committed_copies=False)
+    finally:
+        violating.unpersist()
+    return _Classified(violations=violations, findings=tuple(findings))
+
+
+def _findings(
+    chosen: DataFrame,
+    committed: DataFrame,
+    uncommitted: DataFrame,
+    limit: int,
+    *,
+    committed_copies: bool,
+) -> Iterator[Finding]:
+    wanted = chosen.persist()
+    try:
+        counts = {tuple(row[name] for name in HASHES): row["count"] for row in wanted.collect()}
+        if not counts:
+            return
+        shown = places(committed, wanted, HASHES, limit=limit)
+        everywhere = places(uncommitted, wanted, HASHES, limit=limit)
+    finally:
+        wanted.unpersist()
+    visible = {
+        (place.topic, place.partition, place.offset)
+        for copies in shown.values()
+        for place in copies
+    }
+    for identity, count in counts.items():
+        copies = tuple(
+            replace(place, visible=(place.topic, place.partition, place.offset) in visible)
+            for place in everywhere.get(identity, [])
+        )
+        if committed_copies:
+            message = f"a record is there {count} times for readers of committed records"
+            kind, severity = "duplicate", Severity.ERROR
+        else:
+            message = "a record was repeated after its transaction was aborted: no reader of"
+            message += " committed records sees it twice"
+            kind, severity = "benign-duplicate", Severity.NOTE
+        yield Finding(kind=kind, severity=severity, message=message, count=count, copies=copies)

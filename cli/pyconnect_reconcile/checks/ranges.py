@@ -1,0 +1,38 @@
+"""ranges: offsets and topic ids against the last saved run; nothing is read from the topics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Finding, Outcome
+from pyconnect_reconcile.range_findings import against_previous, hanging, open_tails
+from pyconnect_reconcile.snapshot import Snapshot, read_snapshot
+from pyconnect_reconcile.spec import Spec
+
+# transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
+HANGING_MS = 15 * 60 * 1000
+
+
+def check(spec: Spec, snapshot: Snapshot) -> Outcome:
+    """Compare a snapshot with the one of `spec.previous`, when there is one."""
+    findings: list[Finding] = [*open_tails(snapshot), *hanging(snapshot, older_than_ms=HANGING_MS)]
+    if spec.previous is not None:
+        findings += against_previous(snapshot, load_snapshot(spec.previous))
+    return Outcome(
+        findings=tuple(findings),
+        counts={
+            "offsets": snapshot.length,
+            "partitions": len(snapshot.partitions),
+            "open_offsets": sum(part.open_tail for part in snapshot.partitions),
+        },
+    )
+
+
+def load_snapshot(path: str) -> Snapshot:
+    """Read the snapshot in a report or a file of ranges."""
+    try:
+        return read_snapshot(json.loads(Path(path).expanduser().read_text("utf-8")))
+    except (OSError, ValueError) as exc:
+        raise ReconcileError(f"{path}: cannot be read: {exc}") from exc

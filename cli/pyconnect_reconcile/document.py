@@ -1,0 +1,120 @@
+"""Reads documents member by member: what is wrong is named with its place, unknown members too."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from pyconnect_reconcile.errors import ReconcileError
+
+
+class Members:
+    """The members of one object of a document; `done` refuses the ones nobody took."""
+
+    def __init__(self, document: object, where: str) -> None:
+        if not isinstance(document, Mapping):
+            raise ReconcileError(f"{where}: this is no map")
+        self._left = {str(key): value for key, value in document.items()}
+        self._known: list[str] = []
+        self.where = where
+
+    def take(self, name: str, default: object = None) -> object:
+        """Return a member as it is; `default` when it is missing or null."""
+        self._known.append(name)
+        value = self._left.pop(name, None)
+        return default if value is None else value
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a text; ReconcileError when it is missing and has no default."""
+        found = self.optional_text(name, default)
+        if found is None:
+            raise ReconcileError(f"{self.where}: `{name}` is missing")
+        return found
+
+    def optional_text(self, name: str, default: str | None = None) -> str | None:
+        """Return a text or None."""
+        value = self.take(name, default)
+        if isinstance(value, (Mapping, list, bool)):
+            raise self.wrong(name, "a text")
+        return None if value is None else str(value)
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        """Return one of some words."""
+        value = self.text(name, default)
+        if value not in choices:
+            raise self.wrong(name, f"one of {', '.join(choices)}")
+        return value
+
+    def number(self, name: str, default: int) -> int:
+        """Return a number that is not negative."""
+        value = self.take(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.wrong(name, "a number")
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        """Return a number that is not negative, or None."""
+        value = self.number(name, -1) if self._left.get(name) is not None else None
+        self._known.append(name)
+        self._left.pop(name, None)
+        return value
+
+    def switch(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false."""
+        value = self.take(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; a single text is a list of one."""
+        value = self.take(name, [])
+        entries = value if isinstance(value, list) else [value]
+        if any(isinstance(entry, (Mapping, list)) for entry in entries):
+            raise self.wrong(name, "a list of texts")
+        return tuple(map(str, entries))
+
+    def text_map(self, name: str) -> dict[str, str]:
+        """Return a map of texts."""
+        value = self.take(name, {})
+        if not isinstance(value, Mapping):
+            raise self.wrong(name, "a map")
+        return {str(key): _plain(each) for key, each in value.items()}
+
+    def bounds(self, name: str) -> dict[str, dict[int, int]]:
+        """Return offsets by topic and partition."""
+        value = self.take(name, {})
+        try:
+            assert isinstance(value, Mapping)
+            return {
+                str(topic): {int(partition): int(offset) for partition, offset in offsets.items()}
+                for topic, offsets in value.items()
+            }
+        except (AssertionError, ValueError, TypeError, AttributeError) as exc:
+            raise self.wrong(name, "topic: {partition: offset}") from exc
+
+    def items(self, name: str) -> list[object]:
+        """Return a list of anything."""
+        value = self.take(name, [])
+        if not isinstance(value, list):
+            raise self.wrong(name, "a list")
+        return value
+
+    def done(self) -> None:
+        """Refuse members that were not taken."""
+        for name in self._left:
+            near = difflib.get_close_matches(name, self._known, n=1)
+            raise ReconcileError(
+                f"{self.where}: `{name}` is not known here",
+                hint=f"did you mean `{near[0]}`?"
+                if near
+                else f"known are: {', '.join(sorted(set(self._known)))}",
+            )
+
+    def wrong(self, name: str, what: str) -> ReconcileError:
+        """Return the error of a member that is not what it should be."""
+        return ReconcileError(f"{self.where}: `{name}` is not {what}")
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,45 @@
+"""What a run tells while it works: lines of NDJSON for the command line, or text on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import TextIO
+
+
+class Events:
+    """Writes one line per event; also from the thread that watches Spark's progress."""
+
+    def __init__(self, *, machine: bool, stream: TextIO | None = None) -> None:
+        self._machine = machine
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def step(self, text: str) -> None:
+        """Tell what begins now."""
+        self._emit({"event": "step", "text": text}, text)
+
+    def progress(self, done: int, total: int) -> None:
+        """Tell how many of Spark's tasks are done; people without a terminal are spared it."""
+        self._emit({"event": "progress", "done": done, "total": total}, None)
+
+    def report(self, directory: str, verdict: str) -> None:
+        """Tell where the report is."""
+        self._emit(
+            {"event": "report", "directory": directory, "verdict": verdict},
+            f"{verdict}: {directory}",
+        )
+
+    def error(self, message: str, hint: str | None) -> None:
+        """Tell why the run ends without a report."""
+        text = f"error: {message}" + (f"\nhint: {hint}" if hint else "")
+        self._emit({"event": "error", "message": message, "hint": hint}, text)
+
+    def _emit(self, event: dict[str, object], text: str | None) -> None:
+        line = json.dumps(event, ensure_ascii=False) if self._machine else text
+        if line is None:
+            return
+        stream = self._stream or (sys.stdout if self._machine else sys.stderr)
+        with self._lock:
+            print(line, file=stream, flush=True)  # noqa: T201 - the border to the command line

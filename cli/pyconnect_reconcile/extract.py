@@ -1,0 +1,67 @@
+"""Where values of a record are, written as short texts, as columns of Spark.
+
+header:NAME         the last header of that name, as text
+json:PATH           a member of the JSON value: `$.id`, or `id` for short
+key  key.json:PATH  the key as text, or a member of the JSON key
+text  regex:RE      the value as text, or the first group of a pattern in it
+timestamp           the record's timestamp in ms
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.errors import ReconcileError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+KINDS = "header:NAME, json:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
+PROVENANCE = "provenance"
+PARTITION_HEADER = "pyconnect.source.partition"
+OFFSET_HEADER = "pyconnect.source.offset"
+SEQUENCE_HEADER = "pyconnect.source.seq"
+EPOCH_HEADER = "pyconnect.source.epoch"
+
+
+def needs_headers(*extractions: str | None) -> bool:
+    """Tell whether one of them looks into headers."""
+    return any(each is not None and each.startswith("header:") for each in extractions)
+
+
+def check_extraction(text: str) -> None:
+    """Raise ReconcileError for a text that is no extraction."""
+    kind, colon, argument = text.partition(":")
+    bare = kind in {"key", "text", "timestamp"} and not colon
+    if not bare and not (kind in {"header", "json", "key.json", "regex"} and argument):
+        raise ReconcileError(f"`{text}` does not say where a value is", hint=f"write {KINDS}")
+
+
+def text_of(extraction: str) -> Column:
+    """Return the extracted value as text; null where there is none."""
+    from pyspark.sql import functions as sql
+
+    check_extraction(extraction)
+    kind, _, argument = extraction.partition(":")
+    match kind:
+        case "header":
+            named = sql.filter("headers", lambda header: header["key"] == sql.lit(argument))
+            return sql.element_at(named, -1)["value"].cast("string")
+        case "json":
+            return sql.get_json_object(sql.col("value").cast("string"), json_path(argument))
+        case "key.json":
+            return sql.get_json_object(sql.col("key").cast("string"), json_path(argument))
+        case "regex":
+            found = sql.regexp_extract(sql.col("value").cast("string"), argument, 1)
+            return sql.when(found != "", found)
+        case "key":
+            return sql.col("key").cast("string")
+        case "text":
+            return sql.col("value").cast("string")
+        case _:
+            return sql.col("timestamp_ms").cast("string")
+
+
+def json_path(argument: str) -> str:
+    """Return a path as Spark wants it."""
+    return argument if argument.startswith("$") else f"$.{argument}"

@@ -1,0 +1,145 @@
+"""What a check found, and what follows for the verdict. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+
+class Severity(Enum):
+    """What a finding means for the verdict."""
+
+    ERROR = "error"
+    """The sides differ, records are lost or there twice."""
+    UNKNOWN = "unknown"
+    """It cannot be told whether they do."""
+    NOTE = "note"
+    """Explains something and changes nothing."""
+
+
+class Verdict(Enum):
+    """The answer of a run; the value is its exit code."""
+
+    AGREE = 0
+    DIFFER = 1
+    UNKNOWN = 2
+
+    @property
+    def word(self) -> str:
+        """`agree`, `differ` or `unknown`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a record is; `key` as text, None for none and when it was not looked up."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None = None
+    key: str | None = None
+    visible: bool | None = None
+    """Whether read_committed shows it; None when that makes no difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing found.
+
+    `first` and `last` are an interval, of what `of` says: offsets or sequence numbers. `group` is
+    the source id. `copies` are the places of every copy, as far as they were kept.
+    """
+
+    kind: str
+    severity: Severity
+    message: str
+    topic: str | None = None
+    partition: int | None = None
+    group: str | None = None
+    of: str | None = None
+    first: int | None = None
+    last: int | None = None
+    count: int = 1
+    copies: tuple[Place, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as the member of a report or a line of NDJSON; what is not known is left out."""
+        members: dict[str, object] = {
+            "kind": self.kind,
+            "severity": self.severity.value,
+            "message": self.message,
+            "topic": self.topic,
+            "partition": self.partition,
+            "group": self.group,
+            "of": self.of,
+            "first": self.first,
+            "last": self.last,
+            "count": self.count,
+        }
+        shown = {name: value for name, value in members.items() if value is not None}
+        if self.copies:
+            shown["copies"] = [place_json(place) for place in self.copies]
+        return shown
+
+
+def place_json(place: Place) -> dict[str, object]:
+    """Return a place as JSON; what is not known is left out."""
+    members = {
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": place.offset,
+        "timestamp_ms": place.timestamp_ms,
+        "key": place.key,
+        "visible": place.visible,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def with_hidden_keys(finding: Finding) -> Finding:
+    """Return the finding with hashes of keys in place of the keys."""
+
+    def hide(place: Place) -> Place:
+        if place.key is None:
+            return place
+        digest = hashlib.sha256(place.key.encode()).hexdigest()
+        return replace(place, key=f"sha256:{digest[:16]}")
+
+    return replace(finding, copies=tuple(map(hide, finding.copies)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    """What was counted in one partition; None: not counted by this job."""
+
+    topic: str
+    partition: int
+    rows_committed: int | None = None
+    rows_uncommitted: int | None = None
+    markers: int | None = None
+    aborted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a job answers.
+
+    `totals` counts findings by kind, also those that were not kept; `series` holds what the charts
+    of the report show, by name.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    partitions: tuple[PartitionCounts, ...] = ()
+    series: Mapping[str, object] = field(default_factory=dict)
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Return what findings amount to: a difference outweighs what could not be told."""
+    severities = {finding.severity for finding in findings}
+    if Severity.ERROR in severities:
+        return Verdict.DIFFER
+    return Verdict.UNKNOWN if Severity.UNKNOWN in severities else Verdict.AGREE

@@ -1,0 +1,81 @@
+"""Writes a report's directory: report.json, findings as NDJSON and Parquet, report.html."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Finding
+from pyconnect_reconcile.page import page
+from pyconnect_reconcile.report import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FINDINGS_SCHEMA = (
+    "kind string, severity string, message string, topic string, partition int, `group` string,"
+    " of string, first bigint, last bigint, count bigint, copies array<struct<topic: string,"
+    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean>>"
+)
+
+
+def make_directory(directory: Path) -> None:
+    """Make the report's directory before any work is done; it must be empty or new."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if any(directory.iterdir()):
+            raise ReconcileError(
+                f"{directory} is not empty", hint="name a new directory with --report"
+            )
+    except OSError as exc:
+        raise ReconcileError(
+            f"{directory}: the report cannot be written: {exc.strerror}"
+        ) from exc
+
+
+def write_report(report: Report, directory: Path, spark: SparkSession | None) -> None:
+    """Write everything; Parquet only with a session, which writes where its executors can."""
+    document = report.to_json()
+    findings = report.outcome.findings
+    (directory / "findings").mkdir(exist_ok=True)
+    _write(directory / "findings" / "findings.ndjson", _lines(findings))
+    if spark is not None:
+        target = (directory / "findings" / "findings.parquet").as_uri()
+        rows = spark.createDataFrame([_row(each) for each in findings], FINDINGS_SCHEMA)
+        rows.coalesce(1).write.mode("overwrite").parquet(target)
+    _write(directory / "report.html", page(document))
+    # Last: who finds it finds a whole report.
+    _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _lines(findings: Iterable[Finding]) -> str:
+    return "".join(
+        json.dumps(finding.to_json(), ensure_ascii=False) + "\n" for finding in findings
+    )
+
+
+def _row(finding: Finding) -> tuple[object, ...]:
+    copies = [
+        (place.topic, place.partition, place.offset, place.timestamp_ms, place.key, place.visible)
+        for place in finding.copies
+    ]
+    return (
+        finding.kind,
+        finding.severity.value,
+        finding.message,
+        finding.topic,
+        finding.partition,
+        finding.group,
+        finding.of,
+        finding.first,
+        finding.last,
+        finding.count,
+        copies,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Runs one spec: snapshot, session, job, report. The only place that knows every job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import Outcome, Verdict
+from pyconnect_reconcile.kafka_snapshot import ClusterView
+from pyconnect_reconcile.report import Report, arranged
+from pyconnect_reconcile.report_files import make_directory, write_report
+from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.snapshot import Snapshot, narrowed
+from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
+
+if TYPE_CHECKING:
+    from pyconnect_reconcile.bench import Bench
+
+
+def run(spec: Spec, directory: Path, events: Events) -> Verdict:
+    """Do what the spec asks and write its report; ReconcileError when it could not tell."""
+    from pyconnect_reconcile.spark_errors import spark_errors_translated
+
+    make_directory(directory)
+    started = time.time()
+    events.step("taking the snapshot")
+    snapshots = take_snapshots(spec)
+    if spec.job == "ranges":
+        from pyconnect_reconcile.checks import ranges
+
+        outcome = ranges.check(spec, snapshots[MAIN])
+        report = _report(spec, snapshots, outcome, started, spark_version="")
+        write_report(report, directory, None)
+    else:
+        events.step("starting Spark")
+        with (
+            spark_errors_translated(),
+            spark_session(
+                spec.spark,
+                app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
+                work_directory=directory,
+                events=events,
+            ) as spark,
+        ):
+            from pyconnect_reconcile.bench import Bench
+
+            bench = Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
+            outcome = _check(bench)
+            report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
+            write_report(report, directory, spark)
+    events.report(str(directory), report.verdict.word)
+    return report.verdict
+
+
+def _report(
+    spec: Spec,
+    snapshots: Mapping[str, Snapshot],
+    outcome: Outcome,
+    started: float,
+    *,
+    spark_version: str,
+) -> Report:
+    return Report(
+        spec=spec,
+        snapshots=snapshots,
+        outcome=arranged(outcome, hide_keys=spec.hide_keys),
+        started_ms=int(started * 1000),
+        duration_ms=int((time.time() - started) * 1000),
+        spark_version=spark_version,
+    )
+
+
+def _check(bench: Bench) -> Outcome:
+    from pyconnect_reconcile.checks import duplicates, sequence, transactions
+
+    match bench.spec.job:
+        case "transactions":
+            return transactions.check(bench)
+        case "sequence":
+            return sequence.check(bench)
+        case "duplicates":
+            return duplicates.check(bench)
+        case other:
+            raise ReconcileError(f"the job {other} is not known")
+
+
+def take_snapshots(spec: Spec) -> dict[str, Snapshot]:
+    """Return what the run reads, by cluster; saved ranges replace those of the main cluster."""
+    snapshots: dict[str, Snapshot] = {}
+    for name, topics in _topics(spec).items():
+        view = ClusterView(spec.clusters[name])
+        snapshot = view.snapshot(topics)
+        since = dict(spec.since)
+        if spec.since_ms is not None:
+            since |= view.offsets_at(snapshot, spec.since_ms)
+        snapshots[name] = narrowed(snapshot, since=since, until=spec.until)
+    if spec.ranges is not None:
+        snapshots[MAIN] = _replayed(spec.ranges, snapshots[MAIN])
+    return snapshots
+
+
+def _replayed(path: str, now: Snapshot) -> Snapshot:
+    """Return saved ranges, after a look whether they can still be read."""
+    from pyconnect_reconcile.checks.ranges import load_snapshot
+
+    saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
+    ids = {topic.topic: topic.topic_id for topic in now.topics}
+    for topic in saved.topics:
+        if ids[topic.topic] != topic.topic_id:
+            raise ReconcileError(
+                f"{topic.topic} was created anew since these ranges were saved",
+                hint="run it without --ranges",
+            )
+    known = {topic.topic for topic in saved.topics}
+    if missing := sorted(ids.keys() - known):
+        raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
+    return saved
+
+
+def _topics(spec: Spec) -> dict[str, tuple[str, ...]]:
+    """Return which topics the run reads, by cluster."""
+    wanted: dict[str, dict[str, None]] = {}
+    sides: list[Side | None] = [tier.side for tier in spec.tiers]
+    if spec.job in COMPARES:
+        sides += [spec.left, spec.right]
+    for side in sides:
+        if isinstance(side, TopicSide):
+            names = (*side.topics, *side.dead_letters)
+            wanted.setdefault(side.cluster, {}).update(dict.fromkeys(names))
+    if not wanted and spec.topics:
+        wanted[MAIN] = dict.fromkeys(spec.topics)
+    if spec.offsets is not None:
+        internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
+        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
+        wanted.setdefault(MAIN, {}).update(dict.fromkeys(internal))
+    return {cluster: tuple(names) for cluster, names in wanted.items()}

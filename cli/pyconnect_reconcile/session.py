@@ -1,0 +1,184 @@
+"""The Spark session of one run, and how its work is watched and cancelled.
+
+Under spark-submit the session is configured already, and only what the jobs rely on is set. Else
+a local one is made, or one on the master or the Spark Connect server that the spec names.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.spec import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.5
+INSTALL_HINT = "install it: pip install 'pyconnect-worker[reconcile]'"
+# Names of options whose values Spark must not show in plans, its UI or its logs.
+REDACTED = r"(?i)secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
+# What every job relies on, also in sessions that others have made.
+JOB_CONF = {
+    # Sums and casts of the data must not end a run; the jobs count what does not parse.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.redaction.options.regex": REDACTED,
+}
+LOCAL_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.redaction.regex": REDACTED,
+}
+LOG_CONFIGURATION = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def submitted() -> bool:
+    """Tell whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+@contextmanager
+def spark_session(
+    settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
+) -> Iterator[SparkSession]:
+    """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
+    session = _session(settings, app_name, work_directory)
+    try:
+        with _progress(session, events):
+            yield session
+    finally:
+        _end(session, settings)
+
+
+def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> SparkSession:
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as exc:
+        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+    builder = SparkSession.builder.appName(app_name)
+    if settings.remote:
+        builder = builder.remote(settings.remote)
+    elif not submitted():
+        builder = builder.master(settings.master or "local[*]")
+        for key, value in _local_conf(settings, work_directory).items():
+            builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+        for key, value in JOB_CONF.items():
+            session.conf.set(key, value)
+    except (PySparkException, RuntimeError, ImportError, OSError) as exc:
+        raise ReconcileError(f"Spark did not start: {_first_line(exc)}") from exc
+    if not settings.remote:
+        session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
+    """Return what the JVM and the session are started with; the user's `conf` wins."""
+    os.environ.setdefault("PYSPARK_PYTHON", _interpreter())
+    log_configuration = work_directory / "log4j2.properties"
+    log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
+    conf = {
+        **LOCAL_CONF,
+        "spark.driver.memory": f"{_default_memory_mib()}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
+    }
+    master = settings.master or "local[*]"
+    if master.startswith("local"):
+        # Else Spark asks the resolver for the host's own name, which not every machine knows.
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if settings.properties_file:
+        from pyconnect_reconcile.properties import read_properties
+
+        conf |= read_properties(settings.properties_file)
+    conf |= settings.conf
+    if settings.jars:
+        conf["spark.jars"] = ",".join(settings.jars)
+    if settings.packages:
+        conf["spark.jars.packages"] = ",".join(settings.packages)
+    return conf
+
+
+def _interpreter() -> str:
+    import sys
+
+    return sys.executable
+
+
+def _default_memory_mib() -> int:
+    """Half of the machine's memory, between 1 and 4 GiB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1024, min(4096, total // 2**21))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _end(session: SparkSession, settings: SparkSettings) -> None:
+    session.stop()
+    if settings.remote or submitted():
+        return
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark leaves its JVM until Python ends
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        # The JVM ends with its standard input.
+        process.stdin.close()
+        process.wait(30)
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+@contextmanager
+def _progress(session: SparkSession, events: Events) -> Iterator[None]:
+    """Report the tasks of running stages from a thread; Spark Connect has no tracker."""
+    try:
+        tracker = session.sparkContext.statusTracker()
+    except Exception:  # noqa: BLE001 - a Connect session refuses with errors of its own
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(POLL_S):
+            stages = [
+                info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))
+            ]
+            if stages:
+                events.progress(
+                    sum(info.numCompletedTasks for info in stages),
+                    sum(info.numTasks for info in stages),
+                )
+
+    thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(POLL_S * 4)

@@ -1,0 +1,344 @@
+"""What a run is asked, as one document: the border between the command line and the jobs. Pure.
+
+Everything a job needs is in it, or in files that it names (properties with secrets, saved
+ranges). docs/reconciliation.md describes each member; unknown ones are errors, near names are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_reconcile.document import Members
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.snapshot import Bounds
+
+VERSION = 1
+MAIN = "main"
+COMPARES = ("source-topic", "topic-topic", "topic-sink")
+SCANS = ("ranges", "transactions", "sequence", "duplicates")
+JOBS = (*SCANS, *COMPARES, "offsets", "completeness")
+ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
+FILE_FORMATS = ("text", "json", "csv", "parquet", "orc")
+VALUE_FORMS = ("bytes", "text", "json", "connect-json", "avro")
+DEFAULT_FINDINGS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A Kafka cluster; `properties` names a Kafka client properties file (0600)."""
+
+    bootstrap: str
+    properties: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """How the session is made; all None or empty under spark-submit."""
+
+    master: str | None = None
+    remote: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    properties_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRule:
+    """One column that is compared; `path` is where a topic's JSON value has it.
+
+    `type` is a type of Spark SQL; `null` a text that stands for null.
+    """
+
+    name: str
+    path: str
+    type: str
+    null: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSide:
+    """Records of topics; `dead_letters` are topics whose records count as arrived."""
+
+    topics: tuple[str, ...]
+    cluster: str = MAIN
+    isolation: str = "read_committed"
+    value: str = "bytes"
+    registry: str | None = None
+    dead_letters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSide:
+    """Rows of files; `limit_bytes` reads only the beginning of one text file."""
+
+    paths: tuple[str, ...]
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    limit_bytes: int | None = None
+    value: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSide:
+    """Rows of a table over JDBC; `properties` names a file with user and password."""
+
+    url: str
+    table: str
+    properties: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Side = TopicSide | FileSide | TableSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One stage that completeness counts; `event_time` as an extraction (`timestamp`, `json:…`)."""
+
+    name: str
+    side: Side
+    event_time: str = "timestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsTopics:
+    """The internal topics that `offsets` reads; the lists say what is configured now."""
+
+    worker: str
+    connectors: Mapping[str, str] = field(default_factory=dict)
+    config: str | None = None
+    status: str | None = None
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One run."""
+
+    job: str
+    target: str
+    clusters: Mapping[str, Cluster]
+    topics: tuple[str, ...] = ()
+    isolation: str = "read_committed"
+    since: Bounds = field(default_factory=dict)
+    since_ms: int | None = None
+    until: Bounds = field(default_factory=dict)
+    ranges: str | None = None
+    previous: str | None = None
+    sequence: str | None = None
+    group: str | None = None
+    ordered: bool = True
+    identity: str = "record"
+    left: Side | None = None
+    right: Side | None = None
+    mode: str = "append"
+    key: str = "key"
+    columns: tuple[ColumnRule, ...] = ()
+    duplicates_allowed: bool = False
+    compare_order: bool = False
+    tiers: tuple[Tier, ...] = ()
+    bucket_minutes: int = 10
+    offsets: OffsetsTopics | None = None
+    findings: int = DEFAULT_FINDINGS
+    hide_keys: bool = False
+    fail_unparsable: bool = False
+    notes: tuple[str, ...] = ()
+    spark: SparkSettings = field(default_factory=SparkSettings)
+
+
+def read_spec(document: object) -> Spec:
+    """Read a spec; ReconcileError names the place of what is wrong in it."""
+    members = Members(document, "spec")
+    version = members.number("version", VERSION)
+    if version != VERSION:
+        raise ReconcileError(f"spec: version {version} is not known; this is version {VERSION}")
+    job = members.choice("job", JOBS)
+    clusters = {
+        name: _cluster(value, f"spec.clusters.{name}")
+        for name, value in _map(members, "clusters").items()
+    }
+    spec = Spec(
+        job=job,
+        target=members.text("target", ""),
+        clusters=clusters,
+        topics=members.texts("topics"),
+        isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
+        since=members.bounds("since"),
+        since_ms=members.optional_number("since_ms"),
+        until=members.bounds("until"),
+        ranges=members.optional_text("ranges"),
+        previous=members.optional_text("previous"),
+        sequence=members.optional_text("sequence"),
+        group=members.optional_text("group"),
+        ordered=members.switch("ordered", default=True),
+        identity=members.text("identity", "record"),
+        left=_optional_side(members, "left"),
+        right=_optional_side(members, "right"),
+        mode=members.choice("mode", ("append", "upsert"), "append"),
+        key=members.text("key", "key"),
+        columns=tuple(
+            _column(item, f"spec.columns[{index}]")
+            for index, item in enumerate(members.items("columns"))
+        ),
+        duplicates_allowed=members.switch("duplicates_allowed"),
+        compare_order=members.switch("compare_order"),
+        tiers=tuple(
+            _tier(item, f"spec.tiers[{index}]")
+            for index, item in enumerate(members.items("tiers"))
+        ),
+        bucket_minutes=members.number("bucket_minutes", 10),
+        offsets=_offsets(members),
+        findings=members.number("findings", DEFAULT_FINDINGS),
+        hide_keys=members.switch("hide_keys"),
+        fail_unparsable=members.switch("fail_unparsable"),
+        notes=members.texts("notes"),
+        spark=_spark(members.take("spark", {})),
+    )
+    members.done()
+    _require(spec)
+    return spec
+
+
+def _require(spec: Spec) -> None:
+    """Refuse what the job could not work with."""
+    missing: list[str] = []
+    if spec.job in SCANS and not spec.topics:
+        missing.append("topics")
+    if spec.job == "sequence" and spec.sequence is None:
+        missing.append("sequence")
+    if spec.job in COMPARES:
+        missing += [name for name in ("left", "right") if getattr(spec, name) is None]
+    if spec.job == "completeness" and len(spec.tiers) < 2:
+        missing.append("tiers (two or more)")
+    if spec.job == "offsets" and spec.offsets is None:
+        missing.append("offsets")
+    if missing:
+        raise ReconcileError(f"spec: {spec.job} needs {', '.join(missing)}")
+    if spec.bucket_minutes == 0:
+        raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
+    sides = [spec.left, spec.right, *(tier.side for tier in spec.tiers)]
+    used = {side.cluster for side in sides if isinstance(side, TopicSide)}
+    if spec.job in SCANS or spec.job == "offsets":
+        used.add(MAIN)
+    for name in sorted(used - spec.clusters.keys()):
+        raise ReconcileError(f"spec: there is no cluster `{name}` in `clusters`")
+
+
+def _map(members: Members, name: str) -> Mapping[str, object]:
+    value = members.take(name, {})
+    if not isinstance(value, Mapping):
+        raise members.wrong(name, "a map")
+    return value
+
+
+def _cluster(document: object, where: str) -> Cluster:
+    members = Members(document, where)
+    cluster = Cluster(
+        bootstrap=members.text("bootstrap"), properties=members.optional_text("properties")
+    )
+    members.done()
+    return cluster
+
+
+def _optional_side(members: Members, name: str) -> Side | None:
+    value = members.take(name)
+    return None if value is None else _side(value, f"spec.{name}")
+
+
+def _side(document: object, where: str) -> Side:
+    members = Members(document, where)
+    kind = members.choice("kind", ("topic", "files", "table"))
+    side: Side
+    match kind:
+        case "topic":
+            side = TopicSide(
+                topics=members.texts("topics"),
+                cluster=members.text("cluster", MAIN),
+                isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
+                value=members.choice("value", VALUE_FORMS, "bytes"),
+                registry=members.optional_text("registry"),
+                dead_letters=members.texts("dead_letters"),
+            )
+            if not side.topics:
+                raise ReconcileError(f"{where}: `topics` is missing")
+        case "files":
+            side = FileSide(
+                paths=members.texts("paths"),
+                format=members.choice("format", FILE_FORMATS),
+                options=members.text_map("options"),
+                limit_bytes=members.optional_number("limit_bytes"),
+                value=members.choice("value", VALUE_FORMS, "text"),
+            )
+            if not side.paths:
+                raise ReconcileError(f"{where}: `paths` is missing")
+        case _:
+            side = TableSide(
+                url=members.text("url"),
+                table=members.text("table"),
+                properties=members.optional_text("properties"),
+                options=members.text_map("options"),
+            )
+    members.done()
+    return side
+
+
+def _column(document: object, where: str) -> ColumnRule:
+    if isinstance(document, str):
+        # The short form: `name:type`.
+        name, _, type_ = document.partition(":")
+        document = {"name": name, "type": type_ or None}
+    members = Members(document, where)
+    name = members.text("name")
+    column = ColumnRule(
+        name=name,
+        path=members.text("path", name),
+        type=members.text("type", "string"),
+        null=members.optional_text("null"),
+    )
+    members.done()
+    return column
+
+
+def _tier(document: object, where: str) -> Tier:
+    members = Members(document, where)
+    tier = Tier(
+        name=members.text("name"),
+        side=_side(members.take("side"), f"{where}.side"),
+        event_time=members.text("event_time", "timestamp"),
+    )
+    members.done()
+    return tier
+
+
+def _offsets(parent: Members) -> OffsetsTopics | None:
+    document = parent.take("offsets")
+    if document is None:
+        return None
+    members = Members(document, "spec.offsets")
+    topics = OffsetsTopics(
+        worker=members.text("worker"),
+        connectors=members.text_map("connectors"),
+        config=members.optional_text("config"),
+        status=members.optional_text("status"),
+        known=members.texts("known"),
+    )
+    members.done()
+    return topics
+
+
+def _spark(document: object) -> SparkSettings:
+    members = Members(document, "spec.spark")
+    settings = SparkSettings(
+        master=members.optional_text("master"),
+        remote=members.optional_text("remote"),
+        conf=members.text_map("conf"),
+        jars=members.texts("jars"),
+        packages=members.texts("packages"),
+        properties_file=members.optional_text("properties_file"),
+    )
+    members.done()
+    if settings.master and settings.remote:
+        raise ReconcileError("spec.spark: `master` and `remote` exclude each other")
+    return settings
