@@ -47,6 +47,7 @@ from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from pyconnect_agent.supervision import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
+from pyconnect_agent.worker_acls import WorkerAcls
 from pyconnect_agent.worker_admin import admin_interface
 from pyconnect_agent.worker_group import group_options
 from pyconnect_agent.worker_plugins import connector_type
@@ -126,6 +127,8 @@ class Worker:
         await children.start()
         try:
             cluster_id = await self._kafka_cluster_id()
+            if isinstance(self._parts.config, DistributedConfig):
+                await asyncio.to_thread(WorkerAcls(self._parts.config).check_start)
         except BaseException:
             await children.stop(hurry=True)
             raise

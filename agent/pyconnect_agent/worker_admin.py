@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.config.effective import effective_values
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.service import HerderService
@@ -18,6 +19,7 @@ from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_agent.restarting import restart_of
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.version import version
+from pyconnect_agent.worker_acls import WorkerAcls
 
 
 def admin_interface(
@@ -55,4 +57,5 @@ def admin_interface(
         PhaseFile(path=file.path),
         restart_of(config, exit_for_restart),
     )
-    return AgentAdmin(identity, herder, children, phase, now_ms=clock.now_ms)
+    acls = AclReports(WorkerAcls(distributed) if distributed else None, herder)
+    return AgentAdmin(identity, herder, children, phase, acls, now_ms=clock.now_ms)

@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.config.effective import ConfigSource, EffectiveValue
-from pyconnect_agent.core.errors import ConflictError, NotAssignedError, NotFoundError
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    ConflictError,
+    NotAssignedError,
+    NotFoundError,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.herder.worker_admin import child_json
 from pyconnect_agent.supervise.ports import ChildDetails
@@ -63,6 +68,11 @@ class FakeAdmin:
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check(task_id)
         return "Thread MainThread\n"
+
+    async def acls(self, phase: str | None) -> dict[str, Any]:
+        if phase not in (None, "disabled", "preparing", "enabled"):
+            raise BadRequestError(f"phase={phase}: must be disabled, preparing or enabled.")
+        return {"phase": phase or "preparing", "principals": {}, "task_counts": {}, "grants": []}
 
     async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
         if expected_sha256 != self.sha256:

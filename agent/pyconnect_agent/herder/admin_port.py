@@ -48,6 +48,13 @@ class WorkerAdmin(Protocol):
         """Restart the worker if what was written is not in force."""
         ...
 
+    async def acls(self, phase: str | None) -> dict[str, Any]:
+        """The document of `GET /agent/acls`; None: the worker's own phase.
+
+        BadRequestError for what is no phase, and for a standalone worker.
+        """
+        ...
+
     def drain(self, *, undrain: bool) -> None:
         """Begin to give up all work, or to take part again; `about` tells how far it is."""
         ...

@@ -26,6 +26,7 @@ from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.supervise.ports import ChildDetails, ChildrenAdmin
 
@@ -73,6 +74,7 @@ class AgentAdmin:
         herder: HerderView,
         children: ChildrenAdmin,
         phase: PhaseChange,
+        acls: AclReports,
         *,
         now_ms: Callable[[], int],
     ) -> None:
@@ -80,6 +82,7 @@ class AgentAdmin:
         self._herder = herder
         self._children = children
         self._phase = phase
+        self._acls = acls
         self._now_ms = now_ms
 
     async def about(self) -> dict[str, Any]:
@@ -138,6 +141,9 @@ class AgentAdmin:
 
     def restart_for_phase(self) -> None:
         self._phase.restart()
+
+    async def acls(self, phase: str | None) -> dict[str, Any]:
+        return await self._acls.report(phase)
 
     def drain(self, *, undrain: bool) -> None:
         self._herder.request_drain(undrain=undrain)

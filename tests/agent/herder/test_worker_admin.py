@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyconnect_agent.core import config_records
+from pyconnect_agent.core.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.configlog import ConfigLog
 from pyconnect_agent.core.errors import (
     AgentError,
+    BadRequestError,
     ConflictError,
     InternalError,
     NotAssignedError,
@@ -21,6 +25,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_agent.phase_file import PhaseFile
@@ -60,8 +65,20 @@ class Herder:
     def task_status(self, connector: str, task: int) -> Status | None:
         return self.statuses.get(task) if connector == "c" else None
 
+    def active_topics(self, connector: str) -> tuple[str, ...]:
+        return (f"{connector}-topic",)
+
     def request_drain(self, *, undrain: bool) -> None:
         self.drains.append(undrain)
+
+
+class Acls:
+    """Implements `acl_reports.AclCheck`: tells what it was asked."""
+
+    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+        if phase == "never":
+            raise ValueError(phase)
+        return {"phase": phase, "connectors": list(connectors)}
 
 
 class Children:
@@ -103,7 +120,10 @@ class World:
             PhaseFile(path=file),
             FakeRestart(),
         )
-        self.admin = AgentAdmin(identity, self.herder, self.children, phase, now_ms=lambda: 1_000)
+        acls = AclReports(Acls(), self.herder)
+        self.admin = AgentAdmin(
+            identity, self.herder, self.children, phase, acls, now_ms=lambda: 1_000
+        )
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
@@ -204,3 +224,21 @@ def test_every_phase_has_a_word(phase: Phase, *, drain_wanted: bool) -> None:
     }
     member = "active" if phase is Phase.RESOLVED else "rebalancing"
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
+
+
+def test_grants_are_asked_for_all_connectors_with_what_their_needs_follow_from(
+    world: World,
+) -> None:
+    """Type, configuration, tasks and topics of each; the phase as it was given."""
+    document = asyncio.run(world.admin.acls("enabled"))
+    assert document["phase"] == "enabled"
+    (facts,) = [one for one in document["connectors"] if one.name == "c"]
+    assert (facts.type, facts.tasks, facts.topics) == ("source", 2, ("c-topic",))
+
+
+def test_what_is_no_phase_is_a_bad_request(world: World) -> None:
+    """So is asking a standalone worker, which has none."""
+    with pytest.raises(BadRequestError, match="must be disabled, preparing or enabled"):
+        asyncio.run(world.admin.acls("never"))
+    with pytest.raises(BadRequestError, match="standalone"):
+        asyncio.run(AclReports(None, world.herder).report(None))

@@ -42,6 +42,13 @@ def test_what_there_is_to_read() -> None:
     assert world.call("GET", "/agent/tasks").json()[0]["pid"] == 1
 
 
+def test_grants_are_of_the_phase_that_is_asked_for() -> None:
+    """The worker's own without one; 400 for what is none."""
+    assert World().call("GET", "/agent/acls").json()["phase"] == "preparing"
+    assert World().call("GET", "/agent/acls?phase=enabled").json()["phase"] == "enabled"
+    assert World().call("GET", "/agent/acls?phase=soon").status == 400
+
+
 def test_stacks_are_plain_text() -> None:
     """Also for a client that accepts nothing else."""
     answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")
@@ -114,6 +121,7 @@ PATHS = [
     ("GET", "/agent"),
     ("GET", "/agent/config"),
     ("GET", "/agent/tasks"),
+    ("GET", "/agent/acls"),
     ("POST", "/agent/tasks/c/0/kill"),
     ("GET", "/agent/tasks/c/0/stacks"),
     ("POST", "/agent/drain"),

@@ -54,6 +54,12 @@ async def children(exchange: Exchange) -> Response:
 
 
 @guarded
+async def acls(exchange: Exchange) -> Response:
+    phase = exchange.request.query_params.get("phase")
+    return json_response(await _worker(exchange).acls(phase))
+
+
+@guarded
 async def kill_task(exchange: Exchange) -> Response:
     force = _flag(await exchange.body(), "force")
     task_id = _task_id(exchange)
@@ -155,6 +161,7 @@ ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
     Route("GET", "/agent/tasks", children, any_content=True),
+    Route("GET", "/agent/acls", acls, any_content=True),
     Route("POST", f"{_TASK}/kill", kill_task),
     Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),
     Route("POST", "/agent/drain", drain),

@@ -1,0 +1,66 @@
+"""What `GET /agent/acls` answers: the worker's and its connectors' grants, asked of the brokers.
+
+Layer: herder. Which connectors there are is the herder's state; who asks the brokers is told by the
+composition root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from pyconnect_agent.core.acl_needs import ConnectorAclFacts
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.herder.state import HerderState
+
+
+class AclCheck(Protocol):
+    """Asks brokers what this worker's clients may do."""
+
+    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+        """Block while brokers are asked; ValueError for what is no phase."""
+        ...
+
+
+class ConnectorView(Protocol):
+    """The part of the herder that tells what connectors need."""
+
+    @property
+    def state(self) -> HerderState: ...
+
+    def active_topics(self, connector: str) -> tuple[str, ...]: ...
+
+
+class AclReports:
+    """Any number of requests; `check` None: a standalone worker, which has no phases."""
+
+    def __init__(self, check: AclCheck | None, herder: ConnectorView) -> None:
+        self._check = check
+        self._herder = herder
+
+    async def report(self, phase: str | None) -> dict[str, Any]:
+        """Return the document; BadRequestError for what is no phase, or without phases."""
+        if self._check is None:
+            raise BadRequestError("A standalone worker has no phases whose grants can be checked.")
+        try:
+            return await asyncio.to_thread(self._check.report, phase, self._connectors())
+        except ValueError as error:
+            raise BadRequestError(
+                f"phase={phase}: must be disabled, preparing or enabled."
+            ) from error
+
+    def _connectors(self) -> tuple[ConnectorAclFacts, ...]:
+        state = self._herder.state
+        snapshot = state.snapshot
+        return tuple(
+            ConnectorAclFacts(
+                name=name,
+                type=state.settings.connector_type(config),
+                config=config,
+                tasks=snapshot.task_count(name),
+                fenced_tasks=snapshot.task_count_records.get(name, 0),
+                topics=self._herder.active_topics(name),
+            )
+            for name, config in sorted(snapshot.connector_configs.items())
+        )

@@ -1,0 +1,167 @@
+"""Ask a broker what a client may do, without doing it.
+
+Layer: kafka. No Kafka counterpart; spec acl-readiness.md §6. Uses kafka-python because librdkafka
+offers no raw requests. Topics and groups: the operations that a broker lists as authorized.
+Transactional ids: an InitProducerId whose producer id and epoch contradict each other; brokers look
+at the right to write first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then
+(INVALID_REQUEST), before anything changes. It must be of version 3 or later: earlier ones lack both
+fields, and the request would fence whoever uses the id. Threading: one thread; calls block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError as ClientError
+from kafka.errors import for_code
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest
+
+from pyconnect_agent.core.acl_needs import AclNeed, AclOperation, AclResource, AclVerdict
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
+from pyconnect_agent.kafka._group_adapter import client_arguments
+
+Answer = tuple[AclVerdict, str]
+
+_INVALID_REQUEST = 42
+_NOT_AUTHORIZED = {29: "topic", 30: "group", 31: "cluster", 53: "transactional id"}
+_UNKNOWN_TOPIC = 3
+_AT_ONCE = 200
+
+
+class AclProbes:
+    """One connection as one principal; use as a context manager."""
+
+    def __init__(self, config: KafkaPythonConfig, timeout_ms: int) -> None:
+        """Connect; raises KafkaError when no broker lets us in within `timeout_ms`."""
+        arguments = client_arguments(config)
+        arguments |= {"bootstrap_timeout_ms": timeout_ms, "request_timeout_ms": timeout_ms}
+        try:
+            self._admin = KafkaAdminClient(**arguments)
+        except (ClientError, OSError) as exc:
+            raise KafkaError(f"Cannot connect to probe ACLs: {exc}") from exc
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+
+    def ask(self, needs: Sequence[AclNeed]) -> dict[AclNeed, Answer]:
+        """Answer each need; what cannot be asked is UNKNOWN with the reason. Never raises."""
+        answers: dict[AclNeed, Answer] = {}
+        for kind, question in (
+            (AclResource.TOPIC, self._topics),
+            (AclResource.GROUP, self._groups),
+            (AclResource.TRANSACTIONAL_ID, self._ids),
+        ):
+            chosen = [need for need in needs if need.resource_type is kind]
+            names = list(dict.fromkeys(need.resource for need in chosen))
+            if not names:
+                continue
+            try:
+                found = question(names)
+            except (ClientError, OSError, ValueError) as exc:
+                reason = f"the probe failed: {type(exc).__name__}: {exc}"
+                answers |= dict.fromkeys(chosen, (AclVerdict.UNKNOWN, reason))
+            else:
+                answers |= {need: _answer(need, found) for need in chosen}
+        return answers
+
+    def _topics(self, names: Sequence[str]) -> dict[str, _Seen]:
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+            min_version=8,
+        )
+        response = self._run(_one, request)
+        return {
+            topic.name: (topic.error_code, topic.authorized_operations) for topic in response.topics
+        }
+
+    def _groups(self, names: Sequence[str]) -> dict[str, _Seen]:
+        found = {}
+        for name in names:
+            try:
+                coordinator = self._run(_coordinator, name)
+            except ClientError as exc:
+                if exc.errno not in _NOT_AUTHORIZED:
+                    raise
+                found[name] = (exc.errno, None)
+                continue
+            # From version 6 on groups without members are not found, and tell nothing.
+            request = DescribeGroupsRequest(
+                groups=[name], include_authorized_operations=True, min_version=3, max_version=5
+            )
+            (group,) = self._run(_one, request, coordinator).groups
+            found[name] = (group.error_code, group.authorized_operations)
+        return found
+
+    def _ids(self, names: Sequence[str]) -> dict[str, _Seen]:
+        found: dict[str, _Seen] = {}
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            requests = [
+                InitProducerIdRequest(
+                    transactional_id=name,
+                    transaction_timeout_ms=60_000,
+                    producer_id=-1,
+                    producer_epoch=0,
+                    min_version=3,
+                )
+                for name in some
+            ]
+            responses = self._run(_each, requests)
+            found |= {
+                name: (response.error_code, None)
+                for name, response in zip(some, responses, strict=True)
+            }
+        return found
+
+    # The library has no types, and no public way to send a request as it is.
+    def _run(self, question: Any, *arguments: Any) -> Any:
+        return self._admin._manager.run(question, self._admin, *arguments)  # noqa: SLF001 - as above
+
+
+_Seen = tuple[int, Any]
+"""A broker's error code, and the operations it lists as authorized: their numbers, or None."""
+
+
+async def _one(admin: Any, request: Any, node_id: int | None = None) -> Any:
+    return await admin._manager.send(request, node_id=node_id)  # noqa: SLF001
+
+
+async def _each(admin: Any, requests: Sequence[Any]) -> list[Any]:
+    sent = [admin._manager.send(request) for request in requests]  # noqa: SLF001
+    return [await future for future in sent]
+
+
+async def _coordinator(admin: Any, group: str) -> int:
+    return int(await admin._find_coordinator_id(group))  # noqa: SLF001
+
+
+def _answer(need: AclNeed, found: Mapping[str, _Seen]) -> Answer:
+    code, operations = found.get(need.resource, (None, None))
+    if code is None:
+        return AclVerdict.UNKNOWN, "the broker did not answer"
+    if code in _NOT_AUTHORIZED:
+        if need.operation is AclOperation.CREATE:
+            return AclVerdict.UNKNOWN, "the broker does not show the topic"
+        what = _NOT_AUTHORIZED[code]
+        return AclVerdict.DENIED, f"the broker answered: {what} authorization failed ({code})"
+    if need.resource_type is AclResource.TRANSACTIONAL_ID:
+        if code == _INVALID_REQUEST:
+            return AclVerdict.PROVEN, "the broker authorized it, then refused our arguments"
+        return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
+    if code == _UNKNOWN_TOPIC:
+        return AclVerdict.UNKNOWN, "the topic does not exist yet"
+    if code != 0 or operations is None:
+        return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
+    if need.operation.code in operations:
+        return AclVerdict.PROVEN, "the broker lists it as authorized"
+    return AclVerdict.DENIED, "the broker does not list it as authorized"

@@ -1,0 +1,183 @@
+"""Whether the brokers let this worker do what its phase needs.
+
+Composition root. Spec acl-readiness.md §5 to 7, agent-admin.md `/agent/acls`. The worker asks
+before anything else starts, and refuses `preparing` and `enabled` only when a broker has proven
+that it may not do what they need; what could not be asked is a warning. Connectors' clients are
+asked for on request, with the very configuration that they have, as long as no secret has to be
+looked up: that is done in child processes only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+from pyconnect_agent.core.acl_needs import (
+    AclClient,
+    AclFinding,
+    AclNeed,
+    AclVerdict,
+    ConnectorAclFacts,
+    client_config,
+    connector_needs,
+    needs_in,
+    principal_of,
+    refers_to_secrets,
+    worker_needs,
+)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
+from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
+from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig, kafka_python_config
+from pyconnect_agent.kafka.acl_probes import AclProbes
+from pyconnect_api.errors import ConfigException
+
+LOG = logging.getLogger(__name__)
+
+PROBE_TIMEOUT_MS = 10_000
+JavaConfig = Mapping[str, str | None]
+
+
+class Probes(Protocol):
+    """One client's questions to its brokers."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def ask(self, needs: Sequence[AclNeed]) -> Mapping[AclNeed, tuple[AclVerdict, str]]: ...
+
+
+class WorkerAcls:
+    """Implements `herder.acl_reports.AclCheck`. Any thread; one check at a time."""
+
+    def __init__(
+        self,
+        config: DistributedConfig,
+        connect: Callable[[KafkaPythonConfig, int], Probes] = AclProbes,
+    ) -> None:
+        """`connect` is given the client's configuration and a time in milliseconds."""
+        self._config = config
+        self._connect = connect
+        self._one_at_a_time = threading.Lock()
+
+    def check_start(self) -> None:
+        """Log what is missing; WorkerStartError for a blocker that is proven to be denied."""
+        phase = self._config.exactly_once_source_support
+        findings = self.findings(phase, ())
+        denied = [one for one in findings if one.verdict is AclVerdict.DENIED]
+        for one in denied:
+            LOG.warning(
+                "the brokers do not allow what this worker needs",
+                extra={"grant": str(one.need), "principal": one.principal, "reason": one.evidence},
+            )
+        unknown = [one for one in findings if one.verdict is AclVerdict.UNKNOWN]
+        if any(one.need.blocker for one in unknown):
+            LOG.warning(
+                "it is not known whether the brokers allow all that this worker needs",
+                extra={
+                    "grants": [str(one.need) for one in unknown if one.need.blocker],
+                    "reason": unknown[0].evidence,
+                },
+            )
+        blockers = [one for one in denied if one.need.blocker]
+        if blockers and phase.uses_transactional_leader:
+            grants = "; ".join(f"{one.need} for {one.principal}" for one in blockers)
+            raise WorkerStartError(
+                f"exactly.once.source.support={phase.value} needs what the brokers deny this"
+                f" worker: {grants}. Grant it (`pyconnect acls generate` prints the commands), or"
+                " set the property to disabled."
+            )
+
+    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+        """Return the document of `GET /agent/acls`; `phase` None: that of the worker.
+
+        ValueError for what is no phase. Blocks while brokers are asked.
+        """
+        support = ExactlyOnceSourceSupport(phase or self._config.exactly_once_source_support.value)
+        findings = self.findings(support, connectors)
+        return {
+            "phase": support.value,
+            "principals": {
+                client.value: principal_of(client_config(self._config, client, {}))
+                for client in AclClient
+            },
+            "task_counts": {one.name: one.fenced_tasks for one in connectors if one.fenced_tasks},
+            "grants": [finding.to_json() for finding in findings],
+        }
+
+    def findings(
+        self, phase: ExactlyOnceSourceSupport, connectors: Sequence[ConnectorAclFacts]
+    ) -> list[AclFinding]:
+        """Ask the brokers about all that is needed in a phase."""
+        configs = {one.name: one.config for one in connectors}
+        needs = [*worker_needs(self._config)]
+        for one in connectors:
+            needs += connector_needs(self._config, one)
+        wanted = [need for need in needs if needs_in(phase, need.phase)]
+        with self._one_at_a_time:
+            found = dict(self._found(wanted, configs))
+        return [found[need] for need in wanted]
+
+    def _found(
+        self, needs: Iterable[AclNeed], configs: Mapping[str, JavaConfig]
+    ) -> Iterable[tuple[AclNeed, AclFinding]]:
+        """Group needs by the client that has them: one connection for each."""
+        clients: dict[tuple[AclClient, str | None], list[AclNeed]] = defaultdict(list)
+        for need in needs:
+            clients[(need.client, need.connector)].append(need)
+        alike: dict[frozenset[tuple[str, str | None]], list[AclNeed]] = defaultdict(list)
+        for (client, connector), own in clients.items():
+            config = configs.get(connector or "", {})
+            try:
+                java = _connection(client_config(self._config, client, config))
+            except ConfigException as error:
+                yield from _unknown(own, None, str(error))
+                continue
+            if refers_to_secrets(java):
+                reason = "its credentials are looked up in child processes only"
+                yield from _unknown(own, None, reason)
+            else:
+                alike[frozenset(java.items())] += own
+        for items, own in alike.items():
+            yield from self._asked(dict(items), own)
+
+    def _asked(
+        self, java: JavaConfig, needs: Sequence[AclNeed]
+    ) -> Iterable[tuple[AclNeed, AclFinding]]:
+        principal = principal_of(java)
+        client_id = f"{self._config.client_id_base}acl-probe"
+        try:
+            config = kafka_python_config(java, client_id=client_id)
+            with self._connect(config, PROBE_TIMEOUT_MS) as probes:
+                answers = probes.ask(list(dict.fromkeys(needs)))
+        except (KafkaError, WorkerConfigError, ConfigException) as error:
+            yield from _unknown(needs, principal, str(error))
+            return
+        for need, (verdict, evidence) in answers.items():
+            yield (
+                need,
+                AclFinding(need=need, verdict=verdict, evidence=evidence, principal=principal),
+            )
+
+
+def _unknown(
+    needs: Iterable[AclNeed], principal: str | None, reason: str
+) -> Iterable[tuple[AclNeed, AclFinding]]:
+    for need in needs:
+        verdict = AclVerdict.UNKNOWN
+        yield (
+            need,
+            AclFinding(need=need, verdict=verdict, evidence=reason, principal=principal),
+        )
+
+
+def _connection(java: JavaConfig) -> dict[str, str | None]:
+    """Leave what decides where a client goes and as whom: clients alike share a connection."""
+    return {
+        name: value
+        for name, value in java.items()
+        if name.startswith(("security.", "sasl.", "ssl.")) or name == "bootstrap.servers"
+    }

@@ -1,0 +1,142 @@
+"""The worker's check of its own grants: what it refuses, what it warns of, whom it asks as."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import pytest
+
+from pyconnect_agent.core.acl_needs import AclNeed, AclVerdict, ConnectorAclFacts
+from pyconnect_agent.core.errors import KafkaError, WorkerStartError
+from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
+from pyconnect_agent.worker_acls import WorkerAcls
+from tests.support.acls import sasl
+from tests.support.worker_properties import distributed
+
+LEADER = "Write TransactionalId connect-cluster-jb"
+
+
+class Brokers:
+    """Answers as told: texts of needs that are denied or not known; all else is proven."""
+
+    def __init__(self, denied: Sequence[str] = (), unknown: Sequence[str] = ()) -> None:
+        self.denied, self.unknown = denied, unknown
+        self.users: list[object] = []
+        self.unreachable = False
+
+    def __call__(self, config: KafkaPythonConfig, timeout_ms: int) -> Brokers:
+        assert timeout_ms > 0
+        if self.unreachable:
+            raise KafkaError("nobody answers")
+        self.users.append(config.arguments.get("sasl_plain_username"))
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def ask(self, needs: Sequence[AclNeed]) -> Mapping[AclNeed, tuple[AclVerdict, str]]:
+        return {need: (self._verdict(str(need)), "as told") for need in needs}
+
+    def _verdict(self, text: str) -> AclVerdict:
+        if text in self.denied:
+            return AclVerdict.DENIED
+        return AclVerdict.UNKNOWN if text in self.unknown else AclVerdict.PROVEN
+
+
+def check_start(brokers: Brokers, phase: str) -> None:
+    WorkerAcls(distributed(exactly_once_source_support=phase), brokers).check_start()
+
+
+@pytest.mark.parametrize("phase", ["preparing", "enabled"])
+def test_a_proven_lack_refuses_the_start_and_names_the_grant(phase: str) -> None:
+    """With the principal and the way out."""
+    with pytest.raises(WorkerStartError, match=f"{LEADER} for User:ANONYMOUS.*acls generate"):
+        check_start(Brokers(denied=[LEADER]), phase)
+
+
+def test_disabled_is_never_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """As before there were checks: it is logged, and the worker tries."""
+    check_start(Brokers(denied=["Write Topic configs"]), "disabled")
+    assert "do not allow what this worker needs" in caplog.text
+
+
+def test_what_is_needed_later_only_is_not_looked_at() -> None:
+    """The leader's id is nothing to a disabled worker."""
+    check_start(Brokers(denied=[LEADER]), "disabled")
+
+
+def test_a_lack_that_is_no_blocker_does_not_refuse(caplog: pytest.LogCaptureFixture) -> None:
+    """A warning names it."""
+    check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """An old broker, another authorizer: the worker tries."""
+    check_start(Brokers(unknown=[LEADER]), "enabled")
+    assert "it is not known whether" in caplog.text
+
+
+def test_brokers_that_do_not_answer_do_not_stop_the_worker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The start itself finds out."""
+    brokers = Brokers()
+    brokers.unreachable = True
+    check_start(brokers, "enabled")
+    assert "it is not known whether" in caplog.text
+
+
+def source(**config: str) -> ConnectorAclFacts:
+    settings: dict[str, str | None] = {
+        name.replace("_", "."): text for name, text in config.items()
+    }
+    return ConnectorAclFacts(
+        name="c", type="source", config={"topic": "t", **settings}, tasks=2, fenced_tasks=2
+    )
+
+
+def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
+    """Clients that connect alike share it."""
+    properties = {
+        **sasl("worker"),
+        **sasl("writer", "producer."),
+        **sasl("reader", "consumer."),
+    }
+    brokers = Brokers(denied=["Write TransactionalId jb-c-1"])
+    worker = distributed(**{name.replace(".", "_"): text for name, text in properties.items()})
+    document = WorkerAcls(worker, brokers).report("enabled", [source()])
+    assert sorted(map(str, brokers.users)) == ["reader", "worker", "writer"]
+    assert document["principals"] == {
+        "worker": "User:worker",
+        "producer": "User:writer",
+        "consumer": "User:reader",
+        "admin": "User:worker",
+    }
+    assert document["task_counts"] == {"c": 2}
+    denied = [grant for grant in document["grants"] if grant["verdict"] == "denied"]
+    assert [(grant["client"], grant["principal"]) for grant in denied] == [
+        ("producer", "User:writer"),
+        ("admin", "User:worker"),
+    ]
+    assert "secret" not in str(document)
+
+
+def test_credentials_that_stand_elsewhere_are_not_looked_up() -> None:
+    """Config providers are plugin code, which runs in children only."""
+    facts = source(producer_override_sasl_jaas_config="${file:/run/secrets:jaas}")
+    brokers = Brokers()
+    document = WorkerAcls(distributed(), brokers).report("enabled", [facts])
+    unknown = {grant["client"] for grant in document["grants"] if grant["verdict"] == "unknown"}
+    assert unknown == {"producer"}
+
+
+def test_what_is_no_phase_is_a_value_error() -> None:
+    """The layer above says so to the client."""
+    with pytest.raises(ValueError, match="soon"):
+        WorkerAcls(distributed(), Brokers()).report("soon", [])
