@@ -1,0 +1,214 @@
+"""Exactly-once sources in a group of a Java worker and an agent; either may lead (KIP-618).
+
+FileStreamSource has one name on both, the same offsets and one task. A count record of three is
+therefore written by hand where a fencing round is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from pyconnect_agent.core import config_records
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import source_config
+from tests.support.chaos_lines import LineReader, SteadyLines, create_topics
+from tests.support.cluster import worker_of
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.mixed_group import MixedGroup
+from tests.support.names import unique_name
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "2000"}
+TASKS_OF_OLD = 3
+WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("mixed"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def broker(servers: Servers) -> KafkaBroker:
+    return servers.broker()
+
+
+@pytest.fixture(params=["java", "agent"])
+def group(
+    request: pytest.FixtureRequest, servers: Servers, broker: KafkaBroker
+) -> Iterator[MixedGroup]:
+    """Two workers at `enabled`; the kind that the parameter names leads."""
+    made = MixedGroup(servers, broker, request.param, ENABLED)
+    workers = made.both
+    yield made
+    for worker in workers:
+        worker.process.stop()
+
+
+class Sources:
+    """File connectors, the lines that are appended for them all the time, and their reader."""
+
+    def __init__(self, group: MixedGroup, broker: KafkaBroker, directory: Path, count: int) -> None:
+        self.names = [f"lines-{number}" for number in range(count)]
+        self.topics = {name: unique_name(name) for name in self.names}
+        self.files = {name: directory / f"{name}.txt" for name in self.names}
+        self.reader = LineReader(broker.bootstrap_servers, list(self.topics.values()))
+        self._group = group
+        self._lines = SteadyLines(list(self.files.values()), 50, seed=1)
+        create_topics(broker.bootstrap_servers, list(self.topics.values()))
+        for name in self.names:
+            self.files[name].touch()
+            group.leader.create(name, self.config(name))
+        self._lines.start()
+
+    def config(self, name: str, **settings: str) -> dict[str, str]:
+        return {
+            **source_config(self.files[name], self.topics[name]),
+            "exactly.once.support": "required",
+            "producer.override.transaction.timeout.ms": "10000",
+            **INTERVAL,
+            **settings,
+        }
+
+    def wait_for_more(self) -> None:
+        """Until readers have seen, of each connector, a line that is not written yet."""
+        lasts = {name: self._lines.written[self.files[name]] for name in self.names}
+        for name, last in lasts.items():
+            seen = self.reader.seen[self.topics[name]]
+            eventually(lambda seen=seen, last=last: self._read() and seen[-1:] > [last], WAIT_S)
+
+    def check(self) -> None:
+        """Every line that was ever written is seen once, in order."""
+        self._lines.finish()
+        for name in self.names:
+            last = self._lines.written[self.files[name]]
+            seen = self.reader.seen[self.topics[name]]
+            eventually(
+                lambda seen=seen, last=last: self._read() and seen[-1:] == [last],
+                WAIT_S,
+                lambda seen=seen, last=last, name=name: (
+                    f"{last} of {name}, but {seen[-3:]}; {self._group.owners(name)}"
+                ),
+            )
+            assert seen == list(range(1, last + 1)), name
+        assert self.reader.read(2.0) == 0
+
+    def close(self) -> None:
+        self._lines.finish()
+        self.reader.close()
+
+    def _read(self) -> bool:
+        self.reader.read(0.2)
+        return True
+
+
+@pytest.fixture
+def sources(group: MixedGroup, broker: KafkaBroker, tmp_path: Path) -> Iterator[Sources]:
+    made = Sources(group, broker, tmp_path, 2)
+    yield made
+    made.close()
+
+
+def owners_of_tasks(group: MixedGroup, sources: Sources) -> dict[str, str]:
+    return {name: group.owners(name)[1] for name in sources.names}
+
+
+def all_run(group: MixedGroup, sources: Sources) -> None:
+    for name in sources.names:
+        group.wait_for_states(name, "RUNNING", "RUNNING")
+
+
+def zombie(broker: KafkaBroker, transactional_id: str, topic: str) -> Producer:
+    """A producer with an open transaction."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": transactional_id}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value="0", partition=0)
+    producer.flush(30)
+    return producer
+
+
+def claim_three_old_tasks(group: MixedGroup, broker: KafkaBroker, name: str) -> None:
+    """Write a count record as for a connector that had more tasks once."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    record = config_records.task_count_record(name, TASKS_OF_OLD)
+    producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
+    assert producer.flush(10) == 0
+
+
+def test_the_leader_fences_for_tasks_of_either_kind(
+    group: MixedGroup, sources: Sources, broker: KafkaBroker
+) -> None:
+    """New task sets on both workers start after a round over the old ids; readers see no zombie."""
+    all_run(group, sources)
+    assert set(owners_of_tasks(group, sources).values()) == {worker_of(w) for w in group.both}
+    sources.wait_for_more()
+    for number, name in enumerate(sources.names):
+        claim_three_old_tasks(group, broker, name)
+        # The running task has the first id: it is left to its successor.
+        zombies = [
+            zombie(broker, f"{group.group_id}-{name}-{task}", sources.topics[name])
+            for task in range(1, TASKS_OF_OLD)
+        ]
+        asked = group.both[number % 2]
+        # Java's task holds back what it read beyond a full batch, until more is appended.
+        config = sources.config(name, **{"batch.size": "5000"})
+        assert asked.call("PUT", f"/connectors/{name}/config", config).status == 200
+        group.wait_for_states(name, "RUNNING", "RUNNING")
+        sources.wait_for_more()
+        for producer in zombies:
+            with pytest.raises(KafkaException):
+                producer.commit_transaction(30)
+    assert set(owners_of_tasks(group, sources).values()) == {worker_of(w) for w in group.both}
+    sources.check()
+
+
+def test_tasks_move_between_the_kinds(group: MixedGroup, sources: Sources) -> None:
+    """The follower dies in open transactions, comes back, then the leader dies: no line is lost."""
+    all_run(group, sources)
+    sources.wait_for_more()
+    leader, follower = group.both
+    follower.process.kill()
+    for name in sources.names:
+        eventually(
+            lambda name=name: leader.states(name) == ("RUNNING", "RUNNING"),
+            WAIT_S,
+            lambda name=name: leader.get(f"/connectors/{name}/status"),
+        )
+    sources.wait_for_more()
+    follower.process.start()
+    eventually(
+        lambda: worker_of(follower) in owners_of_tasks(group, sources).values(),
+        WAIT_S,
+        lambda: owners_of_tasks(group, sources),
+    )
+    all_run(group, sources)
+    sources.wait_for_more()
+    leader.process.kill()
+    group.leader, group.follower = follower, None
+    for name in sources.names:
+        eventually(
+            lambda name=name: (
+                follower.states(name) == ("RUNNING", "RUNNING")
+                and follower.get(f"/connectors/{name}/status")["tasks"][0]["worker_id"]
+                == worker_of(follower)
+            ),
+            WAIT_S,
+            lambda name=name: follower.get(f"/connectors/{name}/status"),
+        )
+    sources.wait_for_more()
+    sources.check()
