@@ -127,8 +127,6 @@ class Worker:
         await children.start()
         try:
             cluster_id = await self._kafka_cluster_id()
-            if isinstance(self._parts.config, DistributedConfig):
-                await asyncio.to_thread(WorkerAcls(self._parts.config).check_start)
         except BaseException:
             await children.stop(hurry=True)
             raise
@@ -161,6 +159,8 @@ class Worker:
             await self._stop(herder, herding, rest)
 
     async def _start(self, herder: HerderService) -> None:
+        if isinstance(self._parts.config, DistributedConfig):
+            await asyncio.to_thread(WorkerAcls(self._parts.config).check_start)
         await herder.start()
         if self._parts.after_start is not None:
             await self._parts.after_start(herder)
