@@ -1,10 +1,10 @@
 """Whether the brokers let this worker do what its phase needs.
 
 Composition root. Spec acl-readiness.md §5 to 7, agent-admin.md `/agent/acls`. The worker asks
-before it reads its topics and joins its group, and refuses `preparing` and `enabled` only when a broker has proven
-that it may not do what they need; what could not be asked is a warning. Connectors' clients are
-asked for on request, with the very configuration that they have, as long as no secret has to be
-looked up: that is done in child processes only.
+before it reads its topics and joins its group, and refuses `preparing` and `enabled` only when a
+broker has proven that it may not do what they need; what could not be asked is a warning.
+Connectors' clients are asked for on request, with the very configuration that they have, as long as
+no secret has to be looked up: that is done in child processes only.
 """
 
 from __future__ import annotations
