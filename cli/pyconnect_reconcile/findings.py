@@ -34,15 +34,20 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a record is; `key` as text, None for none and when it was not looked up."""
+    """Where a record is, or a row of a file (`file`, and `row` from 1 when it is known).
 
-    topic: str
-    partition: int
-    offset: int
+    `key` is a text; None for none, and when it was not looked up.
+    """
+
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
     timestamp_ms: int | None = None
     key: str | None = None
     visible: bool | None = None
     """Whether read_committed shows it; None when that makes no difference."""
+    file: str | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ class Finding:
     copies: tuple[Place, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return it as the member of a report or a line of NDJSON; what is not known is left out."""
+        """Return the member of a report or a line of NDJSON; what is not known is left out."""
         members: dict[str, object] = {
             "kind": self.kind,
             "severity": self.severity.value,
@@ -94,6 +99,8 @@ def place_json(place: Place) -> dict[str, object]:
         "timestamp_ms": place.timestamp_ms,
         "key": place.key,
         "visible": place.visible,
+        "file": place.file,
+        "row": place.row,
     }
     return {name: value for name, value in members.items() if value is not None}
 

@@ -31,7 +31,7 @@ def places(
     for row in rows:
         found.setdefault(tuple(row[name] for name in on), []).append(place_of(row))
     for each in found.values():
-        each.sort(key=lambda place: (place.topic, place.partition, place.offset))
+        each.sort(key=lambda place: (place.topic or "", place.partition or 0, place.offset or 0))
     return found
 
 

@@ -41,9 +41,7 @@ def read_properties(path: str | None) -> dict[str, str]:
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the options that give Spark's Kafka source these properties."""
-    return {
-        f"kafka.{key}": value for key, value in properties.items() if key not in _SPARK_OWN
-    }
+    return {f"kafka.{key}": value for key, value in properties.items() if key not in _SPARK_OWN}
 
 
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -73,9 +73,7 @@ def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:
         yield from _moved(topic.partitions, old.partitions)
 
 
-def _moved(
-    now: Sequence[PartitionRange], before: Iterable[PartitionRange]
-) -> Iterator[Finding]:
+def _moved(now: Sequence[PartitionRange], before: Iterable[PartitionRange]) -> Iterator[Finding]:
     known = {part.partition: part for part in before}
     for part in now:
         old = known.get(part.partition)

@@ -21,9 +21,7 @@ UNCOMMITTED = "read_uncommitted"
 SPLIT_ROWS = 1_000_000
 SHUFFLE_ROWS = 400_000
 MOST_SHUFFLES = 4000
-SCHEMA = (
-    "topic string, partition int, offset bigint, timestamp_ms bigint, key binary, value binary"
-)
+SCHEMA = "topic string, partition int, offset bigint, timestamp_ms bigint, key binary, value binary"
 HEADERS_SCHEMA = "headers array<struct<key: string, value: binary>>"
 # A fetch of Kafka's defaults brings little: Spark's tasks read one partition each.
 FETCH = {

@@ -84,11 +84,12 @@ def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
     partition = finding.partition if finding.partition is not None else -1
     offset = finding.first if finding.first is not None else -1
     if first is not None and finding.first is None:
-        partition, offset = first.partition, first.offset
+        partition = first.partition if first.partition is not None else -1
+        offset = first.offset if first.offset is not None else first.row or -1
     return (
         _ORDER.index(finding.severity),
         finding.kind,
-        finding.topic or (first.topic if first else ""),
+        finding.topic or (first.topic or first.file or "" if first else ""),
         partition,
         offset,
         finding.group or "",

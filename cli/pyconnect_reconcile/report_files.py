@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FINDINGS_SCHEMA = (
     "kind string, severity string, message string, topic string, partition int, `group` string,"
     " of string, first bigint, last bigint, count bigint, copies array<struct<topic: string,"
-    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean>>"
+    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean, file: string, row: bigint>>"
 )
 
 
@@ -31,9 +32,7 @@ def make_directory(directory: Path) -> None:
                 f"{directory} is not empty", hint="name a new directory with --report"
             )
     except OSError as exc:
-        raise ReconcileError(
-            f"{directory}: the report cannot be written: {exc.strerror}"
-        ) from exc
+        raise ReconcileError(f"{directory}: the report cannot be written: {exc.strerror}") from exc
 
 
 def write_report(report: Report, directory: Path, spark: SparkSession | None) -> None:
@@ -52,16 +51,11 @@ def write_report(report: Report, directory: Path, spark: SparkSession | None) ->
 
 
 def _lines(findings: Iterable[Finding]) -> str:
-    return "".join(
-        json.dumps(finding.to_json(), ensure_ascii=False) + "\n" for finding in findings
-    )
+    return "".join(json.dumps(finding.to_json(), ensure_ascii=False) + "\n" for finding in findings)
 
 
 def _row(finding: Finding) -> tuple[object, ...]:
-    copies = [
-        (place.topic, place.partition, place.offset, place.timestamp_ms, place.key, place.visible)
-        for place in finding.copies
-    ]
+    copies = [astuple(place) for place in finding.copies]
     return (
         finding.kind,
         finding.severity.value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
             from pyconnect_reconcile.bench import Bench
 
             bench = Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
-            outcome = _check(bench)
+            outcome = _check(bench, directory)
             report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
             write_report(report, directory, spark)
     events.report(str(directory), report.verdict.word)
@@ -74,8 +75,8 @@ def _report(
     )
 
 
-def _check(bench: Bench) -> Outcome:
-    from pyconnect_reconcile.checks import duplicates, sequence, transactions
+def _check(bench: Bench, directory: Path) -> Outcome:
+    from pyconnect_reconcile.checks import compare, duplicates, sequence, transactions
 
     match bench.spec.job:
         case "transactions":
@@ -84,6 +85,9 @@ def _check(bench: Bench) -> Outcome:
             return sequence.check(bench)
         case "duplicates":
             return duplicates.check(bench)
+        case job if job in COMPARES:
+            with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as work:
+                return compare.check(bench, Path(work))
         case other:
             raise ReconcileError(f"the job {other} is not known")
 

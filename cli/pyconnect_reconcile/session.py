@@ -167,7 +167,9 @@ def _progress(session: SparkSession, events: Events) -> Iterator[None]:
     def watch() -> None:
         while not over.wait(POLL_S):
             stages = [
-                info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))
+                info
+                for stage in tracker.getActiveStageIds()
+                if (info := tracker.getStageInfo(stage))
             ]
             if stages:
                 events.progress(

@@ -185,8 +185,7 @@ def read_spec(document: object) -> Spec:
         duplicates_allowed=members.switch("duplicates_allowed"),
         compare_order=members.switch("compare_order"),
         tiers=tuple(
-            _tier(item, f"spec.tiers[{index}]")
-            for index, item in enumerate(members.items("tiers"))
+            _tier(item, f"spec.tiers[{index}]") for index, item in enumerate(members.items("tiers"))
         ),
         bucket_minutes=members.number("bucket_minutes", 10),
         offsets=_offsets(members),

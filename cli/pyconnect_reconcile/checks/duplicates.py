@@ -112,7 +112,9 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
     identified = sql.lit(True)  # noqa: FBT003 - a literal of Spark
     for each in required:
         identified = identified & each.isNotNull()
-    known = hashes(parts) if not required else [sql.when(identified, each) for each in hashes(parts)]
+    known = (
+        hashes(parts) if not required else [sql.when(identified, each) for each in hashes(parts)]
+    )
     return records.withColumns(dict(zip(HASHES, known, strict=True)))
 
 

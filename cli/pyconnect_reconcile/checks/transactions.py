@@ -42,12 +42,17 @@ def check(bench: Bench) -> Outcome:
     finally:
         both.unpersist()
     counts = tuple(
-        _counts(part, *((row.uncommitted, row.committed) if (row := counted.get(_key(part))) else (0, 0)))
+        _counts(
+            part,
+            *((row.uncommitted, row.committed) if (row := counted.get(_key(part))) else (0, 0)),
+        )
         for part in snapshot.partitions
     )
     findings = [*empty_ranges(snapshot), *open_tails(snapshot)]
     findings += [_compaction(topic.topic) for topic in snapshot.topics if topic.compacted]
-    findings += [_finding(key, interval) for key, intervals in aborted.items() for interval in intervals]
+    findings += [
+        _finding(key, interval) for key, intervals in aborted.items() for interval in intervals
+    ]
     totals = {"aborted": sum(each.aborted or 0 for each in counts)}
     return Outcome(
         findings=tuple(findings),

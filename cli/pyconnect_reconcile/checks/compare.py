@@ -1,0 +1,243 @@
+"""source-topic, topic-topic, topic-sink: is what was there on the left there on the right, once.
+
+append: rows are a multiset. upsert: the last version of each key counts, tombstones remove keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile import compare
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.files import changes, fingerprint, local_files, rows_of_lines
+from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
+from pyconnect_reconcile.hashes import HASHES
+from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.range_findings import empty_ranges, open_tails, refuse_compacted
+from pyconnect_reconcile.sides import KEY_HASHES, Rows, inferred_columns, rows_of
+from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
+from pyconnect_reconcile.unparsable import unparsable_finding
+
+ROWS = {"missing": "committed - there", "extra": "there - committed - uncommitted"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    left: Rows
+    right: Rows
+
+
+def check(bench: Bench, work: Path) -> Outcome:
+    """Compare the two sides of the spec."""
+    spec = bench.spec
+    assert spec.left is not None
+    assert spec.right is not None
+    columns = spec.columns or inferred_columns(bench, spec.left, spec.right)
+    if spec.mode == "append":
+        for side in (spec.left, spec.right):
+            _refuse_compacted(bench, side)
+    sides = _Sides(
+        left=rows_of(bench, spec.left, columns=columns, work=work),
+        right=rows_of(bench, spec.right, columns=columns, work=work),
+    )
+    upsert = spec.mode == "upsert"
+    left, right = sides.left.rows, sides.right.rows
+    if upsert:
+        left = compare.last_versions(left.where("NOT tail"))
+        right = compare.last_versions(right)
+    buckets = compare.bucket_count(sides.left.length or sides.right.length)
+    bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
+    sums = compare.checksums(left, right, buckets)
+    findings = list(_beginning(bench, sides, sums))
+    totals: dict[str, int] = {}
+    if sums.bad:
+        bench.events.step(f"looking at {len(sums.bad)} of {buckets} buckets that differ")
+        look = _keys if upsert else _rows
+        more, totals = look(bench, sides, left, right, sums)
+        findings += more
+    for side in (sides.left, sides.right):
+        if isinstance(side.side, FileSide):
+            findings += changes(side.files, fingerprint(side.side.paths))
+    return Outcome(
+        findings=tuple(findings),
+        totals=totals,
+        counts={
+            "rows_left": sums.left,
+            "rows_right": sums.right,
+            "buckets": sums.buckets,
+            "buckets_differing": len(sums.bad),
+            **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
+        },
+    )
+
+
+def _refuse_compacted(bench: Bench, side: Side) -> None:
+    if isinstance(side, TopicSide):
+        refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
+
+
+def _beginning(bench: Bench, sides: _Sides, sums: compare.Checksums) -> Iterator[Finding]:
+    """Yield what is known after the first stage."""
+    for rows in (sides.left, sides.right):
+        if isinstance(rows.side, TopicSide):
+            yield from open_tails(bench.snapshot(rows.side.topics, rows.side.cluster))
+    if sums.left == 0 and sums.right == 0:
+        yield Finding(
+            kind="empty-range",
+            severity=Severity.UNKNOWN,
+            message="there is nothing to compare: both sides are empty",
+        )
+    counted = ((sides.left, sums.left, sums.unparsable_left),)
+    for rows, total, wrong in (*counted, (sides.right, sums.right, sums.unparsable_right)):
+        yield from unparsable_finding(
+            rows.rows,
+            sql.col("unparsable"),
+            count=wrong,
+            rows=total,
+            what=f"value that parses ({rows.name})",
+            fatal=bench.spec.fail_unparsable,
+        )
+
+
+def _rows(
+    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: compare.Checksums
+) -> tuple[list[Finding], dict[str, int]]:
+    """Look at the rows of bad buckets, append mode."""
+    limit = bench.spec.findings
+    different = compare.differing_rows(bench, left, right, sums).persist()
+    try:
+        total = different.selectExpr(
+            "coalesce(sum(greatest(committed - there, 0)), 0) AS missing",
+            "coalesce(sum(CASE WHEN committed + uncommitted = 0 THEN there ELSE 0 END), 0) AS extra",
+            "coalesce(sum(CASE WHEN committed + uncommitted > 0 THEN"
+            " greatest(there - committed - uncommitted, 0) ELSE 0 END), 0) AS repeated",
+        ).collect()[0]
+        missing = different.where("there < committed").orderBy(*HASHES).limit(limit).persist()
+        surplus = different.where("there > committed").orderBy(*HASHES).limit(limit).persist()
+        gone = _places(sides.left, missing, HASHES, limit) if total.missing else {}
+        many = (
+            _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
+        )
+        findings = [_missing(row, gone, sides) for row in missing.collect()]
+        findings += [_surplus(row, many, sides, bench) for row in surplus.collect()]
+        missing.unpersist()
+        surplus.unpersist()
+    finally:
+        different.unpersist()
+    return findings, {
+        "missing": total.missing,
+        "extra": total.extra,
+        "repeated": total.repeated,
+    }
+
+
+Places = Mapping[tuple[object, ...], Sequence[Place]]
+
+
+def _identity(row: Row, names: Sequence[str]) -> tuple[object, ...]:
+    return tuple(row[name] for name in names)
+
+
+def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
+    count = row.committed - row.there
+    there = f" ({row.there} of {row.committed} copies are there)" if row.there else ""
+    return Finding(
+        kind="missing",
+        severity=Severity.ERROR,
+        message=f"in {sides.left.name}, not in {sides.right.name}{there}",
+        count=count,
+        copies=tuple(found.get(_identity(row, HASHES), ())),
+    )
+
+
+def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
+    known = row.committed + row.uncommitted
+    copies = tuple(found.get(_identity(row, HASHES), ()))
+    if known == 0:
+        return Finding(
+            kind="extra",
+            severity=Severity.ERROR,
+            message=f"in {sides.right.name}, not in {sides.left.name}",
+            count=row.there,
+            copies=copies,
+        )
+    return Finding(
+        kind="repeated",
+        severity=Severity.NOTE if bench.spec.duplicates_allowed else Severity.ERROR,
+        message=f"{row.there} times in {sides.right.name}, {known} times in {sides.left.name}",
+        count=row.there - known,
+        copies=copies,
+    )
+
+
+def _keys(
+    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: compare.Checksums
+) -> tuple[list[Finding], dict[str, int]]:
+    """Look at the keys of bad buckets, upsert mode."""
+    limit = bench.spec.findings
+    different = compare.differing_keys(bench, left, right, sums).persist()
+    try:
+        totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
+        chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
+        before = _places(sides.left, chosen, KEY_HASHES, limit)
+        after = _places(sides.right, chosen, KEY_HASHES, limit)
+        findings = [
+            _key_finding(row.kind, _identity(row, KEY_HASHES), before, after, sides)
+            for row in chosen.collect()
+        ]
+        chosen.unpersist()
+    finally:
+        different.unpersist()
+    return findings, totals
+
+
+def _key_finding(
+    kind: str, identity: tuple[object, ...], before: Places, after: Places, sides: _Sides
+) -> Finding:
+    texts = {
+        "missing": f"the key is in {sides.left.name}, not in {sides.right.name}",
+        "extra": f"the key is in {sides.right.name}, not in {sides.left.name}",
+        "different": f"the last version in {sides.right.name} is not that of {sides.left.name}",
+    }
+    return Finding(
+        kind=kind,
+        severity=Severity.ERROR,
+        message=texts[kind],
+        # The last version of each side stands for it.
+        copies=(*before.get(identity, ())[-1:], *after.get(identity, ())[-1:]),
+    )
+
+
+def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
+    match rows.side:
+        case TopicSide():
+            return places(rows.rows, wanted, on, limit=limit)
+        case FileSide(format="text" | "json") as side:
+            return _lines(rows, side, wanted, on, limit)
+        case FileSide() | TableSide():
+            return {}
+    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
+
+
+def _lines(
+    rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int
+) -> Places:
+    """Find lines again in local files; their text stays here."""
+    found = (
+        rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")
+        .selectExpr(*on, "CAST(value AS BINARY) AS line")
+        .distinct()
+        .limit(limit)
+        .collect()
+    )
+    where = rows_of_lines(local_files(side.paths), {bytes(row.line) for row in found})
+    return {
+        _identity(row, on): [Place(file=file, row=line) for file, line in where[bytes(row.line)]]
+        for row in found
+    }

@@ -1,0 +1,102 @@
+"""Files as sides of a compare: bounded to what was committed, watched for changes, rows found again.
+
+Paths without a scheme are the driver's own files and get all of that; others (s3a://, hdfs://) are
+read by Spark as they are.
+"""
+
+from __future__ import annotations
+
+import glob
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Finding, Severity
+
+Fingerprint = tuple[tuple[str, int, int], ...]
+COPY_BYTES = 2**20
+
+
+def is_local(path: str) -> bool:
+    """Tell whether a path is one of this machine."""
+    return "://" not in path
+
+
+def local_files(paths: Sequence[str]) -> list[Path]:
+    """Return the files that local paths, directories and patterns name, sorted."""
+    found: list[Path] = []
+    for path in filter(is_local, paths):
+        names = glob.glob(path) if any(mark in path for mark in "*?[") else [path]  # noqa: PTH207
+        matches = [Path(name) for name in names if Path(name).exists()]
+        if not matches:
+            raise ReconcileError(f"{path}: there is no such file")
+        for match in matches:
+            inside = sorted(p for p in match.rglob("*") if _is_data(p)) if match.is_dir() else [match]
+            found += inside
+    return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    """Spark skips hidden files and markers, such as _SUCCESS."""
+    return path.is_file() and not path.name.startswith((".", "_"))
+
+
+def fingerprint(paths: Sequence[str]) -> Fingerprint:
+    """Return names, sizes and times of change of local files."""
+    stats = [(path, path.stat()) for path in local_files(paths)]
+    return tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+
+
+def changes(before: Fingerprint, after: Fingerprint) -> list[Finding]:
+    """Return one finding when files were written while they were read."""
+    names = sorted({name for name, _, _ in set(before) ^ set(after)})
+    if not names:
+        return []
+    return [
+        Finding(
+            kind="file-changed",
+            severity=Severity.UNKNOWN,
+            message=f"written while it was read: {', '.join(names[:5])}; what was found may be"
+            " no more than that",
+            count=len(names),
+        )
+    ]
+
+
+def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[str, str | None]:
+    """Return the first `limit_bytes` of a file and the rest (None: there is none) as files.
+
+    The whole file itself is returned when the limit lies at its end. ReconcileError when the file
+    is shorter than the limit: it is not the file that the offset is about.
+    """
+    file = Path(path)
+    size = file.stat().st_size
+    if size < limit_bytes:
+        raise ReconcileError(
+            f"{path} has {size} bytes, but the committed offset is {limit_bytes}",
+            hint="the file was truncated or replaced since it was read",
+        )
+    if size == limit_bytes:
+        return path, None
+    head, tail = directory / "committed-part", directory / "uncommitted-part"
+    with file.open("rb") as source:
+        with head.open("wb") as target:
+            left = limit_bytes
+            while left > 0 and (chunk := source.read(min(COPY_BYTES, left))):
+                left -= target.write(chunk)
+        with tail.open("wb") as target:
+            shutil.copyfileobj(source, target, COPY_BYTES)
+    return str(head), str(tail)
+
+
+def rows_of_lines(paths: Iterable[Path], lines: set[bytes]) -> Mapping[bytes, list[tuple[str, int]]]:
+    """Return in which file and line (from 1) each of these lines is."""
+    found: dict[bytes, list[tuple[str, int]]] = {line: [] for line in lines}
+    for path in paths:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                content = line.removesuffix(b"\n").removesuffix(b"\r")
+                if content in found:
+                    found[content].append((str(path), number))
+    return found
