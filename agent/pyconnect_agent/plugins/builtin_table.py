@@ -38,6 +38,24 @@ _PREDICATES = (
     ("TopicNameMatches", "topic_name_matches"),
 )
 
+_TEST_CONNECTORS = (
+    ("tools.VerifiableSourceConnector", "verifiable", PluginKind.SOURCE),
+    ("tools.VerifiableSinkConnector", "verifiable", PluginKind.SINK),
+    ("tools.SchemaSourceConnector", "schema_source", PluginKind.SOURCE),
+    ("tools.MockSourceConnector", "mock", PluginKind.SOURCE),
+    ("tools.MockSinkConnector", "mock", PluginKind.SINK),
+    ("integration.MonitorableSourceConnector", "monitorable", PluginKind.SOURCE),
+    ("integration.MonitorableSinkConnector", "monitorable", PluginKind.SINK),
+)
+_DATAGEN = f"{_BUILTIN}.connectors.datagen.connector.DatagenSourceConnector"
+_OTHER_NAMES = {
+    _DATAGEN: (
+        "Datagen",
+        "DatagenConnector",
+        "io.confluent.kafka.connect.datagen.DatagenConnector",
+    ),
+}
+"""Names beside Java's and the class's own: those of Confluent's connectors that these stand for."""
 _WITH_REGISTRY = (("avro.AvroConverter", "avro.converter:AvroConverter"),)
 
 _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
@@ -51,6 +69,15 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
         "connectors.file_stream:FileStreamSinkConnector",
         (PluginKind.SINK,),
     ),
+    *(
+        (
+            f"{_CONNECT}.{name}",
+            f"connectors.tools.{module}:{name.partition('.')[2]}",
+            (kind,),
+        )
+        for name, module, kind in _TEST_CONNECTORS
+    ),
+    (_DATAGEN, "connectors.datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),
     (f"{_CONNECT}.json.JsonConverter", "converters.json:JsonConverter", _BOTH_CONVERTERS),
     (
         f"{_CONNECT}.storage.StringConverter",
@@ -124,7 +151,7 @@ def builtin_plugins() -> tuple[PluginDesc, ...]:
             kind=kind,
             version=CONNECT_VERSION,
             # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
-            extra_aliases=(path.partition(":")[2],),
+            extra_aliases=(path.partition(":")[2], *_OTHER_NAMES.get(java_name, ())),
         )
         for java_name, path, kinds in _TABLE
         for kind in kinds
