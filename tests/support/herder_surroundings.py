@@ -1,0 +1,222 @@
+"""What surrounds one herder: a log that survives, children, a clock, answers that are under way.
+
+The log is the real reducer over real records, so what the herder sees is what a config topic would
+show it. Nothing happens by itself: see `herder_world`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.configlog import ConfigLog
+from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
+
+
+@dataclass(slots=True)
+class FakeConnector:
+    config: ConnectorConfig
+    target_state: TargetState
+    silent: bool = True
+
+
+@dataclass(slots=True)
+class FakeTask:
+    config: ConnectorConfig
+    connector_config: ConnectorConfig
+    target_state: TargetState
+    generation: int
+
+
+@dataclass(slots=True)
+class Answer:
+    """An effect that is under way: `finish(False)` lets it fail. `queue` keeps effects in order."""
+
+    queue: str
+    finish: Callable[[bool], None]
+    may_fail: bool = True
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """`log` and `statuses` survive a crash of the worker, the rest does not."""
+
+    standalone: bool = False
+    exactly_once: bool = False
+    log: list[LogRecord] = field(default_factory=list)
+    connector_statuses: dict[str, Status] = field(default_factory=dict)
+    task_statuses: dict[ConnectorTaskId, Status] = field(default_factory=dict)
+    now_ms: int = 1_000_000
+    replies: dict[int, do.Reply] = field(default_factory=dict)
+    deadlines: dict[int, int] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+    aborted: str | None = None
+
+    state: HerderState = field(init=False)
+    inbox: deque[on.Event] = field(init=False)
+    answers: list[Answer] = field(init=False)
+    timers: list[tuple[int, on.Timer]] = field(init=False)
+    tail: ConfigLog = field(init=False)
+    tailed: int = field(init=False)
+    generation: int = field(init=False)
+    own_fencings: dict[int, int] = field(init=False)
+    connectors: dict[str, FakeConnector] = field(init=False)
+    tasks: dict[ConnectorTaskId, FakeTask] = field(init=False)
+    next_request: int = field(default=1)
+    fenced: list[tuple[str, ...]] = field(default_factory=list)
+    started_answers: list[tuple[ConnectorTaskId, int, str | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._start_worker()
+
+    def ask(self, request: Request, *, timeout_ms: int = 90_000) -> int:
+        number = self.next_request
+        self.next_request += 1
+        self.deadlines[number] = self.now_ms + timeout_ms
+        self.inbox.append(
+            on.RequestArrived(
+                request_id=number, request=request, deadline_ms=self.deadlines[number]
+            )
+        )
+        return number
+
+    def read_log(self, *, until: int | None = None) -> None:
+        """The tailing thread reads on, and reports each change."""
+        end = len(self.log) if until is None else min(until, len(self.log))
+        while self.tailed < end:
+            record = self.log[self.tailed]
+            applied = self.tail.apply(self.tailed, record.key, record.value)
+            self.tailed += 1
+            self.inbox.append(
+                on.ConfigAdvanced(snapshot=self.tail.snapshot(), changes=applied.changes)
+            )
+
+    def replayed(self, *, compacted: bool = False) -> ConfigSnapshot:
+        """The state that a new worker would read."""
+        last = {record.key: offset for offset, record in enumerate(self.log)}
+        log = ConfigLog()
+        for offset, record in enumerate(self.log):
+            if not compacted or last[record.key] == offset:
+                log.apply(offset, record.key, record.value)
+        return log.snapshot()
+
+    def _start_worker(self) -> None:
+        self.inbox = deque()
+        self.answers = []
+        self.own_fencings = {}
+        self.timers = []
+        self.connectors = {}
+        self.tasks = {}
+        self.generation = 0
+        self.tail = ConfigLog()
+        self.tailed = 0
+        self.state = HerderState(
+            settings=HerderSettings(
+                worker_id="localhost:8083",
+                connector_type=lambda config: "source" if config is not None else "unknown",
+                standalone=self.standalone,
+                exactly_once_source=self.exactly_once,
+                group_id="group",
+            )
+        )
+        for offset, record in enumerate(self.log):
+            self.tail.apply(offset, record.key, record.value)
+        self.tailed = len(self.log)
+        self.inbox.append(on.Initializing())
+        self.inbox.append(on.Started(snapshot=self.tail.snapshot()))
+
+    def _later(
+        self, queue: str, effect_id: int, result: Callable[[], Any], *, may_fail: bool = True
+    ) -> None:
+        def finish(well: bool) -> None:
+            if well:
+                done = on.EffectDone(effect_id=effect_id, result=result())
+                self.inbox.append(done)
+            else:
+                error = RetriableKafkaError("Error on purpose")
+                self.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
+
+        self.answers.append(Answer(queue, finish, may_fail))
+
+    def _write(self, effect_id: int, *records: LogRecord) -> None:
+        """Written or not, and acknowledged or not, are two things."""
+
+        def finish(well: bool) -> None:
+            if well:
+                self.log.extend(records)
+                self.read_log()
+                done = on.EffectDone(effect_id=effect_id, result=self.tail.snapshot())
+                self.inbox.append(done)
+                return
+            if len(self.log) % 2:
+                self.log.extend(records)
+            error = PrivilegedWriteError("Failed to perform fencable send to config topic")
+            self.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
+
+        self.answers.append(Answer("writes", finish))
+
+    def _read_to_end(self) -> ConfigSnapshot:
+        self.read_log()
+        return self.tail.snapshot()
+
+    def fail_connector(self, connector: str) -> None:
+        self._report_connector(connector, State.FAILED, trace="ConnectException: on purpose")
+
+    def fail_task(self, task_id: ConnectorTaskId) -> None:
+        self._report_task(task_id, State.FAILED, trace="ConnectException: on purpose")
+
+    def _connector_will_report(self, connector: str) -> None:
+        def report(well: bool) -> None:
+            running = self.connectors.get(connector)
+            if running is None:
+                return
+            if not well:
+                self.fail_connector(connector)
+            elif running.target_state is TargetState.STARTED:
+                self._report_connector(connector, State.RUNNING)
+            else:
+                self._report_connector(connector, State[running.target_state.value])
+
+        self.answers.append(Answer(f"connector {connector}", report))
+
+    def _task_will_report(self, task_id: ConnectorTaskId) -> None:
+        def report(well: bool) -> None:
+            running = self.tasks.get(task_id)
+            if running is None:
+                return
+            if not well:
+                self.fail_task(task_id)
+                return
+            paused = running.target_state is TargetState.PAUSED
+            self._report_task(task_id, State.PAUSED if paused else State.RUNNING)
+
+        self.answers.append(Answer(f"task {task_id}", report))
+
+    def _report_connector(self, connector: str, state: State, trace: str | None = None) -> None:
+        event = on.ConnectorReported(connector=connector, state=state, trace=trace, version="1")
+        self.inbox.append(event)
+
+    def _report_task(
+        self, task_id: ConnectorTaskId, state: State, trace: str | None = None
+    ) -> None:
+        event = on.TaskReported(task_id=task_id, state=state, trace=trace, version="1")
+        self.inbox.append(event)
+
+    def _state_info(self, connector: str) -> ConnectorStateInfo | None:
+        status = self.connector_statuses.get(connector)
+        if status is None:
+            return None
+        tasks = {i.task: s for i, s in self.task_statuses.items() if i.connector == connector}
+        return ConnectorStateInfo(
+            name=connector, connector=status, tasks=tuple(tasks.items()), type="source"
+        )
