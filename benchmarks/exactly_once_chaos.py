@@ -1,0 +1,108 @@
+"""Kills and freezes for as long as you like, and what a reader of committed records sees.
+
+    python -m benchmarks.exactly_once_chaos [--minutes N] [--seed S] [--mode MODE] [--keep DIR]
+
+MODE is exactly-once (every line once and in order, or exit code 1) or at-least-once (every line,
+duplicates counted). With `--keep` the broker goes on running and DIR has what reconciliation needs:
+`chaos.json` (bootstrap servers, the broker's pid, seed, mode, and by topic its connector, file and
+number of lines) beside the connectors' files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.jars import find_runtime
+from tests.support.chaos import ENABLED, Chaos
+from tests.support.cluster import cluster_of
+
+MODES = ("exactly-once", "at-least-once")
+
+
+def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) -> tuple[Chaos, str]:
+    """Return the finished run and the group id of its cluster."""
+    exactly_once = options.mode == MODES[0]
+    properties = ENABLED if exactly_once else {}
+    with cluster_of(3, bootstrap_servers, directory, properties) as cluster:
+        chaos = Chaos(
+            cluster,
+            bootstrap_servers,
+            directory,
+            seed=options.seed,
+            connectors=options.connectors,
+            lines_per_s=options.lines_per_s,
+            exactly_once=exactly_once,
+        )
+        try:
+            chaos.run(options.minutes * 60)
+        finally:
+            print(f"{options.mode}, {chaos.report.summary()}")
+            for reason, count in chaos.report.reasons.most_common():
+                print(f"  {count} x {reason}")
+        return chaos, cluster.group_id
+
+
+def is_right(chaos: Chaos, mode: str) -> bool:
+    if mode != MODES[0]:
+        return chaos.report.missing == 0
+    return all(
+        chaos.seen[topic] == list(range(1, last + 1)) for topic, last in chaos.expected().items()
+    )
+
+
+def description(chaos: Chaos, group_id: str, mode: str, broker: KafkaBroker) -> dict[str, Any]:
+    expected = chaos.expected()
+    return {
+        "bootstrap_servers": broker.bootstrap_servers,
+        "broker_pid": broker.pid,
+        "group_id": group_id,
+        "seed": chaos.report.seed,
+        "mode": mode,
+        "topics": {
+            topic: {"connector": name, "file": str(chaos.files[name]), "lines": expected[topic]}
+            for name, topic in chaos.topics.items()
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--mode", choices=MODES, default=MODES[0])
+    parser.add_argument("--connectors", type=int, default=4)
+    parser.add_argument("--lines-per-s", type=int, default=100)
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        if options.keep is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            directory = options.keep.resolve()
+            directory.mkdir(parents=True)
+        broker = KafkaBroker(BrokerConfig(runtime=find_runtime(), directory=directory / "broker"))
+        stack.callback(broker.stop)
+        broker.start()
+        chaos, group_id = run(options, directory, broker.bootstrap_servers)
+        if options.keep is not None:
+            found = description(chaos, group_id, options.mode, broker)
+            (directory / "chaos.json").write_text(json.dumps(found, indent=2))
+            broker.detach()
+            print(f"broker {broker_address(found)} goes on; see {directory / 'chaos.json'}")
+        sys.exit(0 if is_right(chaos, options.mode) else 1)
+
+
+def broker_address(found: dict[str, Any]) -> str:
+    return f"{found['bootstrap_servers']} (pid {found['broker_pid']})"
+
+
+if __name__ == "__main__":
+    main()

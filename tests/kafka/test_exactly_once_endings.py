@@ -1,0 +1,82 @@
+"""Transactions that end otherwise than planned, and what a task is told at their end (KIP-618)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent import Agent, Agents, closing
+from tests.support.dropping_source import COMMIT, DROP_ODD, DROPPING_SOURCE, notes
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.sequences import WAIT_S, Sequences
+
+pytestmark = pytest.mark.kafka
+
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
+
+
+@pytest.fixture
+def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
+    """A worker at `enabled`."""
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
+        yield agents.start(properties=ENABLED)
+
+
+@pytest.fixture
+def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
+    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
+
+
+def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
+    """The broker ends what stays open too long; the task fails, says what to tune, and repeats."""
+    agent.create(
+        "numbers",
+        {**sequences.config(), **NEVER, "producer.override.transaction.timeout.ms": "2000"},
+    )
+    sequences.allow(30)
+    sequences.wait_for(30, committed=False)
+    # The broker's marker lets readers of committed records come to the end.
+    eventually(lambda: sequences.end() > 30, WAIT_S)
+    assert sequences.seen() == {}
+    assert agent.call("PUT", "/connectors/numbers/pause").status == 202
+    agent.wait_for_states("numbers", "PAUSED", "FAILED")
+    trace = agent.get("/connectors/numbers/status")["tasks"][0]["trace"]
+    assert "was unable to finish writing records to Kafka before its producer transaction" in trace
+    assert sequences.seen() == {}
+    changed = agent.call("PUT", "/connectors/numbers/config", sequences.config())
+    assert changed.status == 200, changed.text
+    assert agent.call("PUT", "/connectors/numbers/resume").status == 202
+    sequences.check(30)
+    assert len(sequences.seen(committed=False)["0"]) == 60
+
+
+def test_task_commit_of_dropped_records(agent: Agent, sequences: Sequences) -> None:
+    """A dropped record is told of, without metadata, after the commit it waited for.
+
+    It moves no offset: the one that was dropped last is read, and told of, again.
+    """
+    config = {
+        **sequences.config(batch="1"),
+        "connector.class": DROPPING_SOURCE,
+        "transforms": "drop",
+        "transforms.drop.type": DROP_ODD,
+    }
+    agent.create("numbers", config)
+    sequences.allow(31)
+    sequences.wait_for(30)
+    assert agent.call("PUT", "/connectors/numbers/stop").status == 204
+    agent.wait_for_states("numbers", "STOPPED")
+    told = notes(sequences.directory)
+    assert [line.split()[0] for line in told if line != COMMIT] == [str(n) for n in range(1, 31)]
+    for number, line in enumerate(line for line in told if line != COMMIT):
+        assert line.endswith("dropped") is (number % 2 == 0)
+    assert told[:6] == ["1 dropped", told[1], COMMIT, "3 dropped", told[4], COMMIT]
+    sequences.allow(32)
+    assert agent.call("PUT", "/connectors/numbers/resume").status == 202
+    sequences.wait_for(32)
+    assert sequences.seen()["0"] == list(range(2, 33, 2))
+    eventually(lambda: "31 dropped" in notes(sequences.directory), WAIT_S)

@@ -1,0 +1,141 @@
+"""Leaders that others have replaced, and tasks that begin too late (KIP-618)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent import Agent
+from tests.support.blocking_converter import BLOCKING_CONVERTER, HELD, HOLD
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.sequences import WAIT_S, Sequences
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+NO_WRITE = (
+    "Failed to write to config topic; this may be due to a transient error and the request can be"
+    " safely retried"
+)
+
+
+@pytest.fixture
+def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
+    """Two workers at `enabled`."""
+    with cluster_of(2, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
+    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
+
+
+def leads(agent: Agent) -> bool:
+    return agent.call("DELETE", "/connectors/nobody?forward=false").status == 404
+
+
+def task_pid(agent: Agent) -> int | None:
+    """Of a task that runs there."""
+    tasks = [task for task in agent.get("/agent/tasks") if task["task"] is not None]
+    return int(tasks[0]["pid"]) if tasks else None
+
+
+def test_zombie_leader(cluster: Cluster, sequences: Sequences) -> None:
+    """A leader wakes with a request that came while another led: it writes nothing as leader.
+
+    Either it passes the request on, which then counts everywhere, or it refuses it.
+    """
+    zombie = cluster.leader()
+    [other] = cluster.followers()
+    zombie.create("numbers", sequences.config(2))
+    cluster.wait_until_running({"numbers": 2})
+    sequences.allow(30)
+    sequences.check(30, 2)
+    zombie.process.suspend()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            late = pool.submit(
+                zombie.call, "PUT", "/connectors/numbers/config", sequences.config(1)
+            )
+            eventually(lambda: leads(other), WAIT_S)
+            answer = other.call("PUT", "/connectors/numbers/config", sequences.config(3))
+            assert answer.status == 200, answer.text
+            sequences.allow(60)
+            sequences.wait_for(60, 3)
+            zombie.process.resume()
+            status = late.result().status
+    finally:
+        zombie.process.resume()
+    tasks = 1 if status == 200 else 3
+    assert status in (200, 409, 500)
+    cluster.wait_until_running({"numbers": tasks}, WAIT_S)
+    for agent in cluster.agents:
+        assert len(agent.get("/connectors/numbers/tasks")) == tasks
+    assert not leads(zombie)
+    sequences.allow(90)
+    sequences.check(90, tasks)
+
+
+def test_two_leaders(cluster: Cluster, sequences: Sequences) -> None:
+    """Whoever claims the leader's id fences it: one request fails, and the next is written."""
+    leader = cluster.leader()
+    sequences.producer(f"connect-cluster-{cluster.group_id}")
+    config = sequences.config(2)
+    [follower] = cluster.followers()
+    failed = follower.call("PUT", "/connectors/numbers/config", config)
+    assert (failed.status, failed.message) == (500, NO_WRITE)
+    assert leader.get("/connectors") == []
+    written = follower.call("PUT", "/connectors/numbers/config", config)
+    assert written.status == 201, written.text
+    cluster.wait_until_running({"numbers": 2})
+    sequences.allow(30)
+    sequences.check(30, 2)
+
+
+def test_fencing_while_a_task_initialises(cluster: Cluster, sequences: Sequences) -> None:
+    """A worker freezes with a task that has no producer yet; a later task set runs elsewhere.
+
+    When both wake, the task may still fence its successor, but it writes nothing.
+    """
+    hold = sequences.directory / HOLD
+    hold.touch()
+    config = {
+        **sequences.config(1),
+        "value.converter": BLOCKING_CONVERTER,
+        "value.converter.directory": str(sequences.directory),
+    }
+    cluster.agents[0].create("numbers", config)
+    eventually((sequences.directory / HELD).exists, WAIT_S)
+    owner = next(agent for agent in cluster.agents if task_pid(agent) is not None)
+    [other] = [agent for agent in cluster.agents if agent is not owner]
+    late = task_pid(owner)
+    assert late is not None
+    owner.process.suspend()
+    try:
+        eventually(lambda: leads(other), WAIT_S)
+        changed = other.call("PUT", "/connectors/numbers/config", sequences.config(2))
+        assert changed.status == 200, changed.text
+        sequences.allow(30)
+        sequences.wait_for(30, 2)
+        hold.unlink()
+        # The task first, so that nobody tells it to stop before it has its producer.
+        os.kill(late, signal.SIGCONT)
+    finally:
+        owner.process.resume()
+
+    def settled() -> bool:
+        other.call("POST", "/connectors/numbers/restart?includeTasks=true&onlyFailed=true")
+        return other.states("numbers") == ("RUNNING",) * 3
+
+    eventually(settled, WAIT_S, lambda: other.states("numbers"))
+    cluster.wait_until_running({"numbers": 2}, WAIT_S)
+    sequences.allow(60)
+    sequences.check(60, 2)
