@@ -22,6 +22,7 @@ AgentError
     ├── RequestTimedOutError  90 s are over; names the current stage
     ├── ServiceUnavailableError
     └── InternalError         anything else; `cause_class` when Connect shows the exception's class
+        └── NoAnswerError     another worker could not be reached or did not answer (retriable)
 """
 
 from __future__ import annotations
@@ -134,3 +135,9 @@ class InternalError(RequestError):
     def __init__(self, message: str, *, cause_class: str | None = None) -> None:
         super().__init__(message)
         self.cause_class = cause_class
+
+
+class NoAnswerError(InternalError):
+    """Another worker could not be reached, or ended before it answered."""
+
+    retriable = True

@@ -119,6 +119,11 @@ class NullBodyError(RestError):
 class RelayedError(RestError):
     """The target of a forwarded request answered with an error."""
 
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed later, maybe at another worker."""
+        return self.status in (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
+
 
 def error_response(error: Exception) -> Response:
     """Return the answer to a request that failed."""

@@ -20,6 +20,7 @@ from pyconnect_agent.core import json_text
 from pyconnect_agent.core.errors import (
     ConflictError,
     InternalError,
+    NoAnswerError,
     NotAssignedError,
     NotLeaderError,
 )
@@ -79,8 +80,8 @@ class WorkerClient:
     ) -> WorkerResponse:
         """Return the answer of a 2xx.
 
-        Raises RelayedError for an error answer of the worker, InternalError when there was none
-        that can be understood.
+        Raises RelayedError for an error answer of the worker, NoAnswerError when there was none,
+        InternalError when it cannot be understood.
         """
         import httpx
 
@@ -94,7 +95,7 @@ class WorkerClient:
         try:
             response = await client.request(method, url, content=body, headers=sent_headers)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
-            raise _io_error(f"{type(exc).__name__}: {exc}") from exc
+            raise NoAnswerError(_io_text(f"{type(exc).__name__}: {exc}")) from exc
         return _understood(response.status_code, response.content)
 
     async def close(self) -> None:
@@ -198,4 +199,8 @@ def _json(content: bytes) -> Any:
 
 
 def _io_error(detail: str) -> InternalError:
-    return InternalError(f"IO Error trying to forward REST request: {detail}")
+    return InternalError(_io_text(detail))
+
+
+def _io_text(detail: str) -> str:
+    return f"IO Error trying to forward REST request: {detail}"

@@ -5,9 +5,11 @@ once more; then they start, unless a newer task set appeared. A task's process a
 has initialised its producer: nobody older can write from there on, and nobody newer was fenced by
 mistake and goes unnoticed.
 
-A task that waits is CLEARING. One that was not cleared is REFUSED, which shows as FAILED until it
-is restarted. What waits while the group rebalances is forgotten, and asked for anew when work may
-start again. Whoever calls `done` has adopted what was read.
+A task that waits is CLEARING, unless its connector is paused: then it is PAUSED, and nothing is
+fenced until it is resumed. A leader that died, or cannot fence just now, is asked again; when it
+fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. What waits
+while the group rebalances is forgotten, and asked for anew when work may start again. Whoever
+calls `done` has adopted what was read.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pyconnect_agent.core.herder.effects import (
     ReadConfigToEnd,
     RequestFencing,
 )
-from pyconnect_agent.core.herder.events import TaskStartAsked
+from pyconnect_agent.core.herder.events import ClearanceRetry, TaskStartAsked
 from pyconnect_agent.core.herder.operations import request_error
 from pyconnect_agent.core.herder.own_status import status
 from pyconnect_agent.core.herder.state import Clearance, ClearanceStep, Life, RunningTask
@@ -31,27 +33,60 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import ClearanceWaiter, FencingWaiter, TaskStartWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 
+GIVE_UP_MS = 90_000
+"""Kafka's limit of a request between workers."""
+FIRST_BACKOFF_MS = 250
+LONGEST_BACKOFF_MS = 5_000
 
-def await_clearance(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> None:
-    """Let tasks of one connector wait; one clearance serves all of them."""
+
+def await_clearance(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
+    """Let tasks of one connector wait, returns how many are new; one clearance serves all.
+
+    While the connector is paused nothing is fenced: PAUSED is what they are told to be.
+    """
     connector = task_ids[0].connector
     share, snapshot = turn.work_of(connector), turn.state.snapshot
     generation = snapshot.task_config_generations.get(connector, 0)
     target = snapshot.target_state(connector) or TargetState.STARTED
-    waiting = RunningTask(generation=generation, target_state=target, life=Life.CLEARING)
-    tasks = {**share.tasks, **{task_id.task: waiting for task_id in task_ids}}
+    paused = target is TargetState.PAUSED
+    life = Life.PAUSED if paused else Life.CLEARING
+    new = [task_id for task_id in task_ids if not paused or task_id.task not in share.tasks]
+    waiting = RunningTask(generation=generation, target_state=target, life=life)
+    tasks = {**share.tasks, **{task_id.task: waiting for task_id in new}}
     turn.put_work(connector, replace(share, tasks=tasks))
+    if paused:
+        for task_id in new:
+            paused_here = status(turn, State.PAUSED)
+            turn.emit(PutTaskStatus(task_id=task_id, status=paused_here, safe=False))
+        return len(new)
     active = turn.state.clearances.get(connector)
     if active is None or active.generation != generation:
-        _begin(turn, connector, generation)
+        _begin(turn, connector, generation, since_ms=turn.now_ms)
+    return len(new)
+
+
+def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
+    """Tasks without a process are not run here any more: withdraw what was told of them."""
+    tasks = turn.work_of(connector).tasks
+    for number in numbers:
+        if tasks[number].life is Life.PAUSED:
+            task_id = ConnectorTaskId(connector, number)
+            unassigned = status(turn, State.UNASSIGNED)
+            turn.emit(PutTaskStatus(task_id=task_id, status=unassigned, safe=True))
+
+
+def stopping(turn: Turn) -> None:
+    """The worker ends: what has a process is told so by it."""
+    for connector in turn.work.keys_now():
+        gone(turn, connector, sorted(turn.work_of(connector).tasks))
 
 
 def done(turn: Turn, waiter: FencingWaiter | ClearanceWaiter | TaskStartWaiter) -> None:
     """Go on; what was read is in the snapshot."""
     match waiter:
-        case FencingWaiter(connector=connector, generation=generation):
-            if _is_active(turn, connector, generation, ClearanceStep.FENCING):
-                _read(turn, connector, generation)
+        case FencingWaiter(connector=connector):
+            if clearance := _active(turn, waiter):
+                _read(turn, connector, clearance)
         case ClearanceWaiter():
             _start_waiting(turn, waiter)
         case TaskStartWaiter():
@@ -61,7 +96,7 @@ def done(turn: Turn, waiter: FencingWaiter | ClearanceWaiter | TaskStartWaiter) 
 def failed(
     turn: Turn, waiter: FencingWaiter | ClearanceWaiter | TaskStartWaiter, error: Exception
 ) -> None:
-    """Fencing is not repeated; reading is, without limit as in Kafka, while it is waited for."""
+    """Reading is repeated without limit as in Kafka, while it is waited for."""
     match waiter:
         case FencingWaiter():
             _fencing_failed(turn, waiter, error)
@@ -72,6 +107,26 @@ def failed(
                 _read_for_task(turn, waiter.task_id, waiter.request_id)
 
 
+def retry(turn: Turn, timer: ClearanceRetry) -> None:
+    """Ask again, whoever leads now."""
+    connector = timer.connector
+    clearance = turn.state.clearances.get(connector)
+    if clearance is None or clearance.number != timer.number:
+        return
+    waiting = _waiting(turn, connector)
+    if not waiting or not turn.state.may_start_work:
+        _end(turn, connector)
+        _forget(turn, connector, waiting)
+        return
+    _begin(
+        turn,
+        connector,
+        clearance.generation,
+        since_ms=clearance.since_ms,
+        attempt=clearance.attempt + 1,
+    )
+
+
 def task_start_asked(turn: Turn, event: TaskStartAsked) -> None:
     if _started(turn, event.task_id) is None:
         _answer(turn, event.task_id, event.request_id)
@@ -80,7 +135,11 @@ def task_start_asked(turn: Turn, event: TaskStartAsked) -> None:
 
 
 def rebalancing(turn: Turn) -> None:
-    """Nothing may start before the group is through: what waits is not carried over."""
+    """Nothing may start before the group is through: what waits is not carried over.
+
+    Another worker may lead then; whatever the old leader still answers does not count.
+    """
+    turn.update(clearances={})
     for connector in turn.work.keys_now():
         waiting = _waiting(turn, connector)
         if waiting:
@@ -88,16 +147,22 @@ def rebalancing(turn: Turn) -> None:
 
 
 def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None:
-    """Refuse what waits, unless it was only the wrong worker that was asked."""
-    connector = waiter.connector
-    if not _is_active(turn, connector, waiter.generation, ClearanceStep.FENCING):
+    """Ask again when it may go better; else refuse what waits, until it is restarted."""
+    connector, clearance = waiter.connector, _active(turn, waiter)
+    if clearance is None:
+        return
+    waiting = _waiting(turn, connector)
+    # Also an answer that was relayed from the leader says whether it is.
+    transient = isinstance(error, NotLeaderError) or bool(getattr(error, "retriable", False))
+    time_is_over = turn.now_ms - clearance.since_ms >= GIVE_UP_MS
+    if waiting and transient and not time_is_over and turn.state.may_start_work:
+        number = _note(turn, connector, replace(clearance, step=ClearanceStep.BACKING_OFF))
+        wait_ms = min(FIRST_BACKOFF_MS << clearance.attempt, LONGEST_BACKOFF_MS)
+        turn.wake_at(turn.now_ms + wait_ms, ClearanceRetry(connector=connector, number=number))
         return
     _end(turn, connector)
-    waiting = _waiting(turn, connector)
-    if not waiting:
-        return
-    if isinstance(error, NotLeaderError) and turn.state.may_start_work:
-        _begin(turn, connector, waiter.generation)
+    if transient and not turn.state.may_start_work:
+        _forget(turn, connector, waiting)
         return
     share = turn.work_of(connector)
     refused = {n: replace(share.tasks[n], life=Life.REFUSED) for n in waiting}
@@ -111,39 +176,46 @@ def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None
 
 def _start_waiting(turn: Turn, waiter: ClearanceWaiter) -> None:
     """Start what waits, now that the newest task set is known."""
-    connector = waiter.connector
-    if not _is_active(turn, connector, waiter.generation, ClearanceStep.READING):
+    connector, clearance = waiter.connector, _active(turn, waiter)
+    if clearance is None:
         return
     _end(turn, connector)
     waiting = _waiting(turn, connector)
     if not waiting:
         return
-    snapshot = turn.state.snapshot
+    newest = turn.state.snapshot.task_config_generations.get(connector, 0)
     if not turn.state.may_start_work:
         _forget(turn, connector, waiting)
-    elif snapshot.task_config_generations.get(connector, 0) != waiter.generation:
-        _begin(turn, connector, snapshot.task_config_generations.get(connector, 0))
+    elif newest != clearance.generation:
+        _begin(turn, connector, newest, since_ms=turn.now_ms)
     else:
         task_start.start(turn, [ConnectorTaskId(connector, number) for number in waiting])
 
 
 def _reading_failed(turn: Turn, waiter: ClearanceWaiter) -> None:
-    connector = waiter.connector
-    if not _is_active(turn, connector, waiter.generation, ClearanceStep.READING):
+    connector, clearance = waiter.connector, _active(turn, waiter)
+    if clearance is None:
         return
     if _waiting(turn, connector):
-        _read(turn, connector, waiter.generation)
+        _read(turn, connector, clearance)
     else:
         _end(turn, connector)
 
 
-def _begin(turn: Turn, connector: str, generation: int) -> None:
+def _begin(turn: Turn, connector: str, generation: int, *, since_ms: int, attempt: int = 0) -> None:
+    clearance = Clearance(
+        step=ClearanceStep.FENCING,
+        generation=generation,
+        number=0,
+        since_ms=since_ms,
+        attempt=attempt,
+    )
     if connector not in turn.state.snapshot.pending_fencing:
         # The count record is newer than the task set: its older instances are fenced already.
-        _read(turn, connector, generation)
+        _read(turn, connector, clearance)
         return
-    _note(turn, connector, ClearanceStep.FENCING, generation)
-    waiter = FencingWaiter(connector=connector, generation=generation)
+    number = _note(turn, connector, clearance)
+    waiter = FencingWaiter(connector=connector, number=number)
     turn.emit(
         RequestFencing(
             effect_id=turn.wait_for(waiter),
@@ -153,9 +225,9 @@ def _begin(turn: Turn, connector: str, generation: int) -> None:
     )
 
 
-def _read(turn: Turn, connector: str, generation: int) -> None:
-    _note(turn, connector, ClearanceStep.READING, generation)
-    waiter = ClearanceWaiter(connector=connector, generation=generation)
+def _read(turn: Turn, connector: str, clearance: Clearance) -> None:
+    number = _note(turn, connector, replace(clearance, step=ClearanceStep.READING))
+    waiter = ClearanceWaiter(connector=connector, number=number)
     turn.emit(
         ReadConfigToEnd(
             effect_id=turn.wait_for(waiter),
@@ -206,13 +278,18 @@ def _forget(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
     turn.put_work(connector, replace(share, tasks=rest))
 
 
-def _is_active(turn: Turn, connector: str, generation: int, step: ClearanceStep) -> bool:
-    return turn.state.clearances.get(connector) == Clearance(step=step, generation=generation)
+def _active(turn: Turn, waiter: FencingWaiter | ClearanceWaiter) -> Clearance | None:
+    """The clearance that an answer belongs to; None when it comes too late."""
+    clearance = turn.state.clearances.get(waiter.connector)
+    return clearance if clearance is not None and clearance.number == waiter.number else None
 
 
-def _note(turn: Turn, connector: str, step: ClearanceStep, generation: int) -> None:
-    clearance = Clearance(step=step, generation=generation)
-    turn.update(clearances={**turn.state.clearances, connector: clearance})
+def _note(turn: Turn, connector: str, clearance: Clearance) -> int:
+    """Enter a step under a number of its own, which is returned."""
+    number = turn.new_id()
+    numbered = replace(clearance, number=number)
+    turn.update(clearances={**turn.state.clearances, connector: numbered})
+    return number
 
 
 def _end(turn: Turn, connector: str) -> None:

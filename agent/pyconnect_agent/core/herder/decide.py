@@ -103,6 +103,7 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             rebalance.membership_lost(turn)
         case on.Drain():
             draining.drain(turn)
+            clearances.stopping(turn)
         case on.Undrain():
             draining.undrain(turn)
         case on.GroupFailed(reason=reason):
@@ -137,6 +138,8 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
         case on.ClaimRetry():
             rebalance.claim_due(turn, timer)
         case on.SessionKeyDue():
+        case on.ClearanceRetry():
+            clearances.retry(turn, timer)
             session_keys.due(turn)
         case _:
             assert_never(timer)

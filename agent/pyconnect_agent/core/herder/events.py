@@ -174,8 +174,17 @@ class SessionKeyDue:
     """Look whether the session key has to be made anew."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearanceRetry:
+    """Ask the leader again to fence; `number` is the clearance's."""
+
+    connector: str
+    number: int
+
+
 Timer = (
     RequestDeadline
+    | ClearanceRetry
     | ReconfigurationRetry
     | ScheduledRebalance
     | CatchUpRetry

@@ -12,6 +12,7 @@ from pyconnect_agent.core.errors import (
     ConflictError,
     InternalError,
     PrivilegedWriteError,
+    RetriableKafkaError,
 )
 from pyconnect_agent.core.herder import stages
 from pyconnect_agent.core.herder.config_requests import not_found, not_leader
@@ -25,14 +26,15 @@ from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
-from pyconnect_agent.core.transactional_ids import task_transactional_ids
+from pyconnect_agent.core.transactional_ids import alter_transactional_id, task_transactional_ids
 
 FENCING_TIMEOUT_MS = 90_000
 
 _STANDALONE = "Kafka Connect in standalone mode does not support exactly-once source connectors."
 _UNREADABLE = "Failed to read to end of config topic before performing zombie fencing"
 _FAILED = "Failed to perform zombie fencing"
-_OVERTAKEN = "Failed to complete zombie fencing because a new set of task configs was generated"
+_CANCELLED = "Failed to complete zombie fencing because a new set of task configs was generated"
+_OVERTAKEN = "Fencing failed because new task configurations were generated for the connector"
 
 
 def begin(turn: Turn, operation: Operation, request: FenceZombies) -> None:
@@ -47,14 +49,15 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
     connector = request.connector
     if operation.step is Step.WRITING:
         if connector in turn.state.snapshot.pending_fencing:
-            fail(turn, operation, ConflictError(_OVERTAKEN))
+            fail(turn, operation, ConflictError(_CANCELLED))
         else:
             succeed(turn, operation)
         return
-    if operation.step is Step.READING_AGAIN and _generation(turn, connector) != (
-        operation.generation
+    if operation.step in (Step.FENCING, Step.READING_AGAIN) and (
+        _generation(turn, connector) != operation.generation
     ):
-        fail(turn, operation, ConflictError(_OVERTAKEN))
+        text = _CANCELLED if operation.step is Step.FENCING else _OVERTAKEN
+        fail(turn, operation, ConflictError(text))
         return
     if not turn.state.serving:
         # Another worker may lead when the rebalance is through; a second round does no harm.
@@ -72,8 +75,13 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
 
 
 def failed(turn: Turn, operation: Operation, error: Exception) -> None:
-    """What the step that failed is called; the cause is in this worker's log."""
-    if isinstance(error, PrivilegedWriteError):
+    """What the step that failed is called; the cause is in this worker's log.
+
+    What is fenced stays so: reading is repeated until the request's time is over.
+    """
+    if operation.step is Step.READING_AGAIN and isinstance(error, RetriableKafkaError):
+        _read(turn, operation, Step.READING_AGAIN)
+    elif isinstance(error, PrivilegedWriteError):
         fail(turn, operation, error)
     elif operation.step is Step.READING_CONFIG:
         fail(turn, operation, InternalError(_UNREADABLE))
@@ -104,7 +112,7 @@ def _decide(turn: Turn, operation: Operation, connector: str) -> None:
         return
     fenced = snapshot.task_count_records.get(connector)
     single = fenced == 1 and snapshot.task_count(connector) == 1
-    if not fenced or single:
+    if fenced is None or single:
         # Nothing ran before, or the one new task fences the one old task itself.
         _write_count(turn, operation, connector)
         return
@@ -118,9 +126,18 @@ def _decide(turn: Turn, operation: Operation, connector: str) -> None:
             connector=connector,
             config=config,
             transactional_ids=task_transactional_ids(group_id, connector, fenced),
+            ids_if_permitted=_alter_ids(group_id, connector, fenced),
             timeout_ms=FENCING_TIMEOUT_MS,
         )
     )
+
+
+def _alter_ids(group_id: str, connector: str, fenced: int) -> tuple[str, ...]:
+    """The id under which offsets are changed: only then when a change may have been begun.
+
+    Before any, the count record is made 0, and stays so until tasks are about to run again.
+    """
+    return (alter_transactional_id(group_id, connector),) if fenced == 0 else ()
 
 
 def _read(turn: Turn, operation: Operation, step: Step) -> None:

@@ -21,6 +21,7 @@ from pyconnect_agent.core.errors import (
     PrivilegedWriteError,
     RequestError,
     RequestTimedOutError,
+    ServiceUnavailableError,
 )
 from pyconnect_agent.core.herder import stages
 from pyconnect_agent.core.herder.effects import Reply
@@ -51,8 +52,7 @@ _WRITING = frozenset({Step.WRITING, Step.WRITING_TARGET_STATE, Step.READING_BACK
 
 def arrived(turn: Turn, event: RequestArrived) -> None:
     if turn.state.phase is Phase.STOPPED:
-        error = InternalError(SHUTTING_DOWN)
-        turn.emit(Reply(request_id=event.request_id, error=error))
+        turn.emit(Reply(request_id=event.request_id, error=_shutting_down(event.request)))
         return
     if turn.state.rebalance_expected and isinstance(event.request, _RESTARTS):
         turn.emit(Reply(request_id=event.request_id, error=ConflictError(STALE_CONFIGURATION)))
@@ -94,7 +94,7 @@ def stopping(turn: Turn) -> None:
     for request_id in turn.operations.keys_now():
         operation = turn.operations.get(request_id)
         if operation is not None:
-            fail(turn, operation, InternalError(SHUTTING_DOWN))
+            fail(turn, operation, _shutting_down(operation.request))
 
 
 def next_to_begin(turn: Turn) -> Operation | None:
@@ -169,6 +169,13 @@ def leave_lane(turn: Turn, operation: Operation) -> None:
 
 def _wants_answer(operation: Operation) -> bool:
     return operation.deadline_ms is not None and not operation.answered
+def _shutting_down(request: Request | ApplyTaskConfigs) -> RequestError:
+    """Workers that wait for fencing ask the next leader."""
+    if isinstance(request, FenceZombies):
+        return ServiceUnavailableError(SHUTTING_DOWN)
+    return InternalError(SHUTTING_DOWN)
+
+
 
 
 def _forget(turn: Turn, operation: Operation) -> None:

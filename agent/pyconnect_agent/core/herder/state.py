@@ -91,10 +91,11 @@ class WritePrivilege(Enum):
 class Life(Enum):
     """Of something this worker runs: a failed instance stays STARTED until it is stopped.
 
-    CLEARING and REFUSED are for exactly-once source tasks, and have no process: older instances
-    are being fenced, or could not be.
+    PAUSED, CLEARING and REFUSED are for exactly-once source tasks, and have no process: nothing
+    is fenced before they are resumed; older instances are being fenced, or could not be.
     """
 
+    PAUSED = auto()
     CLEARING = auto()
     REFUSED = auto()
     STARTED = auto()
@@ -241,7 +242,10 @@ class Reconfiguration:
 
 
 class ClearanceStep(Enum):
-    """FENCING: what ran before is being fenced; READING: the configs are looked at once more."""
+    """FENCING: what ran before is being fenced; READING: the configs are looked at once more.
+
+    BACKING_OFF: the leader could not be asked, or could not do it just now.
+    """
 
     FENCING = auto()
     READING = auto()
@@ -249,8 +253,13 @@ class ClearanceStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clearance:
-    """Tasks of `generation` of an exactly-once source connector are about to start here."""
+    """Tasks of `generation` of an exactly-once source connector are about to start here.
 
+    `number` tells this step's effect or timer from those of earlier ones. `attempt` counts the
+    requests for fencing since `since_ms`.
+    """
+
+    BACKING_OFF = auto()
     step: ClearanceStep
     generation: int
 
@@ -260,6 +269,9 @@ class HerderState:
     """`status_generation` is written into statuses; it follows the group's after revocations.
 
     `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
+    number: int
+    since_ms: int
+    attempt: int = 0
     `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
     while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
     join that has not begun yet.

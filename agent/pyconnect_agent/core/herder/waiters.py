@@ -66,18 +66,18 @@ class DrainWaiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencingWaiter:
-    """The leader was asked to fence what ran before task set `generation`."""
+    """The leader was asked to fence what ran before; `number` is the clearance's."""
 
     connector: str
-    generation: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearanceWaiter:
-    """The config topic is read once more before tasks of `generation` start."""
+    """The config topic is read once more before tasks start; `number` is the clearance's."""
 
     connector: str
-    generation: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,7 @@ def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
     work = turn.work_of(connector)
     waiting = [n for n in numbers if (t := work.tasks.get(n)) and not t.life.has_process]
     if waiting:
+        clearances.gone(turn, connector, waiting)
         rest = {n: task for n, task in work.tasks.items() if n not in waiting}
         work = replace(work, tasks=rest)
         turn.put_work(connector, work)
@@ -193,9 +194,8 @@ def _start_tasks(turn: Turn, connector: str) -> int:
         return 0
     config = turn.state.snapshot.connector_configs[connector]
     if turn.state.settings.needs_clearance(config):
-        clearances.await_clearance(turn, startable)
-    else:
-        task_start.start(turn, startable)
+        return clearances.await_clearance(turn, startable)
+    task_start.start(turn, startable)
     return len(startable)
 
 
@@ -208,7 +208,7 @@ def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[Connecto
         task_id
         for number in sorted(work.tasks_assigned)
         if number < usable
-        and number not in work.tasks
+        and (number not in work.tasks or work.tasks[number].life is Life.PAUSED)
         and (task_id := ConnectorTaskId(connector, number)) in snapshot.task_configs
     ]
 

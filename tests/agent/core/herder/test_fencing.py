@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
+
+import pytest
 
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import ConflictError, InternalError, NotFoundError
+from pyconnect_agent.core.errors import InternalError, NoAnswerError, NotFoundError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import FenceZombies, PutConnectorConfig, RestartTask
+from pyconnect_agent.core.herder.requests import (
+    FenceZombies,
+    PutConnectorConfig,
+    RestartTask,
+    SetTargetState,
+)
 from pyconnect_agent.core.herder.state import HerderSettings, Life
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.herder_world import TASKS, World
 
 TASK = ConnectorTaskId("c", 0)
@@ -107,24 +115,148 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert len(world.fenced) == 2
 
 
-def test_task_configs_made_meanwhile_spoil_the_round() -> None:
-    """The tasks of the newer set start after a round of their own; nothing stale is written."""
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        (
+            True,
+            "Failed to complete zombie fencing because a new set of task configs was generated",
+        ),
+        (False, "Fencing failed because new task configurations were generated for the connector"),
+    ],
+)
+def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
+    """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)
+    number = world.ask(FenceZombies(connector="c"))
     world.write_elsewhere(
         config_records.task_config(TASK, {"n": "0", "newer": "yes"}),
         config_records.tasks_commit("c", 1),
     )
+    if seen:
+        world.read_log()
+        while world.inbox:
+            world.deliver()
+    told: list[str] = []
     world.answer(world.fencing[0])
-    world.settle()
-    errors = [reply.error for reply in world.replies.values() if reply.error is not None]
-    assert [type(error) for error in errors] == [ConflictError]
-    assert str(errors[0]) == (
-        "Failed to complete zombie fencing because a new set of task configs was generated"
-    )
+    for _ in range(500):
+        told += [str(event.error) for event in world.inbox if isinstance(event, on.EffectFailed)]
+        if not world.step():
+            break
+    assert text in told
     assert not world.replayed().pending_fencing
     assert world.tasks.keys() == set(world.replayed().tasks("c"))
+    assert world.replies[number].error is None
+    assert State.FAILED not in {status.state for status in world.task_statuses.values()}
+
+
+def until_asked(world: World) -> int:
+    """Let everything happen until the leader is asked to fence; the request gets lost."""
+    for _ in range(500):
+        if world.own_fencings:
+            number, effect_id = world.own_fencings.popitem()
+            lost = [
+                event
+                for event in world.inbox
+                if isinstance(event, on.RequestArrived) and event.request_id == number
+            ]
+            world.inbox.remove(*lost)
+            return effect_id
+        assert world.step(), "the leader was not asked"
+    raise AssertionError("the leader was not asked")
+
+
+def test_a_leader_that_died_while_answering_is_asked_again() -> None:
+    """Whoever leads then finds the round done, or does it; nobody sees a failure."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    effect_id = until_asked(world)
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
+    world.settle()
+    assert len(world.tasks) == 2
+    assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
+
+
+def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
+    """In growing intervals; then the tasks fail with the last text."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    asked_ms = []
+    while not world.tasks_in(Life.REFUSED):
+        effect_id = until_asked(world)
+        asked_ms.append(world.now_ms)
+        world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
+        while world.inbox:
+            world.deliver()
+    assert world.task_statuses[TASK].trace == "reset"
+    waits = [after - before for before, after in pairwise(asked_ms)]
+    assert waits[:6] == [250, 500, 1_000, 2_000, 4_000, 5_000]
+    assert 90_000 <= asked_ms[-1] - asked_ms[0] <= 96_000
+
+
+def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
+    """What waits is asked for anew; the late failure is that of a leader that was."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    effect_id = until_asked(world)
+    world.inbox.append(on.RejoinNeeded())
+    world.settle()
+    assert len(world.tasks) == 2
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
+    world.settle()
+    assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
+
+
+def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
+    """They are PAUSED without a process; a failure of fencing shows when they are resumed."""
+    world = world_with(2)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
+    world.settle()
+    for task_id, config in world.replayed().task_configs.items():
+        world.write_elsewhere(config_records.task_config(task_id, config))
+    world.write_elsewhere(config_records.tasks_commit("c", 2))
+    world.settle()
+    assert (world.tasks, world.fenced) == ({}, [])
+    assert {status.state for status in world.task_statuses.values()} == {State.PAUSED}
+    world.check_rest()
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    until_fencing(world)
+    world.answer(world.fencing[0], well=False)
+    world.settle()
+    assert world.task_statuses[TASK].state is State.FAILED
+    number = world.ask(RestartTask(task_id=TASK))
+    world.settle()
+    assert world.replies[number].error is None
+    assert world.tasks.keys() == {TASK}
+
+
+def test_a_paused_task_that_leaves_is_unassigned() -> None:
+    """Though it never had a process here."""
+    world = world_with(1)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
+    world.settle()
+    world.crash()
+    world.settle()
+    assert world.tasks_in(Life.PAUSED) == {TASK}
+    world.inbox.append(on.Stopping())
+    world.settle()
+    assert world.task_statuses[TASK].state is State.UNASSIGNED
+
+
+def test_reading_after_a_round_is_repeated() -> None:
+    """What is fenced is fenced: the count is written once the topic can be read again."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    world.answer(world.fencing[0])
+    world.deliver()
+    reads = [answer for answer in world.answerable() if answer.queue == "reads"]
+    world.answer(reads[0], well=False)
+    world.settle()
+    assert len(world.fenced) == 1
+    assert len(world.tasks) == 2
 
 
 def test_a_round_answers_whoever_else_asked() -> None:

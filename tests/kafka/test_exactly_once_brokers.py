@@ -1,0 +1,259 @@
+"""Exactly-once sources while brokers restart, move and refuse, and networks part (KIP-618)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyconnect_cli.sandbox import ports
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.acls import sasl
+from tests.support.agent import Agent, Agents, closing
+from tests.support.cluster import Cluster, cluster_of, worker_of
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.proxy import Proxy
+from tests.support.sequences import WAIT_S, Sequences
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
+TRANSACTION_LOG = "__transaction_state"
+RESTART = "/connectors/numbers/restart?includeTasks=true&onlyFailed=true"
+
+
+def running(agent: Agent) -> bool:
+    """Whether all of `numbers` runs; what has failed is restarted, as an operator would."""
+    states = agent.states("numbers")
+    if "FAILED" in states:
+        agent.call("POST", RESTART)
+    return bool(states) and set(states) == {"RUNNING"}
+
+
+def make_agent(
+    bootstrap_servers: str, directory: Path, properties: Mapping[str, str] | None = None
+) -> Iterator[Agent]:
+    for agents in closing(lambda: Agents(bootstrap_servers, directory)):
+        yield agents.start(properties={**ENABLED, **(properties or {})})
+
+
+# A broker that restarts
+
+
+@pytest.fixture
+def broker(servers: Servers) -> KafkaBroker:
+    """The test's own, because it is killed."""
+    return servers.broker()
+
+
+@pytest.mark.parametrize("end", [KafkaBroker.kill, KafkaBroker.stop])
+def test_broker_restart_during_commit(
+    broker: KafkaBroker, tmp_path: Path, end: Callable[[KafkaBroker], object]
+) -> None:
+    """It goes while a commit of every poll is under way; what was in doubt is never seen twice."""
+    sequences = Sequences(broker.bootstrap_servers, tmp_path)
+    for agent in make_agent(broker.bootstrap_servers, tmp_path):
+        agent.create("numbers", sequences.config(2, batch="1"))
+        limit = 40
+        sequences.allow(limit)
+        sequences.wait_for(limit, 2)
+        for _ in range(2):
+            limit += 100_000
+            sequences.allow(limit)
+            end_of_round = max(sequences.seen()["0"]) + 20
+            eventually(lambda last=end_of_round: sequences.seen()["0"][-1] > last, WAIT_S)
+            end(broker)
+            broker.start()
+            eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
+            end_of_round = max(sequences.seen()["0"]) + 20
+            eventually(lambda last=end_of_round: sequences.seen()["0"][-1] > last, WAIT_S)
+        assert agent.call("PUT", "/connectors/numbers/stop").status == 204
+        agent.wait_for_states("numbers", "STOPPED")
+        for values in sequences.seen().values():
+            assert values == list(range(1, len(values) + 1))
+
+
+# A coordinator that moves
+
+
+def coordinator_partition(transactional_id: str, partitions: int) -> int:
+    """Where the broker keeps the state of an id: Java's hash of the text."""
+    code = 0
+    for character in transactional_id:
+        code = (31 * code + ord(character)) & 0xFFFFFFFF
+    return (code & 0x7FFFFFFF) % partitions
+
+
+def transaction_leader(bootstrap_servers: str, transactional_id: str) -> int:
+    metadata = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(TRANSACTION_LOG)
+    partitions = metadata.topics[TRANSACTION_LOG].partitions
+    found = partitions[coordinator_partition(transactional_id, len(partitions))]
+    return int(found.leader)
+
+
+def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
+    return next(broker for broker in cluster.brokers if broker.config.node_id == node_id)
+
+
+def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
+    """The transaction coordinator of a running task goes to another broker, twice."""
+    cluster = servers.cluster(3)
+    sequences = Sequences(cluster.bootstrap_servers, tmp_path)
+    for agent in make_agent(cluster.bootstrap_servers, tmp_path):
+        properties = agent.process.config.properties
+        transactional_id = f"{properties['group.id']}-numbers-0"
+        agent.create("numbers", sequences.config(batch="1"))
+        sequences.allow(1_000_000)
+        eventually(lambda: sequences.seen()["0"][-1:] > [20], WAIT_S)
+        for end in (KafkaBroker.kill, KafkaBroker.stop):
+            before = transaction_leader(cluster.bootstrap_servers, transactional_id)
+            end(node(cluster, before))
+
+            def moved(before: int = before, transactional_id: str = transactional_id) -> bool:
+                now = transaction_leader(cluster.bootstrap_servers, transactional_id)
+                return now not in (before, -1)
+
+            eventually(moved, WAIT_S)
+            eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
+            last = sequences.seen()["0"][-1]
+            eventually(lambda last=last: sequences.seen()["0"][-1] > last + 20, WAIT_S)
+            node(cluster, before).start()
+        assert agent.call("PUT", "/connectors/numbers/stop").status == 204
+        agent.wait_for_states("numbers", "STOPPED")
+        seen = sequences.seen()["0"]
+        assert seen == list(range(1, len(seen) + 1))
+
+
+# A broker that refuses
+
+
+def sasl_everywhere(user: str) -> dict[str, str]:
+    """For all clients of a worker and of its connectors."""
+    prefixes = ("", "producer.", "consumer.", "admin.")
+    return {key: value for prefix in prefixes for key, value in sasl(user, prefix).items()}
+
+
+def allow(
+    administrator: AdminClient, kind: ResourceType, name: str, operation: AclOperation
+) -> None:
+    binding = AclBinding(
+        kind,
+        name,
+        ResourcePatternType.LITERAL,
+        "User:poor",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    administrator.create_acls([binding])[binding].result(30)
+
+
+def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> None:
+    """The first task set needs no fencing; the second fails until ids are granted."""
+    broker = servers.broker(
+        security=BrokerSecurity(
+            acl=True,
+            sasl_users={"worker": "secret", "poor": "secret"},
+            super_users=("User:worker",),
+        )
+    )
+    administrator = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    allow(administrator, ResourceType.TOPIC, "*", AclOperation.ALL)
+    sequences = Sequences(broker.bootstrap_servers, tmp_path)
+    properties = sasl_everywhere("worker")
+    settings = sasl("poor", "admin.override.")
+    for agent in make_agent(broker.sasl_bootstrap_servers, tmp_path, properties):
+        group_id = agent.process.config.properties["group.id"]
+        agent.create("numbers", {**sequences.config(2), **settings})
+        sequences.allow(20)
+        sequences.check(20, 2)
+        changed = {**sequences.config(2, batch="5"), **settings}
+        assert agent.call("PUT", "/connectors/numbers/config", changed).status == 200
+        agent.wait_for_states("numbers", "RUNNING", "FAILED", "FAILED")
+        for task in agent.get("/connectors/numbers/status")["tasks"]:
+            assert "Failed to perform zombie fencing" in task["trace"]
+        for number in range(2):
+            kind, name = ResourceType.TRANSACTIONAL_ID, f"{group_id}-numbers-{number}"
+            for operation in (AclOperation.WRITE, AclOperation.DESCRIBE):
+                allow(administrator, kind, name, operation)
+        eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
+        sequences.allow(40)
+        sequences.check(40, 2)
+
+
+# A network that parts
+
+
+@pytest.mark.parametrize("settings", [{}, NEVER])
+def test_zombie_task_after_a_partition(
+    kafka_runtime: KafkaRuntime, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """A worker is cut off from Kafka, another takes over, the network comes back: all is fenced."""
+    port, sasl_port = ports.free_ports(2)
+    with Proxy(sasl_port) as proxy:
+        config = BrokerConfig(
+            runtime=kafka_runtime,
+            directory=tmp_path / "broker",
+            port=port,
+            sasl_port=sasl_port,
+            security=BrokerSecurity(sasl_users={"far": "secret"}),
+            # Who comes through the proxy is told to go on coming through it.
+            properties={
+                "advertised.listeners": (
+                    f"PLAINTEXT://{ports.LOOPBACK}:{port},SASL://{ports.LOOPBACK}:{proxy.port}"
+                )
+            },
+            hold_file=tmp_path / "broker.hold",
+        )
+        with (
+            KafkaBroker(config) as broker,
+            cluster_of(1, broker.bootstrap_servers, tmp_path, ENABLED) as cluster,
+        ):
+            far = cluster.add(
+                properties={
+                    "bootstrap.servers": f"{ports.LOOPBACK}:{proxy.port}",
+                    **sasl_everywhere("far"),
+                }
+            )
+            sequences = Sequences(broker.bootstrap_servers, tmp_path)
+            cut_off_and_take_over(cluster, far, proxy, sequences, settings)
+
+
+def cut_off_and_take_over(
+    cluster: Cluster, far: Agent, proxy: Proxy, sequences: Sequences, settings: dict[str, str]
+) -> None:
+    near = cluster.agents[0]
+    near.create("numbers", {**sequences.config(2), **settings})
+    cluster.wait_until_running({"numbers": 2}, WAIT_S)
+    task = next(n for n in range(2) if cluster.owners()[f"numbers-{n}"] == worker_of(far))
+    sequences.allow(40)
+    sequences.wait_for(40, 2, committed=not settings)
+    proxy.cut()
+    sequences.allow(80)
+    eventually(
+        lambda: (
+            near.get("/connectors/numbers/status")["tasks"][task]["worker_id"] == worker_of(near)
+        ),
+        WAIT_S,
+    )
+    eventually(lambda: running(near), WAIT_S, lambda: near.states("numbers"))
+    eventually(lambda: 80 in sequences.seen(committed=False)[str(task)], WAIT_S)
+    proxy.mend()
+    cluster.wait_until_running({"numbers": 2}, WAIT_S)
+    sequences.allow(120)
+    sequences.wait_for(120, 2, committed=not settings)
+    assert near.call("PUT", "/connectors/numbers/stop").status == 204
+    sequences.check(120, 2)
