@@ -94,6 +94,7 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
         case on.Stopping():
             turn.begin_stage(stages.SHUTTING_DOWN)
             operations.stopping(turn)
+            clearances.stopping(turn)
             turn.update(phase=Phase.STOPPED, rejoin_wanted=False)
         case on.Joined():
             rebalance.joined(turn, event)
@@ -103,7 +104,6 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             rebalance.membership_lost(turn)
         case on.Drain():
             draining.drain(turn)
-            clearances.stopping(turn)
         case on.Undrain():
             draining.undrain(turn)
         case on.GroupFailed(reason=reason):
@@ -129,6 +129,8 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
     match timer:
         case on.RequestDeadline():
             operations.deadline_passed(turn, timer)
+        case on.ClearanceRetry():
+            clearances.retry(turn, timer)
         case on.ReconfigurationRetry():
             reconfiguration.retry_due(turn, timer)
         case on.ScheduledRebalance():
@@ -138,8 +140,6 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
         case on.ClaimRetry():
             rebalance.claim_due(turn, timer)
         case on.SessionKeyDue():
-        case on.ClearanceRetry():
-            clearances.retry(turn, timer)
             session_keys.due(turn)
         case _:
             assert_never(timer)

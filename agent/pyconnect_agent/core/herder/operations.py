@@ -167,8 +167,6 @@ def leave_lane(turn: Turn, operation: Operation) -> None:
     turn.operations.set(operation.request_id, replace(operation, lane=None))
 
 
-def _wants_answer(operation: Operation) -> bool:
-    return operation.deadline_ms is not None and not operation.answered
 def _shutting_down(request: Request | ApplyTaskConfigs) -> RequestError:
     """Workers that wait for fencing ask the next leader."""
     if isinstance(request, FenceZombies):
@@ -176,6 +174,8 @@ def _shutting_down(request: Request | ApplyTaskConfigs) -> RequestError:
     return InternalError(SHUTTING_DOWN)
 
 
+def _wants_answer(operation: Operation) -> bool:
+    return operation.deadline_ms is not None and not operation.answered
 
 
 def _forget(turn: Turn, operation: Operation) -> None:

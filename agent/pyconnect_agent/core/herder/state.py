@@ -248,6 +248,7 @@ class ClearanceStep(Enum):
     """
 
     FENCING = auto()
+    BACKING_OFF = auto()
     READING = auto()
 
 
@@ -259,9 +260,11 @@ class Clearance:
     requests for fencing since `since_ms`.
     """
 
-    BACKING_OFF = auto()
     step: ClearanceStep
     generation: int
+    number: int
+    since_ms: int
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,9 +272,6 @@ class HerderState:
     """`status_generation` is written into statuses; it follows the group's after revocations.
 
     `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
-    number: int
-    since_ms: int
-    attempt: int = 0
     `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
     while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
     join that has not begun yet.
