@@ -97,6 +97,11 @@ class AgentClient:
             {"list": answer.body},
         )
 
+    def acls(self, phase: str) -> Json:
+        """Return what the agent needs in a phase, and what brokers answered its clients."""
+        answer = self._send("GET", "agent", "acls", query=(("phase", phase),))
+        return parse("report on ACLs", lambda body: body, answer.body)
+
     def children(self) -> list[AgentChild]:
         """Return the agent's connectors and tasks with their processes."""
         answer = self._send("GET", "agent", "tasks")
@@ -131,8 +136,10 @@ class AgentClient:
         body: object = None,
         accepted: frozenset[int] = frozenset(),
         text: bool = False,
+        query: tuple[tuple[str, str], ...] = (),
     ) -> Answer:
         request = Request(
+            query=query,
             method=method,
             path=path,
             body=body,

@@ -35,6 +35,12 @@ NOUNS = (
         ("offset",),
     ),
     Noun(
+        "acls",
+        "pyconnect_cli.commands.acls",
+        "Check, explain and generate the ACLs that connectors and workers need.",
+        ("acl",),
+    ),
+    Noun(
         "plugins",
         "pyconnect_cli.commands.plugins",
         "List and describe what is installed on a worker.",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyconnect_cli.acls.model import Phase, Role
 from pyconnect_cli.acls.principals import Config
 
+_TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 
 
@@ -76,6 +77,13 @@ class ClusterFacts:
     old_brokers: bool = False
     tool: str | None = None
     principals: Mapping[Named, str] = field(default_factory=dict)
+
+    def topic_names(self) -> frozenset[str]:
+        """Return the names of topics that configurations and connectors' histories tell."""
+        names = {worker.properties.get(key) for worker in self.workers for key in SHARED_TOPICS}
+        for connector in self.connectors:
+            names |= {*connector.topics, *(connector.config.get(key) for key in _TOPIC_KEYS)}
+        return frozenset(name for name in names if name)
 
     def named(self, owner: str, role: Role) -> str | None:
         """Return the principal that the user gave."""

@@ -1,0 +1,250 @@
+"""Gather what ACLs follow from: workers, connectors, topics, and what brokers and agents tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyconnect_cli.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.model import (
+    CLUSTER,
+    Evidence,
+    Operation,
+    Phase,
+    ProbeAnswer,
+    ProbeKey,
+    Resource,
+    ResourceType,
+    Role,
+)
+from pyconnect_cli.acls.needs import TOOL
+from pyconnect_cli.agent_client import AgentClient
+from pyconnect_cli.commands._acls_options import AclOptions
+from pyconnect_cli.commands._workers import worker_urls
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.kafka_protocol import kafka_protocol
+from pyconnect_cli.kafka_security import (
+    existing_topics,
+    has_old_brokers,
+    list_acls,
+)
+from pyconnect_cli.model import ConnectorView, Json, as_list, as_object, optional_text
+from pyconnect_cli.session import Session
+
+_AT_ONCE = 8
+PURPOSE = "listing ACLs needs Kafka itself"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """All that `check` works with."""
+
+    facts: ClusterFacts
+    phase: Phase
+    evidence: Evidence
+
+
+def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gathered:
+    """Ask workers and brokers; `phase` None: the one after that of the workers.
+
+    UsageError when no worker's configuration is known.
+    """
+    workers = [*_file_workers(options), *_agents(session, options)]
+    if not workers:
+        raise UsageError(
+            "no worker's configuration is known: Java workers do not tell theirs",
+            hint="give --worker-config worker.properties, or --worker-property for each of"
+            f" group.id, {', '.join(SHARED_TOPICS)}",
+        )
+    wanted = min(worker.phase for worker in workers).following if phase is None else phase
+    reports = _agent_reports(session, workers, wanted)
+    views = _connector_views(session, options)
+    facts = ClusterFacts(
+        workers=tuple(_with_principals(worker, reports) for worker in workers),
+        connectors=tuple(_connectors(session, views, options, reports)),
+        principals=options.principals,
+    )
+    facts, evidence = _asked_brokers(session, facts)
+    return Gathered(
+        facts=facts,
+        phase=wanted,
+        evidence=replace(
+            evidence,
+            probes={**evidence.probes, **_probes(reports)},
+            super_users=options.super_users,
+            allow_everyone=options.allow_everyone,
+            hosts=options.hosts,
+        ),
+    )
+
+
+def _file_workers(options: AclOptions) -> list[WorkerFacts]:
+    import javaproperties
+
+    workers = []
+    for path in options.worker_configs:
+        try:
+            properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
+        except (OSError, ValueError) as exc:
+            raise UsageError(f"--worker-config {path}: cannot be read: {exc}") from exc
+        merged = {**properties, **dict(options.worker_properties)}
+        workers.append(WorkerFacts(name=path, properties=merged))
+    if not workers and options.worker_properties:
+        workers.append(WorkerFacts(name="worker", properties=dict(options.worker_properties)))
+    for worker in workers:
+        missing = [key for key in ("group.id", *SHARED_TOPICS) if not worker.properties.get(key)]
+        if missing:
+            raise UsageError(
+                f"{worker.name}: a distributed worker has {', '.join(missing)}",
+                hint="give it with --worker-property KEY=VALUE",
+            )
+    return workers
+
+
+def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
+    """Return the agents among the workers; Java workers answer nothing of use here."""
+    agents = []
+    for url in worker_urls(session, everywhere=True):
+        try:
+            with AgentClient(session.exchange_with(url)) as agent:
+                properties = agent.config()
+        except PreconditionFailed:
+            continue
+        except Unreachable as error:
+            if url in session.client.exchange.urls:
+                raise
+            session.output.warning(f"{error.message}: it is not asked what it may do")
+            continue
+        if properties.get("group.id"):
+            merged = {**properties, **dict(options.worker_properties)}
+            agents.append(WorkerFacts(name=url, properties=merged))
+    return agents
+
+
+def _agent_reports(
+    session: Session, workers: Iterable[WorkerFacts], phase: Phase
+) -> dict[str, Json]:
+    """Ask every agent at once: each asks its brokers meanwhile."""
+
+    def ask(url: str) -> Json | None:
+        try:
+            with AgentClient(session.exchange_with(url)) as agent:
+                return agent.acls(phase.text)
+        except PreconditionFailed:
+            return None  # an agent of a version that has no such report
+
+    urls = [worker.name for worker in workers if "://" in worker.name]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        answers = list(executor.map(ask, urls))
+    return {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
+
+
+def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:
+    if worker.name not in reports:
+        return worker
+    told = as_object(reports[worker.name]["principals"])
+    principals = {Role(client): str(name) for client, name in told.items() if name}
+    return WorkerFacts(name=worker.name, properties=worker.properties, principals=principals)
+
+
+def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
+    views = session.client.connector_views()
+    unknown = sorted(set(options.connectors) - set(views))
+    if unknown:
+        raise NotFound(
+            f"no connector {', '.join(unknown)}", hint="see them: pyconnect connectors list"
+        )
+    return [views[name] for name in sorted(options.connectors or views)]
+
+
+def _connectors(
+    session: Session,
+    views: Sequence[ConnectorView],
+    options: AclOptions,
+    reports: Mapping[str, Json],
+) -> list[ConnectorFacts]:
+    counts: dict[str, int] = {}
+    for report in reports.values():
+        for name, count in as_object(report["task_counts"]).items():
+            counts[name] = max(counts.get(name, 0), int(str(count)))
+    sources = [view.name for view in views if view.type != "sink"]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        active = dict(
+            zip(sources, executor.map(partial(_active_topics, session), sources), strict=True)
+        )
+    return [
+        ConnectorFacts(
+            name=view.name,
+            type=view.type,
+            config=view.info.config if view.info else {},
+            tasks=len(view.info.tasks) if view.info else 0,
+            fenced_tasks=counts.get(view.name),
+            topics=(*active.get(view.name, ()), *options.topics.get(view.name, ())),
+        )
+        for view in views
+    ]
+
+
+def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
+    try:
+        return tuple(session.client.connector_topics(connector))
+    except PyconnectError:
+        # Topic tracking may be switched off; the note on unknown topics says what to do.
+        return ()
+
+
+def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:
+    """Complete the facts with what the workers' cluster tells, given --kafka-bootstrap."""
+    if not session.settings.kafka_bootstrap:
+        return facts, Evidence()
+    with kafka_protocol(session, PURPOSE) as protocol:
+        listed = list_acls(protocol)
+        completed = replace(
+            facts,
+            existing_topics={"": existing_topics(protocol, facts.topic_names())},
+            old_brokers=has_old_brokers(protocol),
+            tool=_tool_principal(session),
+        )
+    refused = listed.bindings is None and not listed.open
+    looked = ProbeAnswer(not refused, f"listing the ACLs was {'refused' if refused else 'allowed'}")
+    return completed, Evidence(
+        bindings={} if listed.bindings is None else {"": listed.bindings},
+        open_clusters=frozenset({""} if listed.open else ()),
+        refused=frozenset({""} if refused else ()),
+        probes={ProbeKey(Role.TOOL, TOOL, Operation.DESCRIBE, CLUSTER): looked},
+    )
+
+
+def _tool_principal(session: Session) -> str | None:
+    """Return whom the brokers take this command for, when it logs in by name."""
+    username = kafka_settings(session, PURPOSE).get("sasl.username")
+    return f"User:{username}" if username else None
+
+
+def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
+    """Return what brokers answered agents; where agents differ, one refusal is a refusal."""
+    found: dict[ProbeKey, ProbeAnswer] = {}
+    for url, report in sorted(reports.items()):
+        for entry in map(as_object, as_list(report["grants"])):
+            verdict = str(entry["verdict"])
+            allowed = {"proven": True, "denied": False}.get(verdict)
+            key = ProbeKey(
+                Role(str(entry["client"])),
+                optional_text(entry["connector"]) or url,
+                Operation(str(entry["operation"])),
+                Resource(ResourceType(str(entry["resource_type"])), str(entry["resource"])),
+            )
+            former = found.get(key)
+            if former is None or former.allowed is None or allowed is False:
+                found[key] = ProbeAnswer(allowed, f"{entry['evidence']} ({url})")
+    return found

@@ -1,0 +1,172 @@
+"""A connection that speaks Kafka's protocol itself, for what librdkafka does not offer.
+
+Only this module and those above it (`kafka_security`, `kafka_transactions`) import kafka-python,
+and only when a command needs it. Client errors become the command line's own here. Requests are
+sent as they are; nothing is repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_cli.errors import (
+    Forbidden,
+    NotAuthenticated,
+    PyconnectError,
+    ServerError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.kafka_admin import kafka_settings
+
+if TYPE_CHECKING:
+    from pyconnect_cli.session import Session
+
+_ARGUMENTS = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
+_AT_ONCE = 200
+_CONNECT_S = 15.0
+_AUTHENTICATION_FAILED = 58
+
+
+class KafkaProtocol:
+    """One cluster, connected; every request ends within `remaining_s()`."""
+
+    # The library has no types, and no public way to send a request as it is.
+    def __init__(self, admin: Any, remaining_s: Callable[[], float]) -> None:
+        self.admin = admin
+        self._remaining_s = remaining_s
+
+    @property
+    def broker_version(self) -> tuple[int, ...]:
+        """The release that the brokers' protocol versions belong to, at least."""
+        return tuple(self.admin._manager.broker_version)  # noqa: SLF001 - see above
+
+    def brokers(self) -> list[int]:
+        """Return the ids of the brokers."""
+        return [broker.node_id for broker in self.admin._manager.cluster.brokers()]  # noqa: SLF001
+
+    def send(self, what: str, request: Any, node: int | None = None) -> Any:
+        """Send to a broker, or to any; `what` starts the message of an error."""
+        return self.send_all(what, [(request, node)])[0]
+
+    def send_all(self, what: str, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
+        """Send many, a few hundred at once; answers come in the order of the requests."""
+        answers: list[Any] = []
+        with translated_errors(what):
+            for start in range(0, len(requests), _AT_ONCE):
+                part = requests[start : start + _AT_ONCE]
+                answers += self.admin._manager.run(self._each, part)  # noqa: SLF001
+        return answers
+
+    async def _each(self, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
+        timeout_ms = max(1, round(self._remaining_s() * 1000))
+        manager = self.admin._manager  # noqa: SLF001
+        sent = [
+            manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
+            for request, node in requests
+        ]
+        return [await future for future in sent]
+
+
+@contextmanager
+def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
+    """Connect with the settings in force; PreconditionFailed with `reason` without brokers."""
+    settings = kafka_settings(session, reason)
+    with connected(settings, session.client.exchange.remaining_s) as protocol:
+        yield protocol
+
+
+@contextmanager
+def connected(
+    settings: Mapping[str, str], remaining_s: Callable[[], float]
+) -> Iterator[KafkaProtocol]:
+    """Connect with librdkafka's settings, as far as this client knows them."""
+    from kafka.admin import KafkaAdminClient
+
+    # Errors are told once, by the call that fails.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+    arguments = client_arguments(settings)
+    arguments["bootstrap_timeout_ms"] = round(min(_CONNECT_S, max(remaining_s(), 0.1)) * 1000)
+    with translated_errors("connect"):
+        admin = KafkaAdminClient(**arguments)
+    try:
+        yield KafkaProtocol(admin, remaining_s)
+    finally:
+        admin.close()
+
+
+def client_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Translate librdkafka's settings; UsageError for what this client cannot do."""
+    arguments: dict[str, Any] = {
+        "bootstrap_servers": [
+            part.strip() for part in settings["bootstrap.servers"].split(",") if part.strip()
+        ],
+        "client_id": "pyconnect",
+    }
+    arguments |= {_ARGUMENTS[key]: text for key, text in settings.items() if key in _ARGUMENTS}
+    protocol = str(arguments.get("security_protocol", "PLAINTEXT")).upper()
+    arguments["security_protocol"] = protocol
+    if str(arguments.get("sasl_mechanism", "")).upper() == "OAUTHBEARER":
+        raise UsageError(
+            "sasl.mechanism=OAUTHBEARER: this command cannot log in with tokens",
+            hint="use a principal with SCRAM, PLAIN, GSSAPI or a certificate",
+        )
+    if settings.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
+        arguments["ssl_check_hostname"] = False
+    if pem := settings.get("ssl.ca.pem"):
+        try:
+            context = ssl.create_default_context(cadata=pem)
+        except (ssl.SSLError, ValueError) as exc:
+            raise UsageError(f"Kafka client properties: the trusted certificates: {exc}") from exc
+        context.check_hostname = arguments.get("ssl_check_hostname", True)
+        arguments["ssl_context"] = context
+    return arguments
+
+
+@contextmanager
+def translated_errors(what: str) -> Iterator[None]:
+    """Raise a client's error as ours."""
+    from kafka.errors import KafkaError
+
+    try:
+        yield
+    except KafkaError as exc:
+        raise translated(exc, what) from exc
+    except (OSError, ValueError) as exc:
+        raise Unreachable(f"Kafka: {what}: {exc}", hint="is --kafka-bootstrap right?") from exc
+
+
+def translated(error: Exception, what: str) -> PyconnectError:
+    """Return a client's error as ours."""
+    from kafka.errors import AuthorizationError, RetriableError
+
+    text = f"Kafka: {what}: {str(error) or type(error).__name__}"
+    if isinstance(error, AuthorizationError):
+        return Forbidden(text, hint="see which grant this is: pyconnect acls explain")
+    if getattr(error, "errno", None) == _AUTHENTICATION_FAILED:
+        return NotAuthenticated(text, hint="see --kafka-properties")
+    if isinstance(error, RetriableError):
+        return Unreachable(text, hint="are --kafka-bootstrap and the credentials right?")
+    return ServerError(text)
+
+
+def error_of(code: int) -> Exception:
+    """Return the client's error of a broker's code."""
+    from kafka.errors import for_code
+
+    error: Exception = for_code(code)()
+    return error

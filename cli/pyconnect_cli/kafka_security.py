@@ -1,0 +1,111 @@
+"""What brokers tell about authorization: listed ACLs, topics, and their age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyconnect_cli.acls.model import Binding, Operation, Pattern, ResourceType
+from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated
+
+_ANY = 1
+_NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54
+_BEFORE_IDEMPOTENCE_FOR_ALL = (2, 8)
+_ALLOW = 3
+_TYPES = {
+    2: ResourceType.TOPIC,
+    3: ResourceType.GROUP,
+    4: ResourceType.CLUSTER,
+    5: ResourceType.TRANSACTIONAL_ID,
+    6: ResourceType.DELEGATION_TOKEN,
+    7: ResourceType.USER,
+}
+_PATTERNS = {3: Pattern.LITERAL, 4: Pattern.PREFIXED}
+_OPERATIONS = {
+    2: Operation.ALL,
+    3: Operation.READ,
+    4: Operation.WRITE,
+    5: Operation.CREATE,
+    6: Operation.DELETE,
+    7: Operation.ALTER,
+    8: Operation.DESCRIBE,
+    9: Operation.CLUSTER_ACTION,
+    10: Operation.DESCRIBE_CONFIGS,
+    11: Operation.ALTER_CONFIGS,
+    12: Operation.IDEMPOTENT_WRITE,
+    13: Operation.CREATE_TOKENS,
+    14: Operation.DESCRIBE_TOKENS,
+    15: Operation.TWO_PHASE_COMMIT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedAcls:
+    """`bindings` None: they may not be listed; `open`: there is no authorizer."""
+
+    bindings: tuple[Binding, ...] | None = None
+    open: bool = False
+
+
+def list_acls(protocol: KafkaProtocol) -> ListedAcls:
+    """Return all ACLs of the cluster; raises what other errors become."""
+    from kafka.protocol.admin import DescribeAclsRequest
+
+    request = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+        min_version=1,
+    )
+    response = protocol.send("list ACLs", request)
+    match response.error_code:
+        case code if code == _NO_AUTHORIZER:
+            return ListedAcls(open=True)
+        case code if code == _NOT_AUTHORIZED:
+            return ListedAcls()
+        case code if code != _NONE:
+            raise translated(error_of(code), "list ACLs")
+    return ListedAcls(
+        bindings=tuple(
+            Binding(
+                _TYPES[resource.resource_type],
+                resource.resource_name,
+                _PATTERNS[resource.pattern_type],
+                acl.principal,
+                acl.host,
+                _OPERATIONS[acl.operation],
+                acl.permission_type == _ALLOW,
+            )
+            for resource in response.resources
+            # What later brokers add concerns no client of a Connect cluster.
+            if resource.resource_type in _TYPES and resource.pattern_type in _PATTERNS
+            for acl in resource.acls
+            if acl.operation in _OPERATIONS
+        )
+    )
+
+
+def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> frozenset[str]:
+    """Return the topics that this command may see, and those of `candidates` that may exist.
+
+    One that we may not describe is not listed, and may well be there.
+    """
+    from kafka.protocol.metadata import MetadataRequest
+
+    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(candidates))]
+    everything = MetadataRequest(topics=None, allow_auto_topic_creation=False, min_version=4)
+    asked = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
+    listed, answered = protocol.send_all("list topics", [(everything, None), (asked, None)])
+    found = {topic.name for topic in listed.topics if topic.error_code == _NONE}
+    return frozenset(
+        found | {topic.name for topic in answered.topics if topic.error_code != _UNKNOWN_TOPIC}
+    )
+
+
+def has_old_brokers(protocol: KafkaProtocol) -> bool:
+    """Tell whether idempotent producers need a right of their own, as before 2.8."""
+    return protocol.broker_version < _BEFORE_IDEMPOTENCE_FOR_ALL

@@ -1,0 +1,192 @@
+"""`pyconnect acls` without brokers: what configurations alone tell, and what stays unknown.
+
+What needs brokers is in tests/kafka/test_acls.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Run
+from tests.support.acls import sasl
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def worker_file(tmp_path: Path, connect: FakeConnect) -> str:
+    """A Java worker's file; the fake worker runs a source and a sink."""
+    connect.connectors["orders"].config |= {"topic": "records", "tasks.max": "2"}
+    broken = connect.connectors["broken"]
+    broken.type, broken.config["topics"] = "sink", "records"
+    properties = {
+        "bootstrap.servers": "b:9092",
+        "group.id": "g",
+        "config.storage.topic": "configs",
+        "offset.storage.topic": "offsets",
+        "status.storage.topic": "statuses",
+        **sasl("worker"),
+        **sasl("writer", "producer."),
+        **sasl("reader", "consumer."),
+    }
+    file = tmp_path / "worker.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return str(file)
+
+
+def test_a_java_workers_configuration_has_to_be_given(run: Run) -> None:
+    """Exit 2, with the options that give it."""
+    outcome = run("acls", "check")
+    assert outcome.code == 2
+    assert "--worker-config" in outcome.err
+
+
+def test_an_incomplete_configuration_names_what_lacks(run: Run) -> None:
+    """Before anything is compared."""
+    outcome = run("acls", "check", "--worker-property", "group.id=g")
+    assert outcome.code == 2
+    assert "config.storage.topic" in outcome.err
+
+
+def test_without_brokers_nothing_is_decided(run: Run, worker_file: str) -> None:
+    """Exit 9, unless the user accepts that; the next phase is looked at by itself."""
+    outcome = run("acls", "check", "--worker-config", worker_file)
+    assert outcome.code == 9
+    assert "not ready for preparing" in outcome.err
+    assert run("acls", "check", "--worker-config", worker_file, "--accept-unknown").code == 0
+
+
+def test_the_document_tells_need_have_why_and_symptom(run: Run, worker_file: str) -> None:
+    """Of every grant, with the principal of its client."""
+    outcome = run(
+        "acl", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"
+    )
+    document = json.loads(outcome.out)
+    assert document["phase"] == "enabled"
+    fencing = [grant for grant in document["grants"] if grant["rule"] == "X2"]
+    assert [grant["resource"] for grant in fencing] == ["g-orders-0", "g-orders-1"]
+    assert {grant["principal"] for grant in fencing} == {"User:worker"}
+    assert {grant["verdict"] for grant in fencing} == {"unknown"}
+    assert "secret" not in outcome.out + outcome.err
+
+
+def test_ids_of_one_connectors_tasks_share_a_row(run: Run, worker_file: str) -> None:
+    """Tables are for people."""
+    outcome = run(
+        "acls", "check", "--worker-config", worker_file, "--phase", "enabled", "--columns", "need"
+    )
+    assert "Write TransactionalId g-orders-0 … g-orders-1 (2)" in outcome.out
+
+
+def test_one_connector_can_be_looked_at_alone(run: Run, worker_file: str) -> None:
+    """An unknown one is exit 3."""
+    arguments = ("acls", "check", "--worker-config", worker_file, "-o", "ndjson")
+    owners = {
+        json.loads(line)["owner"]
+        for line in run(*arguments, "--connector", "broken").out.splitlines()
+    }
+    assert owners == {worker_file, "broken"}
+    assert run(*arguments, "--connector", "nobody").code == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--phase", "soon"),
+        ("--principal", "writer"),
+        ("--principal", "tool=User:x"),
+        ("--topic", "orders"),
+        ("--worker-property", "group.id"),
+    ],
+)
+def test_options_that_cannot_be_read_are_exit_2(
+    run: Run, worker_file: str, option: str, value: str
+) -> None:
+    """Named in the message."""
+    outcome = run("acls", "check", "--worker-config", worker_file, option, value)
+    assert outcome.code == 2
+    assert value in outcome.err
+
+
+def test_principals_can_be_named(run: Run, worker_file: str) -> None:
+    """Of one connector before those of all."""
+    outcome = run(
+        *("acls", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"),
+        *("--principal", "producer=User:all", "--principal", "orders:producer=User:one"),
+    )
+    grants = json.loads(outcome.out)["grants"]
+    assert {g["principal"] for g in grants if g["client"] == "producer"} == {"User:one"}
+
+
+def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
+    """Its meaning is known even when no worker is."""
+    outcome = run("acls", "explain", "Failed to perform zombie fencing")
+    assert outcome.code == 0
+    assert outcome.out.startswith("X2: admin needs Write")
+
+
+def test_a_name_is_explained_by_the_cluster(run: Run, worker_file: str) -> None:
+    """And one that nothing needs is exit 3."""
+    arguments = ("--worker-config", worker_file, "--phase", "enabled")
+    outcome = run("acls", "explain", "records", *arguments, "--columns", "client,need")
+    assert outcome.out.splitlines()[1:] == [
+        "consumer  Read Topic records",
+        "producer  Write Topic records",
+        "admin     Read Topic records",
+    ]
+    assert run("acls", "explain", "elsewhere", *arguments).code == 3
+
+
+def test_the_whole_set_is_generated_as_commands(run: Run, worker_file: str) -> None:
+    """Sorted, one per principal and set of operations; removal is the mirror."""
+    arguments = ("acls", "generate", "--worker-config", worker_file, "--phase", "enabled", "--all")
+    lines = run(*arguments).out.splitlines()
+    assert any(
+        "--allow-principal User:worker --operation Write --transactional-id connect-cluster-g"
+        in line
+        for line in lines
+    )
+    removal = run(*arguments, "--remove").out.splitlines()
+    assert len(removal) == len(lines)
+    assert all("--remove --force" in line for line in removal)
+
+
+def test_strimzi_users_are_yaml_documents(run: Run, worker_file: str) -> None:
+    """One per principal."""
+    outcome = run(
+        *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled", "--all"),
+        *("--format", "strimzi", "--strimzi-cluster", "kafka"),
+    )
+    users = list(yaml.safe_load_all(outcome.out))
+    assert {user["metadata"]["name"] for user in users} == {"worker", "writer", "reader"}
+    assert users[0]["metadata"]["labels"] == {"strimzi.io/cluster": "kafka"}
+
+
+def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
+    """As many as the JSON has entries."""
+    arguments = ("acls", "generate", "--worker-config", worker_file, "--all")
+    grants = json.loads(run(*arguments, "-o", "json").out)["grants"]
+    blocks = run(*arguments, "--format", "terraform").out.split("\n\n")
+    assert len(blocks) == len(grants)
+    assert all(block.startswith('resource "kafka_acl" ') for block in blocks)
+
+
+def test_a_prefix_that_covers_others_needs_a_yes(
+    run: Run, connect: FakeConnect, worker_file: str
+) -> None:
+    """The ids of `orders-eu` start with those of `orders`."""
+    config = {**connect.connectors["orders"].config, "name": "orders-eu"}
+    connect.connectors["orders-eu"] = type(connect.connectors["orders"])(config=config)
+    arguments = (
+        *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled"),
+        *("--all", "--prefixed"),
+    )
+    outcome = run(*arguments)
+    assert outcome.code == 9
+    assert "g-orders-eu" in outcome.err
+    assert "--resource-pattern-type prefixed" in run(*arguments, "--yes").out
