@@ -47,4 +47,9 @@ def requests() -> st.SearchStrategy[ask.Request]:
             include_tasks=st.booleans(),
         ),
         st.builds(ask.RestartTask, task_id=tasks),
+        st.builds(
+            ask.ChangeOffsets,
+            connector=CONNECTORS,
+            offsets=st.none() | st.just((({"p": 1}, {"o": 1}),)),
+        ),
     )

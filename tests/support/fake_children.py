@@ -10,6 +10,7 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
 
 _STATES = {
@@ -34,6 +35,8 @@ class FakeChildren:
         self.stopped: list[bool] = []
         self.answers: list[tuple[ConnectorTaskId, int, str | None]] = []
         self.fenced: list[tuple[str, tuple[str, ...]]] = []
+        self.prepared: dict[str, Sequence[OffsetPair] | None] = {}
+        self.changed: list[tuple[str, Sequence[OffsetPair] | None]] = []
 
     async def start(self) -> None: ...
 
@@ -92,8 +95,26 @@ class FakeChildren:
         config: ConnectorConfig,
         transactional_ids: Sequence[str],
         timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
     ) -> None:
-        self.fenced.append((connector, tuple(transactional_ids)))
+        self.fenced.append((connector, (*transactional_ids, *ids_if_permitted)))
+
+    async def prepare_offset_change(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        offsets: Sequence[OffsetPair] | None,
+        timeout_ms: int,
+    ) -> bool:
+        self.prepared[connector] = offsets
+        return True
+
+    async def commit_offset_change(self, connector: str) -> None:
+        self.changed.append((connector, self.prepared.pop(connector)))
+
+    def abandon_offset_change(self, connector: str) -> None:
+        self.prepared.pop(connector, None)
 
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
         await self.may_stop.wait()

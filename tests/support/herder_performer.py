@@ -134,15 +134,38 @@ class Performer(Surroundings):
     def _perform_on_producers(self, effect: do.Effect) -> None:
         match effect:
             case do.FenceProducers(effect_id=effect_id):
-                self.fenced.append(effect.transactional_ids)
+                self.fenced.append((*effect.transactional_ids, *effect.ids_if_permitted))
                 self._later("fencing", effect_id, lambda: None)
             case do.RequestFencing(effect_id=effect_id, connector=connector):
                 self._request_fencing(effect_id, connector)
+            case do.PrepareOffsetChange() | do.CommitOffsetChange() | do.AbandonOffsetChange():
+                self._change_offsets(effect)
             case do.AnswerTaskStart(task_id=task_id):
                 answer = (task_id, effect.request_id, effect.refusal)
                 self.started_answers.append(answer)
             case _:
                 raise AssertionError(f"unknown effect: {effect}")
+
+    def _change_offsets(
+        self, effect: do.PrepareOffsetChange | do.CommitOffsetChange | do.AbandonOffsetChange
+    ) -> None:
+        """The rules of a change: asked with this config, and stopped, when it is written."""
+        connector = effect.connector
+        match effect:
+            case do.PrepareOffsetChange(effect_id=effect_id, config=config):
+                self.prepared[connector] = config
+                self._later(f"prepare {connector}", effect_id, lambda: True)
+            case do.AbandonOffsetChange():
+                self.prepared.pop(connector, None)
+            case do.CommitOffsetChange(effect_id=effect_id):
+                snapshot = self.state.snapshot
+                assert self.prepared.pop(connector) == snapshot.connector_config(connector)
+                assert snapshot.target_state(connector) is TargetState.STOPPED
+                assert snapshot.task_count(connector) == 0
+                if self.exactly_once:
+                    assert connector not in snapshot.pending_fencing, "zombies are not fenced"
+                self.changed.append(connector)
+                self._later(f"change {connector}", effect_id, lambda: None)
 
     def _fencing_answered(self, reply: do.Reply) -> None:
         effect_id = self.own_fencings.pop(reply.request_id, None)

@@ -74,6 +74,8 @@ class Surroundings:
     tasks: dict[ConnectorTaskId, FakeTask] = field(init=False)
     next_request: int = field(default=1)
     fenced: list[tuple[str, ...]] = field(default_factory=list)
+    prepared: dict[str, ConnectorConfig] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
     started_answers: list[tuple[ConnectorTaskId, int, str | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -114,6 +116,7 @@ class Surroundings:
         self.inbox = deque()
         self.answers = []
         self.own_fencings = {}
+        self.prepared = {}
         self.timers = []
         self.connectors = {}
         self.tasks = {}

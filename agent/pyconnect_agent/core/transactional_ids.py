@@ -1,4 +1,4 @@
-"""Transactional ids of source tasks (KIP-618; spec exactly-once.md §4). Layer: core."""
+"""Transactional ids of source connectors (KIP-618; spec exactly-once.md §4). Layer: core."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def task_transactional_ids(group_id: str, connector: str, count: int) -> tuple[s
     """Return the ids of the first `count` tasks of a connector."""
     numbers: Iterable[int] = range(count)
     return tuple(task_transactional_id(group_id, ConnectorTaskId(connector, n)) for n in numbers)
+
+
+def alter_transactional_id(group_id: str, connector: str) -> str:
+    """Return `<group>-<connector>`, under which the connector's offsets are changed."""
+    return f"{group_id}-{connector}"

@@ -111,6 +111,9 @@ class EffectPerformer:
                 | do.ValidateConfig()
                 | do.FenceProducers()
                 | do.AnswerTaskStart()
+                | do.PrepareOffsetChange()
+                | do.CommitOffsetChange()
+                | do.AbandonOffsetChange()
             ):
                 self._perform_on_children(effect)
             case _:
@@ -162,11 +165,24 @@ class EffectPerformer:
                 self._answer(effect_id, self._validate(effect))
             case do.FenceProducers(effect_id=effect_id):
                 fencing = children.fence_producers(
-                    effect.connector, effect.config, effect.transactional_ids, effect.timeout_ms
+                    effect.connector,
+                    effect.config,
+                    effect.transactional_ids,
+                    effect.timeout_ms,
+                    ids_if_permitted=effect.ids_if_permitted,
                 )
                 self._answer(effect_id, fencing, about=effect.connector)
             case do.AnswerTaskStart(task_id=task_id):
                 children.answer_task_start(task_id, effect.request_id, effect.refusal)
+            case do.PrepareOffsetChange(effect_id=effect_id):
+                preparation = children.prepare_offset_change(
+                    effect.connector, effect.config, effect.offsets, effect.timeout_ms
+                )
+                self._answer(effect_id, preparation, about=effect.connector)
+            case do.CommitOffsetChange(effect_id=effect_id, connector=connector):
+                self._answer(effect_id, children.commit_offset_change(connector), about=connector)
+            case do.AbandonOffsetChange(connector=connector):
+                children.abandon_offset_change(connector)
             case _:
                 raise TypeError(f"no effect on children: {type(effect).__name__}")
 

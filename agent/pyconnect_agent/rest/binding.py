@@ -7,15 +7,21 @@ An empty body and JSON `null` bind to None.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.rest.json_reader import BodyError, JsonReader, Token
+from pyconnect_agent.rest.jackson import (
+    SCALARS,
+    Reference,
+    bind_document,
+    cannot_deserialize,
+    no_string_constructor,
+    not_an_object,
+    unknown_member,
+)
+from pyconnect_agent.rest.json_reader import JsonReader, Token
 
 ConfigBody = dict[str, str | None]
-Bound = TypeVar("Bound")
 
 _CREATE = "org.apache.kafka.connect.runtime.rest.entities.CreateConnectorRequest"
 _STATE = f"{_CREATE}$InitialState"
@@ -24,23 +30,13 @@ _MAP_CLASS = "java.util.LinkedHashMap"
 _LIST = "java.util.ArrayList<java.util.Map<java.lang.String,java.lang.String>>"
 _LIST_CLASS = "java.util.ArrayList"
 _STRING = "java.lang.String"
-_CREATE_MEMBERS = '"config", "name", "initial_state"'
+_CREATE_MEMBERS = ("config", "name", "initial_state")
 
 _INITIAL_STATES = {
     "RUNNING": TargetState.STARTED,
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
-_KINDS = {
-    Token.START_OBJECT: "Object value",
-    Token.START_ARRAY: "Array value",
-    Token.STRING: "String value",
-    Token.INTEGER: "Integer value",
-    Token.FLOAT: "Floating-point value",
-    Token.TRUE: "Boolean value",
-    Token.FALSE: "Boolean value",
-}
-_SCALARS = frozenset({Token.STRING, Token.INTEGER, Token.FLOAT, Token.TRUE, Token.FALSE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +50,12 @@ class CreateConnectorRequest:
 
 def bind_config(body: bytes) -> ConfigBody | None:
     """Bind a flat map of texts."""
-    return _bind_document(body, _config, bound_as="java.util.Map")
+    return bind_document(body, _config, bound_as="java.util.Map")
 
 
 def bind_create_request(body: bytes) -> CreateConnectorRequest | None:
     """Bind the body of `POST /connectors`."""
-    return _bind_document(body, _create_request, bound_as=_CREATE)
+    return bind_document(body, _create_request, bound_as=_CREATE)
 
 
 def bind_task_configs(body: bytes) -> tuple[ConfigBody | None, ...] | None:
@@ -74,40 +70,23 @@ def bind_task_configs(body: bytes) -> tuple[ConfigBody | None, ...] | None:
     if token is Token.NULL:
         return None
     if token is not Token.START_ARRAY:
-        raise _cannot_deserialize(reader, token, _LIST)
+        raise cannot_deserialize(reader, token, _LIST)
     configs: list[ConfigBody | None] = []
     while (token := reader.next()) is not Token.END_ARRAY:
-        with _Reference(f"{_LIST_CLASS}[{len(configs)}]"):
+        with Reference(f"{_LIST_CLASS}[{len(configs)}]"):
             configs.append(None if token is Token.NULL else _config(reader, token))
     return tuple(configs)
 
 
-def _bind_document(
-    body: bytes, bind: Callable[[JsonReader, Token], Bound], *, bound_as: str
-) -> Bound | None:
-    reader = JsonReader(body)
-    token = reader.next()
-    if token is Token.END_OF_INPUT:
-        return None
-    bound = None if token is Token.NULL else bind(reader, token)
-    following = reader.next()
-    if following is not Token.END_OF_INPUT:
-        raise reader.error(
-            f"Trailing token (of type {following.value}) found after value (bound as "
-            f"`{bound_as}`): not allowed as per `DeserializationFeature.FAIL_ON_TRAILING_TOKENS`"
-        )
-    return bound
-
-
 def _config(reader: JsonReader, token: Token) -> ConfigBody:
     if token is Token.STRING:
-        raise _no_string_constructor(reader, _MAP_CLASS, f"element of `{_MAP_CLASS}`")
+        raise no_string_constructor(reader, _MAP_CLASS, f"element of `{_MAP_CLASS}`")
     if token is not Token.START_OBJECT:
-        raise _cannot_deserialize(reader, token, _MAP)
+        raise cannot_deserialize(reader, token, _MAP)
     config: ConfigBody = {}
     while reader.next() is not Token.END_OBJECT:
         key = reader.text
-        with _Reference(f'{_MAP_CLASS}["{key}"]'):
+        with Reference(f'{_MAP_CLASS}["{key}"]'):
             config[key] = _text(reader, reader.next())
     return config
 
@@ -115,20 +94,20 @@ def _config(reader: JsonReader, token: Token) -> ConfigBody:
 def _text(reader: JsonReader, token: Token) -> str | None:
     if token is Token.NULL:
         return None
-    if token not in _SCALARS:
-        raise _cannot_deserialize(reader, token, _STRING)
+    if token not in SCALARS:
+        raise cannot_deserialize(reader, token, _STRING)
     return reader.text
 
 
 def _create_request(reader: JsonReader, token: Token) -> CreateConnectorRequest:
     if token is not Token.START_OBJECT:
-        raise _not_a_create_request(reader, token)
+        raise not_an_object(reader, token, _CREATE)
     name: str | None = None
     config: ConfigBody | None = None
     initial_state: TargetState | None = None
     while reader.next() is not Token.END_OBJECT:
         member = reader.text
-        with _Reference(f'{_CREATE}["{member}"]'):
+        with Reference(f'{_CREATE}["{member}"]'):
             token = reader.next()
             match member:
                 case "name":
@@ -138,22 +117,13 @@ def _create_request(reader: JsonReader, token: Token) -> CreateConnectorRequest:
                 case "initial_state":
                     initial_state = _initial_state(reader, token)
                 case _:
-                    raise _unknown_member(reader, token, member)
+                    # Malformed text inside the unknown value is reported first.
+                    if token in (Token.START_OBJECT, Token.START_ARRAY):
+                        reader.skip_children()
+                    raise unknown_member(
+                        reader, member, _CREATE, _CREATE_MEMBERS, reader.token_start
+                    )
     return CreateConnectorRequest(name=name, config=config, initial_state=initial_state)
-
-
-def _not_a_create_request(reader: JsonReader, token: Token) -> BodyError:
-    match token:
-        case Token.STRING:
-            return _no_string_constructor(reader, _CREATE, f"`{_CREATE}` value")
-        case Token.TRUE | Token.FALSE:
-            return _no_constructor(reader, "boolean/Boolean", f"boolean value ({reader.text})")
-        case Token.INTEGER:
-            return _no_constructor(reader, "int/Int", f"Number value ({reader.text})")
-        case Token.FLOAT:
-            return _no_constructor(reader, "double/Double", f"Number value ({reader.text})")
-        case _:
-            return _cannot_deserialize(reader, token, _CREATE)
 
 
 def _initial_state(reader: JsonReader, token: Token) -> TargetState | None:
@@ -165,8 +135,8 @@ def _initial_state(reader: JsonReader, token: Token) -> TargetState | None:
             f"{_STATE}#forValue(java.lang.String)]) expects String Value, got Array value "
             "(`JsonToken.START_ARRAY`)"
         )
-    if token not in _SCALARS:
-        raise _cannot_deserialize(reader, token, _STATE)
+    if token not in SCALARS:
+        raise cannot_deserialize(reader, token, _STATE)
     state = _INITIAL_STATES.get(reader.text.upper())
     if state is None:
         raise reader.error(
@@ -174,62 +144,3 @@ def _initial_state(reader: JsonReader, token: Token) -> TargetState | None:
             f"{_STATE.replace('$', '.')}.{reader.text.upper()}"
         )
     return state
-
-
-def _unknown_member(reader: JsonReader, token: Token, member: str) -> BodyError:
-    # Malformed text inside the unknown value is reported first.
-    if token in (Token.START_OBJECT, Token.START_ARRAY):
-        reader.skip_children()
-    return reader.error(
-        f'Unrecognized field "{member}" (class {_CREATE}), not marked as ignorable '
-        f"(3 known properties: {_CREATE_MEMBERS})"
-    )
-
-
-def _cannot_deserialize(reader: JsonReader, token: Token, java_type: str) -> BodyError:
-    return reader.error(
-        f"Cannot deserialize value of type `{java_type}` from {_KINDS[token]} "
-        f"(token `JsonToken.{token.value}`)"
-    )
-
-
-def _no_string_constructor(reader: JsonReader, java_class: str, coerced_to: str) -> BodyError:
-    if not reader.text.strip():
-        return reader.error(
-            f'Cannot coerce empty String ("") to {coerced_to} (but could if coercion was enabled '
-            "using `CoercionConfig`)"
-        )
-    return reader.error(
-        f"Cannot construct instance of `{java_class}` (although at least one Creator exists): no "
-        "String-argument constructor/factory method to deserialize from String value "
-        f"('{reader.text}')"
-    )
-
-
-def _no_constructor(reader: JsonReader, argument: str, value: str) -> BodyError:
-    return reader.error(
-        f"Cannot construct instance of `{_CREATE}` (although at least one Creator exists): no "
-        f"{argument}-argument constructor/factory method to deserialize from {value}"
-    )
-
-
-class _Reference:
-    """Adds where in the document a value stands to the errors raised while it is bound."""
-
-    _PREFIX = " (through reference chain: "
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, BodyError):
-            return
-        message, found, chain = str(error).rpartition(self._PREFIX)
-        if found:
-            text = f"{message}{found}{self._name}->{chain}"
-        else:
-            text = f"{error}{self._PREFIX}{self._name})"
-        raise BodyError(text) from error

@@ -106,12 +106,16 @@ class Exchange:
 
     async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
         """Bind the JSON body; raises UnsupportedBodyError for a body not declared as JSON."""
+        return bind(await self.json_body())
+
+    async def json_body(self) -> bytes:
+        """Return the raw body; raises UnsupportedBodyError for one not declared as JSON."""
         body = await self.body()
         if body:
             header = self.request.headers.get("content-type")
             if header is None or content_type(header) != JSON:
                 raise UnsupportedBodyError
-        return bind(body)
+        return body
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return a boolean query parameter: only `true`, in any case, is true."""

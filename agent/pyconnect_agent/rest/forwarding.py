@@ -50,7 +50,10 @@ class WorkerResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardableRequest:
-    """What is sent on: `path` holds decoded segments, `query` follows `forward` in its order."""
+    """What is sent on: `path` holds decoded segments, `query` follows `forward` in its order.
+
+    `body`: bytes are sent as they are, everything else as JSON.
+    """
 
     method: str
     path: tuple[str, ...]
@@ -166,7 +169,9 @@ class Forwarder:
         url = forward_url(target_url, request)
         LOG.debug("request is forwarded", extra={"method": request.method, "url": url})
         headers = {"Authorization": request.authorization} if request.authorization else None
-        body = None if request.body is None else json_text.dumps(request.body)
+        body = request.body
+        if body is not None and not isinstance(body, bytes):
+            body = json_text.dumps(body)
         return await self._client.send(request.method, url, body=body, headers=headers)
 
 

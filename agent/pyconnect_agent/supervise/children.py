@@ -16,6 +16,7 @@ from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
@@ -23,6 +24,7 @@ from pyconnect_agent.supervise.details import connector_details, task_details
 from pyconnect_agent.supervise.inquiries import Inquiries
 from pyconnect_agent.supervise.jobs import Jobs
 from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.offset_changes import OffsetChanges
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import (
     ChildDetails,
@@ -56,6 +58,7 @@ class ChildProcesses:
         )
         self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._jobs = Jobs(settings, self._child)
+        self._offset_changes = OffsetChanges(settings, self._child, self._offsets)
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
 
@@ -77,6 +80,7 @@ class ChildProcesses:
             await self.stop_tasks(tuple(self._tasks.running()))
             await self.stop_connectors(tuple(self._connectors.running()))
         await self._jobs.stop()
+        await self._offset_changes.stop()
         await self._offsets.stop()
         if self._leases is not None:
             self._leases.cancel()
@@ -162,8 +166,31 @@ class ChildProcesses:
         config: ConnectorConfig,
         transactional_ids: Sequence[str],
         timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
     ) -> None:
-        await self._jobs.fence_producers(connector, config, transactional_ids, timeout_ms)
+        await self._jobs.fence_producers(
+            connector,
+            config,
+            transactional_ids,
+            timeout_ms,
+            ids_if_permitted=ids_if_permitted,
+        )
+
+    async def prepare_offset_change(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        offsets: Sequence[OffsetPair] | None,
+        timeout_ms: int,
+    ) -> bool:
+        return await self._offset_changes.prepare(connector, config, offsets, timeout_ms)
+
+    async def commit_offset_change(self, connector: str) -> None:
+        await self._offset_changes.commit(connector)
+
+    def abandon_offset_change(self, connector: str) -> None:
+        self._offset_changes.abandon(connector)
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         return await self._jobs.validate(config, timeout_ms)

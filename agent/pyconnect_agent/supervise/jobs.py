@@ -37,7 +37,12 @@ from pyconnect_agent.supervise.settings import (
 
 ERRORS: Mapping[str, type[errors.RequestError]] = {
     error.__name__: error
-    for error in (errors.BadRequestError, errors.NotFoundError, errors.InternalError)
+    for error in (
+        errors.AlreadyExistsError,
+        errors.BadRequestError,
+        errors.NotFoundError,
+        errors.InternalError,
+    )
 }
 
 
@@ -104,6 +109,8 @@ class Jobs:
         config: ConnectorConfig,
         transactional_ids: Sequence[str],
         timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
     ) -> None:
         """Raise RequestTimedOutError, and InternalError when an id could not be fenced."""
         job = FenceProducers(
@@ -111,6 +118,7 @@ class Jobs:
             connector=connector,
             connector_config=dict(config),
             transactional_ids=tuple(transactional_ids),
+            ids_if_permitted=tuple(ids_if_permitted),
             timeout_ms=timeout_ms,
         )
         await self._ask("fencing", job, timeout_ms)
@@ -147,11 +155,12 @@ class Jobs:
             await kill_children((child,))
             self._children.discard(child)
         if isinstance(answer, RequestFailed):
-            raise _error(answer)
+            raise error_of(answer)
         return answer
 
 
-def _error(answer: RequestFailed) -> errors.RequestError:
+def error_of(answer: RequestFailed) -> errors.RequestError:
+    """Return what a child's refusal means to a client."""
     kind = ERRORS.get(answer.error_class)
     if kind is not None:
         return kind(answer.message)

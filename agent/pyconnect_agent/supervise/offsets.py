@@ -14,6 +14,8 @@ from typing import Any
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.supervise.channel import (
+    ConnectorOffsetsFound,
+    FindConnectorOffsets,
     FindOffsetKeys,
     Message,
     OffsetKeysFound,
@@ -48,6 +50,9 @@ class OffsetService:
     def find_keys(self, child: Child, request: FindOffsetKeys) -> None:
         self._start(self._answer(child, request.request_id, self._find_keys(request)))
 
+    def find_connector(self, child: Child, request: FindConnectorOffsets) -> None:
+        self._start(self._answer(child, request.request_id, self._find_connector(request)))
+
     async def stop(self) -> None:
         """Wait for requests under way; no further ones may come."""
         if self._requests:
@@ -76,6 +81,16 @@ class OffsetService:
             self._executor, self._store.keys_in_use, request.keys
         )
         return OffsetKeysFound(request_id=request.request_id, keys=dict(keys))
+
+    async def _find_connector(self, request: FindConnectorOffsets) -> Message:
+        def find() -> Mapping[bytes, bytes]:
+            self._store.read((), request.timeout_ms)
+            return self._store.connector_entries(request.connector)
+
+        entries: Mapping[bytes, bytes] = await asyncio.get_running_loop().run_in_executor(
+            self._executor, find
+        )
+        return ConnectorOffsetsFound(request_id=request.request_id, entries=dict(entries))
 
     async def _answer(
         self, child: Child, request_id: int, work: Coroutine[Any, Any, Message]

@@ -15,6 +15,7 @@ from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,10 @@ class SourceOffsets(Protocol):
 
     def write(self, entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
         """Write and wait for the acknowledgement of all; None is a tombstone."""
+        ...
+
+    def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
+        """Every live raw entry of a connector; does not block."""
         ...
 
     def keys_in_use(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, ...]]:
@@ -140,11 +145,35 @@ class Children(Protocol):
         config: ConnectorConfig,
         transactional_ids: Sequence[str],
         timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
     ) -> None:
         """Initialise the ids in a short-lived child, as the connector's admin client connects.
 
-        Raises RequestError when one of them could not be fenced.
+        Raises RequestError when one of them could not be fenced, except for want of the right to
+        use one of `ids_if_permitted`.
         """
+        ...
+
+    async def prepare_offset_change(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        offsets: Sequence[OffsetPair] | None,
+        timeout_ms: int,
+    ) -> bool:
+        """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
+
+        Raises RequestError with Kafka Connect's text; nothing was written then.
+        """
+        ...
+
+    async def commit_offset_change(self, connector: str) -> None:
+        """Have what was prepared written and read back. Raises RequestError as above."""
+        ...
+
+    def abandon_offset_change(self, connector: str) -> None:
+        """Forget what was prepared; harmless without."""
         ...
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:

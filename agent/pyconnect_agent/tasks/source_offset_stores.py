@@ -47,6 +47,7 @@ class WorkerStore(Protocol):
     def offset_keys_in_use(
         self, keys: tuple[bytes, ...], timeout_ms: int
     ) -> Mapping[bytes, tuple[bytes, ...]]: ...
+    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]: ...
 
 
 class OffsetStores(Protocol):
@@ -63,6 +64,13 @@ class OffsetStores(Protocol):
 
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
         """Look up after reading to the end. Raises AgentError."""
+        ...
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        """Every live raw entry after reading to the end. Raises AgentError.
+
+        Of entries of equal content the last counts.
+        """
         ...
 
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
@@ -111,6 +119,9 @@ class WorkerOffsets:
 
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
         return self._store.read_offsets(keys, timeout_ms)
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        return dict(self._store.connector_offsets(connector, timeout_ms))
 
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         self._store.write_offsets(entries, timeout_ms)
@@ -167,6 +178,15 @@ class OwnOffsets:
         self._log.read_to_end(deadline.remaining_ms())
         own = self._image.lookup(keys)
         return {**found, **{key: value for key, value in own.items() if value is not None}}
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        deadline = Deadline(timeout_ms)
+        found = dict(self._worker.connector_offsets(connector, timeout_ms))
+        self._log.read_to_end(deadline.remaining_ms())
+        own = self._image.connector_entries(connector)
+        for key in own:
+            found.pop(key, None)
+        return {**found, **own}
 
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         deadline = Deadline(timeout_ms)

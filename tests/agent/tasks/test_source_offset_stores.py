@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,6 +51,11 @@ class Worker:
     ) -> Mapping[bytes, tuple[bytes, ...]]:
         self.asked.append(keys)
         return {key: self.used.get(key, ()) for key in keys}
+
+    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
+        return {
+            key: value for key, value in self.entries.items() if json.loads(key)[0] == connector
+        }
 
     def _fail(self) -> None:
         if self.failures:

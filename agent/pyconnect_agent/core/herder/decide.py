@@ -20,6 +20,7 @@ from pyconnect_agent.core.herder import (
     config_requests,
     draining,
     fencing,
+    offset_requests,
     operations,
     rebalance,
     reconfiguration,
@@ -44,7 +45,15 @@ from pyconnect_agent.core.herder.state import (
 )
 from pyconnect_agent.core.herder.turn import Turn
 
-_READING = frozenset({Step.WRITING, Step.READING_BACK, Step.READING_CONFIG, Step.READING_AGAIN})
+_READING = frozenset(
+    {
+        Step.WRITING,
+        Step.READING_BACK,
+        Step.READING_CONFIG,
+        Step.READING_AGAIN,
+        Step.CONFIRMING,
+    }
+)
 """Steps whose effects answer with what the config topic says after them."""
 
 
@@ -162,20 +171,32 @@ def _begin(turn: Turn, operation: Operation) -> None:
             state_requests.begin_target_state(turn, operation, request)
         case ask.StopConnector():
             state_requests.begin_stop(turn, operation, request)
+        case ask.RestartConnector() | ask.RestartConnectorAndTasks() | ask.RestartTask():
+            _begin_restart(turn, operation, request)
+        case ask.SubmitTaskConfigs():
+            state_requests.begin_submit(turn, operation, request)
+        case ask.FenceZombies():
+            fencing.begin(turn, operation, request)
+        case ask.ChangeOffsets():
+            offset_requests.begin(turn, operation)
+        case ApplyTaskConfigs():
+            reconfiguration.begin_apply(turn, operation, request)
+        case _:
+            assert_never(request)
+
+
+def _begin_restart(
+    turn: Turn,
+    operation: Operation,
+    request: ask.RestartConnector | ask.RestartConnectorAndTasks | ask.RestartTask,
+) -> None:
+    match request:
         case ask.RestartConnector():
             restart_requests.begin_restart_connector(turn, operation, request)
         case ask.RestartConnectorAndTasks():
             restart_requests.begin_restart_by_plan(turn, operation, request)
         case ask.RestartTask():
             restart_requests.begin_restart_task(turn, operation, request)
-        case ask.SubmitTaskConfigs():
-            state_requests.begin_submit(turn, operation, request)
-        case ask.FenceZombies():
-            fencing.begin(turn, operation, request)
-        case ApplyTaskConfigs():
-            reconfiguration.begin_apply(turn, operation, request)
-        case _:
-            assert_never(request)
 
 
 def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
@@ -269,6 +290,8 @@ def _resume(turn: Turn, operation: Operation, result: Any) -> None:
             restart_requests.resume_restart_by_plan(turn, operation, request, result)
         case ask.FenceZombies():
             fencing.resume(turn, operation, request)
+        case ask.ChangeOffsets():
+            offset_requests.resume(turn, operation, request, result)
         case ApplyTaskConfigs():
             reconfiguration.applied(turn, operation, request)
         case _:
@@ -283,6 +306,8 @@ def _operation_failed(turn: Turn, operation: Operation, error: Exception) -> Non
         reconfiguration.failed_to_apply(turn, operation, request, error)
     elif isinstance(request, ask.FenceZombies):
         fencing.failed(turn, operation, error)
+    elif isinstance(request, ask.ChangeOffsets):
+        offset_requests.failed(turn, operation, request, error)
     elif isinstance(request, ask.StopConnector) and operation.step is Step.READING_BACK:
         # Both records are written; reading them back only saves the client a surprise.
         operations.succeed(turn, operation)

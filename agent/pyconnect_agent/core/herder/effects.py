@@ -12,6 +12,7 @@ from typing import Any
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.herder.events import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 
@@ -113,13 +114,48 @@ class WriteTaskCountRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceProducers:
-    """As leader: initialise these ids as the connector's admin client would connect. -> None."""
+    """As leader: initialise these ids as the connector's admin client would connect. -> None.
+
+    `ids_if_permitted`: who may not use one of these cannot have used it before.
+    """
 
     effect_id: int
     connector: str
     config: ConnectorConfig
     transactional_ids: tuple[str, ...]
+    ids_if_permitted: tuple[str, ...]
     timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareOffsetChange:
+    """Ask the connector about a change of its offsets (KIP-875), write nothing yet. -> bool.
+
+    `offsets` None: reset all. True: the connector did all that is to be done outside of Kafka
+    Connect. All of the change has `timeout_ms`; it ends by `CommitOffsetChange` or
+    `AbandonOffsetChange`, or when its time is over.
+    """
+
+    effect_id: int
+    connector: str
+    config: ConnectorConfig
+    offsets: tuple[OffsetPair, ...] | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOffsetChange:
+    """Write what was prepared, and read it back. -> None."""
+
+    effect_id: int
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbandonOffsetChange:
+    """Drop what was prepared: its conditions hold no more."""
+
+    connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +355,9 @@ Effect = (
     | ConfigWrite
     | SendTaskConfigs
     | FenceProducers
+    | PrepareOffsetChange
+    | CommitOffsetChange
+    | AbandonOffsetChange
     | RequestFencing
     | AnswerTaskStart
     | StartConnector

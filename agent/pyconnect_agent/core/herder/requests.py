@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.reporting import ConnectorInfo
 
 
@@ -123,6 +124,17 @@ class FenceZombies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOffsets:
+    """KIP-875: alter the offsets of a stopped connector, or reset them all (None). -> str.
+
+    The result is the text for the client.
+    """
+
+    connector: str
+    offsets: tuple[OffsetPair, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PutResult:
     """`created` decides between 201 and 200."""
 
@@ -145,4 +157,5 @@ Request = (
     | RestartTask
     | SubmitTaskConfigs
     | FenceZombies
+    | ChangeOffsets
 )

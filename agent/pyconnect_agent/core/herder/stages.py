@@ -56,6 +56,10 @@ def writing_task_count(connector: str) -> str:
     return f"writing a task count record for connector {connector} to the config topic"
 
 
+def modifying_offsets(connector: str) -> str:
+    return f"modifying offsets for connector {connector}"
+
+
 STARTING_CONNECTOR = "starting the connector"
 
 

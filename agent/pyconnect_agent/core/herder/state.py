@@ -173,6 +173,8 @@ class Step(Enum):
     """Where a request's operation stands; QUEUED has not begun.
 
     SETTLING, in standalone mode: written, the reply waits for the connector and its task configs.
+    PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its offsets, the
+    configs are looked at once more, the change is written.
     """
 
     QUEUED = auto()
@@ -188,6 +190,9 @@ class Step(Enum):
     STOPPING = auto()
     STARTING = auto()
     SETTLING = auto()
+    PREPARING = auto()
+    CONFIRMING = auto()
+    CHANGING = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +214,8 @@ class Operation:
 
     `lane` is the connector whose operations run one after another; None does not queue.
     `answered`: the client's time was over; what has begun is finished all the same.
-    `config`, `created` and `status` are kept for the reply; `generation` is that of the task set
+    `complete` is the connector's answer about a change of its offsets; it, `config`, `created` and
+    `status` are kept for the reply; `generation` is that of the task set
     before which a fencing round fences.
     """
 
@@ -224,6 +230,7 @@ class Operation:
     created: bool = False
     status: ConnectorStateInfo | None = None
     generation: int = 0
+    complete: bool = False
 
 
 class ReconfigurationStep(Enum):

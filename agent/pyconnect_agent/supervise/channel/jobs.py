@@ -73,7 +73,8 @@ class DescribePlugin:
 class FenceProducers:
     """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
-    `connector_config` is raw. All ids together have `timeout_ms`.
+    `connector_config` is raw. All ids together have `timeout_ms`. It is no failure that one of
+    `ids_if_permitted` may not be used.
     """
 
     worker: WorkerSettings
@@ -81,6 +82,7 @@ class FenceProducers:
     connector_config: StringMap
     transactional_ids: tuple[str, ...]
     timeout_ms: int
+    ids_if_permitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.offset_changes import ChangeStage
 from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.offset_changes import ChangeStage
 from pyconnect_agent.supervise.channel.jobs import StringMap
 
 if TYPE_CHECKING:

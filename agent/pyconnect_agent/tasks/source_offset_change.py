@@ -1,0 +1,174 @@
+"""Change a source connector's offsets where they are stored (KIP-875).
+
+Layer: tasks. Kafka: `Worker.modifySourceConnectorOffsets`; spec offsets-and-states.md A6. A reset
+writes a tombstone to every raw key of the connector, as it is on the topic. With exactly-once
+support all goes in one transaction of `<group>-<connector>`, the id of the accepted proposal;
+Apache's leaders use the id of task 0, which is fenced too. In the end all is read back.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from itertools import islice
+
+from pyconnect_agent.core.client_configs import exactly_once_producer
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.connector_offsets import source_offsets
+from pyconnect_agent.core.errors import AgentError, AuthorizationError, InternalError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig
+from pyconnect_agent.core.offset_changes import OffsetPair, failed_text, source_offsets_asked
+from pyconnect_agent.core.offsetlog import parse_key
+from pyconnect_agent.core.source_offsets import offset_value, partition_key
+from pyconnect_agent.core.transactional_ids import (
+    alter_transactional_id,
+    task_transactional_id,
+)
+from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.fencing import fence
+from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
+from pyconnect_agent.supervise.channel import ChangeOffsets
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
+from pyconnect_api import SourceConnector
+
+LOG = logging.getLogger(__name__)
+
+ENTRIES_AT_ONCE = 10_000
+"""So many are given to a store in one write: no producer has to queue more."""
+
+
+class SourceOffsetChange:
+    """Implements `offset_changes.OffsetChange`; `config` is resolved."""
+
+    def __init__(
+        self,
+        job: ChangeOffsets,
+        connector: SourceConnector,
+        worker: WorkerConfig,
+        config: Mapping[str, str],
+        *,
+        deadline: Deadline,
+        control: Control,
+    ) -> None:
+        self._job = job
+        self._connector = connector
+        self._worker = worker
+        self._config = config
+        self._deadline = deadline
+        self._transactional = worker.exactly_once_source_enabled
+        self._stores = offset_stores(
+            worker,
+            job.connector,
+            config,
+            control,
+            client=job.connector,
+            use=OffsetUse.EXACTLY_ONCE if self._transactional else OffsetUse.AT_LEAST_ONCE,
+        )
+        self._asked: tuple[OffsetPair, ...] = ()
+        self._entries: dict[bytes, bytes | None] = {}
+
+    def collect(self) -> None:
+        self._stores.start(self._deadline.expired)
+        if self._job.offsets is None:
+            found = self._stores.connector_entries(
+                self._job.connector, self._deadline.remaining_ms()
+            )
+            self._entries = dict.fromkeys(found)
+            self._asked = _partitions(found)
+            return
+        self._asked = source_offsets_asked(self._job.offsets)
+        self._entries = {
+            partition_key(self._job.connector, partition): offset_value(offset)
+            for partition, offset in self._asked
+        }
+
+    def ask_connector(self) -> bool:
+        return self._connector.alter_offsets(dict(self._config), self._asked)
+
+    def write(self) -> None:
+        if not self._entries:
+            return
+        if self._transactional:
+            self._write_in_transaction()
+        else:
+            entries = iter(self._entries.items())
+            while some := dict(islice(entries, ENTRIES_AT_ONCE)):
+                self._stores.write(some, self._deadline.remaining_ms())
+        self._stores.close()
+        self._read_back()
+
+    def _write_in_transaction(self) -> None:
+        worker = self._worker
+        assert isinstance(worker, DistributedConfig)
+        first_task = ConnectorTaskId(self._job.connector, 0)
+        self._fence_apaches(worker, task_transactional_id(worker.group_id, first_task))
+        records = self._stores.prepare(self._entries)
+        own_id = alter_transactional_id(worker.group_id, self._job.connector)
+        settings = self._producer_config(worker, own_id)
+        producer = TransactionalProducer(settings.properties, settings.max_block_ms)
+        try:
+            if not producer.init(self._deadline.expired):
+                raise AgentError("The time was over before the producer was initialized")
+            producer.begin()
+            for record in records:
+                self._produce(producer, record.key, record.value)
+            producer.commit()
+        finally:
+            producer.close(0.0)
+        self._stores.committed(self._entries)
+
+    def _produce(
+        self, producer: TransactionalProducer, key: bytes | None, value: bytes | None
+    ) -> None:
+        while True:
+            try:
+                producer.produce(self._stores.topic, value, key)
+            except BufferError:
+                producer.serve(0.1)
+            else:
+                return
+
+    def _fence_apaches(self, worker: DistributedConfig, transactional_id: str) -> None:
+        """A Java leader may have begun such a change, with this id, and hang in it."""
+        config = self._producer_config(worker, transactional_id)
+        try:
+            fence({transactional_id: config.properties}, self._deadline.remaining_ms())
+        except AuthorizationError as exc:
+            # Who may not use the id has no change under way with it.
+            LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
+
+    def _producer_config(
+        self, worker: DistributedConfig, transactional_id: str
+    ) -> LibrdkafkaConfig:
+        client_id = f"connector-offset-producer-{self._job.connector}"
+        return exactly_once_producer(worker, self._config, client_id, transactional_id).build()
+
+    def _read_back(self) -> None:
+        """Raises InternalError unless what was asked for is what is stored now."""
+        entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
+        stored, _ = source_offsets(entries)
+        actual = {_content(found.partition): found.offset for found in stored}
+        wrong = sum(
+            _content(actual.get(_content(partition))) != _content(offset)
+            for partition, offset in self._asked
+        )
+        if wrong:
+            LOG.error("offsets read back are others than those written", extra={"count": wrong})
+            raise InternalError(failed_text(self._job.connector, "source"))
+
+
+def _partitions(entries: Mapping[bytes, bytes]) -> tuple[OffsetPair, ...]:
+    """Every partition once, to be forgotten."""
+    found: dict[str, OffsetPair] = {}
+    for key in entries:
+        parsed = parse_key(key)
+        assert not isinstance(parsed, str), "the store indexes readable keys only"
+        found[parsed.content] = (parsed.partition, None)
+    return tuple(found.values())
+
+
+def _content(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
