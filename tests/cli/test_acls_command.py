@@ -190,3 +190,12 @@ def test_a_prefix_that_covers_others_needs_a_yes(
     assert outcome.code == 9
     assert "g-orders-eu" in outcome.err
     assert "--resource-pattern-type prefixed" in run(*arguments, "--yes").out
+
+
+def test_grants_can_be_generated_before_anything_runs(run: Run, worker_file: str) -> None:
+    """From the worker's file alone; that connectors were not looked at is told."""
+    nobody = "http://127.0.0.1:1"
+    outcome = run("acls", "generate", "--worker-config", worker_file, "--all", address=nobody)
+    assert outcome.code == 0, outcome.err
+    assert "--group g" in outcome.out
+    assert "only the workers' own grants" in outcome.err

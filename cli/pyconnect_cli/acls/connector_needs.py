@@ -119,8 +119,11 @@ class ConnectorNeeds:
         rules = ["O1", "O2", "O3", "O5"]
         if own and self._missing(topic, Role.PRODUCER):
             rules.append("O4")
+        # Of the workers' topic agents have an image of their own: connectors' clients only write.
+        unread = not own and all(worker.is_agent for worker in self._facts.workers)
         for rule in rules:
-            yield self._need(rule, ResourceType.TOPIC, topic, phase=phase)
+            severity = Severity.WARNING if unread and rule in {"O2", "O3"} else None
+            yield self._need(rule, ResourceType.TOPIC, topic, phase=phase, severity=severity)
         yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
 
     def _sink(self) -> Iterator[Need]:

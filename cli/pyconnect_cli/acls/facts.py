@@ -18,14 +18,14 @@ class WorkerFacts:
     """One worker; `name` is its URL or its file.
 
     `properties`: as in worker.properties; secrets may be masked. `principals`: those the worker
-    told itself, of its own clients and of connectors' clients without overrides. `host`: the
-    address from which it connects, when the user said so.
+    told itself, of its own clients and of connectors' clients without overrides. `is_agent`:
+    whether it is one of ours, which read the workers' offsets topic for connectors themselves.
     """
 
     name: str
     properties: Config
     principals: Mapping[Role, str] = field(default_factory=dict)
-    host: str | None = None
+    is_agent: bool = False
 
     @property
     def phase(self) -> Phase:

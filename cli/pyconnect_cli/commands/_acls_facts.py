@@ -114,7 +114,7 @@ def _file_workers(options: AclOptions) -> list[WorkerFacts]:
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     """Return the agents among the workers; Java workers answer nothing of use here."""
     agents = []
-    for url in worker_urls(session, everywhere=True):
+    for url in _urls(session, options):
         try:
             with AgentClient(session.exchange_with(url)) as agent:
                 properties = agent.config()
@@ -127,8 +127,18 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
             continue
         if properties.get("group.id"):
             merged = {**properties, **dict(options.worker_properties)}
-            agents.append(WorkerFacts(name=url, properties=merged))
+            agents.append(WorkerFacts(name=url, properties=merged, is_agent=True))
     return agents
+
+
+def _urls(session: Session, options: AclOptions) -> list[str]:
+    """Return the workers' addresses; none when a file tells enough and nothing runs yet."""
+    try:
+        return worker_urls(session, everywhere=True)
+    except Unreachable:
+        if options.worker_configs or options.worker_properties:
+            return []
+        raise
 
 
 def _agent_reports(
@@ -154,11 +164,17 @@ def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> Worker
         return worker
     told = as_object(reports[worker.name]["principals"])
     principals = {Role(client): str(name) for client, name in told.items() if name}
-    return WorkerFacts(name=worker.name, properties=worker.properties, principals=principals)
+    return replace(worker, principals=principals)
 
 
 def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
-    views = session.client.connector_views()
+    try:
+        views = session.client.connector_views()
+    except Unreachable as error:
+        if not (options.worker_configs or options.worker_properties):
+            raise
+        session.output.warning(f"{error.message}: only the workers' own grants are looked at")
+        return []
     unknown = sorted(set(options.connectors) - set(views))
     if unknown:
         raise NotFound(

@@ -287,3 +287,14 @@ def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
 def test_principals_of_configurations(config: dict[str, str | None], principal: str | None) -> None:
     """SASL tells a name, TLS and references do not."""
     assert principal_of(config) == principal
+
+
+def test_agents_read_the_workers_offsets_topic_themselves() -> None:
+    """Connectors' right to read it is needed by Apache's workers only."""
+    agents = replace(FACTS, workers=(replace(WORKER, is_agent=True),))
+    mild = {"O2", "O3"}
+    for facts, severity in ((FACTS, Severity.BLOCKER), (agents, Severity.WARNING)):
+        assert {n.severity for n in needs(facts) if n.rule.id in mild} == {severity}
+    own = replace(SOURCE, config={**SOURCE.config, "offsets.storage.topic": "own"})
+    facts = replace(agents, connectors=(own,))
+    assert {n.severity for n in needs(facts) if n.rule.id in mild} == {Severity.BLOCKER}
