@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tests.support.agent import Agents, append_lines, closing, source_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.sequences import WAIT_S, Sequences
 
@@ -93,11 +93,17 @@ class OffsetTopics:
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
         return len(admin.list_topics(topic, timeout=10).topics[topic].partitions)
 
-    def write(self, topic: str, key: bytes, value: bytes) -> None:
+    def create(self, topic: str, **settings: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        config = {"cleanup.policy": "compact", **settings}
+        admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(10)
+
+    def write(self, topic: str, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
+        """Write as a Java worker would; `timestamp_ms` 0 is now."""
         producer = Producer(
             {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
         )
-        producer.produce(topic, value, key)
+        producer.produce(topic, value, key, timestamp=timestamp_ms)
         assert producer.flush(30) == 0
 
 
@@ -163,3 +169,102 @@ def test_rest_shows_the_own_topics_offsets_before_the_workers(
     shown = agent.get("/connectors/file/offsets")["offsets"]
     found = {entry["partition"]["filename"]: entry["offset"]["position"] for entry in shown}
     assert found == {str(lines): size, "other": 9}
+
+
+@pytest.mark.parametrize(
+    ("support", "place"),
+    [("disabled", "own topic"), ("enabled", "own topic"), ("enabled", "worker's topic")],
+)
+def test_a_key_of_another_form_is_kept_and_doubles_are_tombstoned(
+    agents: Agents,
+    sequences: Sequences,
+    topics: OffsetTopics,
+    own_topic: str,
+    support: str,
+    place: str,
+) -> None:
+    """Readers that compare bytes would see two offsets of one partition."""
+    group = unique_name("keys")
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: support})
+    topic = f"{group}-offsets"
+    config = {**sequences.config(), "exactly.once.support": "requested"}
+    if place == "own topic":
+        config["offsets.storage.topic"] = topic = own_topic
+        topics.create(topic)
+    older, newer = b'["numbers" ,{"number":"0"}]', b'["numbers", {"number": "0"}]'
+    for number, key in enumerate((older, newer), 7):
+        topics.write(topic, key, b'{"last":%d}' % number, timestamp_ms=number)
+    agent.create("numbers", config)
+    sequences.allow(20)
+    sequences.wait_for(20)
+    expected = {newer: {"last": 20}}
+    eventually(lambda: topics.live(topic) == expected, WAIT_S, lambda: topics.live(topic))
+    assert sequences.seen()["0"] == list(range(8, 21))
+
+
+def test_other_clients_of_a_connector_reach_another_cluster(
+    agents: Agents,
+    sequences: Sequences,
+    topics: OffsetTopics,
+    servers: Servers,
+    tmp_path: Path,
+) -> None:
+    """Records and offsets share transactions there, under the worker's topic name if no other.
+
+    Offsets are copied to the worker's cluster, from where a worker that is not `enabled` goes on.
+    """
+    other = servers.broker().bootstrap_servers
+    there, remote = OffsetTopics(other), Sequences(other, tmp_path)
+    group = unique_name("far")
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})
+    clients = ("producer", "consumer", "admin")
+    config = {
+        **remote.config(),
+        "exactly.once.support": "requested",
+        **{f"{client}.override.bootstrap.servers": other for client in clients},
+    }
+    agent.create("numbers", config)
+    remote.allow(40)
+    remote.check(40)
+    topic, last = f"{group}-offsets", {key_of("numbers"): {"last": 40}}
+    eventually(lambda: there.live(topic) == last, WAIT_S)
+    values = [json.loads(value or b"")["last"] for _, value in there.records(topic)]
+    assert values == sorted(values)
+    assert all(value % 10 == 0 for value in values)
+    eventually(lambda: topics.live(topic) == last, WAIT_S)
+    agent.process.stop()
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "disabled"})
+    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    remote.allow(60)
+    remote.check(60)
+
+
+def test_another_spelling_of_the_brokers_is_the_same_topic(
+    agents: Agents, sequences: Sequences, topics: OffsetTopics, kafka_broker: SharedBroker
+) -> None:
+    """Nothing is copied into the topic itself, where it would outlive an aborted transaction."""
+    group = unique_name("spelling")
+    agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})
+    spelled = kafka_broker.bootstrap_servers.replace("127.0.0.1", "localhost")
+    assert spelled != kafka_broker.bootstrap_servers
+    clients = ("producer", "consumer", "admin")
+    overrides = {f"{client}.override.bootstrap.servers": spelled for client in clients}
+    agent.create("numbers", {**sequences.config(), **overrides})
+    sequences.allow(30)
+    sequences.check(30)
+    assert agent.call("DELETE", "/connectors/numbers").status == 204
+    eventually(lambda: agent.children() == [], WAIT_S)
+    values = [json.loads(value or b"")["last"] for _, value in topics.records(f"{group}-offsets")]
+    assert values == [10, 20, 30]
+
+
+def test_an_own_topic_that_is_not_compacted_is_refused(
+    agents: Agents, sequences: Sequences, topics: OffsetTopics, own_topic: str
+) -> None:
+    """Offsets would be lost some day; connector and task say so."""
+    topics.create(own_topic, **{"cleanup.policy": "delete"})
+    agent = agents.start(properties={**QUICK, SUPPORT: "enabled"})
+    agent.create("numbers", {**sequences.config(), "offsets.storage.topic": own_topic})
+    agent.wait_for_states("numbers", "FAILED")
+    trace = agent.get("/connectors/numbers/status")["connector"]["trace"]
+    assert "is required to have 'cleanup.policy=compact'" in trace
