@@ -266,6 +266,7 @@ class Worker:
                 log_format=parts.log_format,
             ),
             task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,
+            sampling=parts.config.sampling,
             # A group of one has no session to lose.
             lease_ms=(
                 parts.config.session_timeout_ms
@@ -288,6 +289,7 @@ class Worker:
             server=server_info(cluster_id),
             track_topics=config.topic_tracking_enable,
             permitted_algorithms=None,
+            sampling=config.sampling,
         )
         if distributed is None:
             return options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.herder.worker_admin import child_json
 from pyconnect_agent.supervise.ports import ChildDetails
 
@@ -60,6 +62,14 @@ class FakeAdmin:
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
         return [child_json(child, 2_000), child_json(killed, 2_000)]
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        tags = {"connector": "c", "task": "0"}
+        values = {"status": "running", "batch-size-max": 7.0, "batch-size-avg": math.nan}
+        return tuple(
+            Metric(group="connector-task-metrics", name=name, value=value, tags=tags)
+            for name, value in values.items()
+        )
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
         self._check(task_id)

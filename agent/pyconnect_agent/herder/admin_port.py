@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pyconnect_agent.core.config.effective import EffectiveValue
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.metrics.values import Metric
 
 
 class WorkerAdmin(Protocol):
@@ -22,6 +23,10 @@ class WorkerAdmin(Protocol):
 
     async def children(self) -> list[dict[str, Any]]:
         """One document per child process, sorted."""
+        ...
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        """Everything that Connect measures."""
         ...
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.events import Event
-from pyconnect_agent.core.herder.state import HerderState
+from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.metrics.rebalances import Rebalances
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.herder.clock import WorkerClock
 
 LOG = logging.getLogger(__name__)
@@ -37,11 +39,14 @@ class HerderAbortedError(Exception):
 class HerderLoop:
     """Owns the herder's state. `perform` starts an effect and returns at once."""
 
-    def __init__(self, state: HerderState, clock: WorkerClock) -> None:
+    def __init__(
+        self, state: HerderState, clock: WorkerClock, sampling: Sampling = DEFAULT_SAMPLING
+    ) -> None:
         self._state = state
         self._clock = clock
         self._inbox: deque[Event] = deque()
         self._posted = asyncio.Event()
+        self.rebalances = Rebalances(sampling)
         self._event_loop = asyncio.get_running_loop()
         self._ticked_ms = clock.now_ms()
 
@@ -89,8 +94,10 @@ class HerderLoop:
 
     def step(self, perform: Perform) -> None:
         """Decide on the oldest event and perform what is decided."""
-        event = self._inbox.popleft()
+        event, phase = self._inbox.popleft(), self._state.phase
         self._state, effects = decide(self._state, event, self._clock.now_ms())
+        if self._state.phase is not phase:
+            self._phase_changed()
         if LOG.isEnabledFor(logging.DEBUG):
             kinds = ",".join(type(effect).__name__ for effect in effects)
             extra = {
@@ -103,3 +110,13 @@ class HerderLoop:
             if isinstance(effect, Abort):
                 raise HerderAbortedError(effect.reason)
             perform(effect)
+
+    def _phase_changed(self) -> None:
+        now_ms = self._clock.now_ms()
+        match self._state.phase:
+            case Phase.JOINING:
+                self.rebalances.under_way(now_ms)
+            case Phase.RESOLVED:
+                self.rebalances.over(now_ms)
+            case _:
+                pass

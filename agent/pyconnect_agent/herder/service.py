@@ -28,6 +28,8 @@ from pyconnect_agent.core.herder.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.requests import FenceZombies, GetConnectorConfig, Probe, Request
 from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.metrics.rebalances import Rebalances
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import (
@@ -81,7 +83,8 @@ class HerderOptions:
 
     `worker_url` ends with a slash. `permitted_algorithms`: None when internal requests need no
     signature whatever the group agrees on. `track_topics`: `topic.tracking.enable`. `make_group`
-    None: a group of one. `may_have_own_offsets_topic`: asked with a source's raw config.
+    None: a group of one. `sampling`: of its metrics. `may_have_own_offsets_topic`: asked with a
+    source's raw config.
     """
 
     settings: HerderSettings
@@ -91,6 +94,7 @@ class HerderOptions:
     permitted_algorithms: tuple[str, ...] | None
     signature_algorithm: str = "HmacSHA256"
     make_group: Callable[[GroupPorts, WorkerClock], Group] | None = None
+    sampling: Sampling = DEFAULT_SAMPLING
     may_have_own_offsets_topic: Callable[[ConnectorConfig], bool] = lambda _: False
 
 
@@ -114,7 +118,7 @@ class HerderService:
         self._catalog = catalog
         self._levels = levels
         self._clock = clock
-        self._loop = HerderLoop(HerderState(settings=options.settings), clock)
+        self._loop = HerderLoop(HerderState(settings=options.settings), clock, options.sampling)
         self._statuses = StatusView(stores.status, options.settings.connector_type)
         self._offset_reader = ConnectorOffsetReader(
             stores.offset, children, catalog, options.may_have_own_offsets_topic
@@ -269,6 +273,10 @@ class HerderService:
     def state(self) -> HerderState:
         """What the herder knows, for the admin interface."""
         return self._loop.state
+
+    @property
+    def rebalances(self) -> Rebalances:
+        return self._loop.rebalances
 
     def request_drain(self, *, undrain: bool) -> None:
         """Give up all work and leave the group, or take part again; takes effect later."""

@@ -24,10 +24,13 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.metrics.rebalances import Rebalances
+from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
+from pyconnect_agent.herder.worker_metrics import worker_metrics
 from pyconnect_agent.supervise.ports import ChildDetails, ChildrenAdmin
 
 KILLED = (
@@ -59,6 +62,9 @@ class HerderView(Protocol):
 
     @property
     def state(self) -> HerderState: ...
+
+    @property
+    def rebalances(self) -> Rebalances: ...
 
     def task_status(self, connector: str, task: int) -> Status | None: ...
 
@@ -123,6 +129,10 @@ class AgentAdmin:
         shown = sorted((*found, *self._without_process(found)), key=_by_name)
         now_ms = self._now_ms()
         return [child_json(child, now_ms) for child in shown]
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        herder = self._herder
+        return await worker_metrics(self._children, herder.state, herder.rebalances, self._now_ms())
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
         self._check_runs_here(task_id)

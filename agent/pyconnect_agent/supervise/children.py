@@ -16,7 +16,9 @@ from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offset_changes import OffsetPair
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
@@ -24,6 +26,7 @@ from pyconnect_agent.supervise.details import connector_details, task_details
 from pyconnect_agent.supervise.inquiries import Inquiries
 from pyconnect_agent.supervise.jobs import Jobs
 from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.supervise.metrics import connector_metrics, task_metrics, worker_values
 from pyconnect_agent.supervise.offset_changes import OffsetChanges
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import (
@@ -57,6 +60,7 @@ class ChildProcesses:
             settings, self._child, self._connected, self._offsets, self._inquiries
         )
         self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
+        self._catalog = Catalog(settings.worker.plugins)
         self._jobs = Jobs(settings, self._child)
         self._offset_changes = OffsetChanges(settings, self._child, self._offsets)
         self._leases: asyncio.Task[None] | None = None
@@ -149,6 +153,19 @@ class ChildProcesses:
             for (task_id, task), answer in zip(tasks.items(), figures, strict=True)
         )
         return tuple(sorted(found, key=_by_name))
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        now_ms = time.monotonic() * 1000
+        connectors, tasks = self._connectors, self._tasks
+        of_tasks = await task_metrics(tasks.details(), tasks.ended(), self._inquiries)
+        startups = (connectors.startups.values(now_ms), tasks.startups.values(now_ms))
+        return (
+            *worker_values(
+                len(connectors.running()), len(tasks.running() | tasks.ended().keys()), startups
+            ),
+            *connector_metrics(connectors.details(), self._catalog),
+            *of_tasks,
+        )
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
         graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
@@ -50,7 +51,8 @@ class RunningConnector:
     """A started connector; `child` is None without a process.
 
     `launch` numbers its processes: what an earlier one still says does not count. `since_ms`:
-    when it was started or came into `state`, epoch ms.
+    when it was started or came into `state`, epoch ms. `came_up`: its start has
+    succeeded or failed.
     """
 
     config: ConnectorConfig
@@ -60,6 +62,7 @@ class RunningConnector:
     launch: int = 0
     state: State | None = None
     version: str | None = None
+    came_up: bool = False
     requests: dict[int, asyncio.Future[TaskConfigsGenerated]] = field(default_factory=dict)
 
 
@@ -79,6 +82,7 @@ class ConnectorChildren:
         self._offsets = offsets
         self._connectors: dict[str, RunningConnector] = {}
         self._request_ids = itertools.count(1)
+        self.startups = Startups("connector", settings.sampling)
         self._catalog = Catalog(settings.worker.plugins)
         self._retired: dict[Child, asyncio.Task[None]] = {}
 
@@ -279,6 +283,8 @@ class ConnectorChildren:
         if entry.state is not state:
             entry.since_ms = _now_ms()
         entry.state = state
+        if not entry.came_up:
+            entry.came_up = self.startups.reported(state, time.monotonic() * 1000)
         self._listener().connector_state(connector, state, trace=trace, version=entry.version)
 
 

@@ -15,6 +15,7 @@ from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offset_changes import OffsetPair
 
 
@@ -229,6 +230,10 @@ class ChildrenAdmin(Protocol):
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         """Connectors and tasks, sorted; at most a second, however many do not answer."""
+        ...
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        """Of connectors, tasks and their starts; at most a second."""
         ...
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:

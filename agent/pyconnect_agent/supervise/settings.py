@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.supervise.channel import Job, Message, WorkerSettings
 from pyconnect_agent.supervise.child import Child
 
@@ -24,11 +25,13 @@ class ChildSettings:
 
     `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
     `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
+    `sampling`: of the worker's metrics.
     """
 
     worker: WorkerSettings
     task_shutdown_graceful_timeout_ms: int = 5_000
     lease_ms: int | None = None
+    sampling: Sampling = DEFAULT_SAMPLING
 
 
 ChildFactory = Callable[

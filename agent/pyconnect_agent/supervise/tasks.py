@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.metrics.values import GroupValues
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     ConfirmStart,
@@ -47,7 +49,8 @@ class RunningTask:
     """A live task process and the last it told.
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
-    killed, and that is why; nothing it says about its state counts any more.
+    killed, and that is why; nothing it says about its state counts any more. `came_up`: its start
+    has succeeded or failed. `metrics` as it last told them.
     """
 
     child: Child
@@ -56,7 +59,16 @@ class RunningTask:
     state_reported: bool = False
     version: str | None = None
     killed_because: str | None = None
+    came_up: bool = False
+    metrics: GroupValues = field(default_factory=dict)
     topics: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTask:
+    """A FAILED task whose process is gone, with what it measured."""
+
+    metrics: GroupValues
 
 
 class TaskChildren:
@@ -76,6 +88,8 @@ class TaskChildren:
         self._offsets = offsets
         self._inquiries = inquiries
         self._tasks: dict[ConnectorTaskId, RunningTask] = {}
+        self._ended: dict[ConnectorTaskId, EndedTask] = {}
+        self.startups = Startups("task", settings.sampling)
 
     def start(
         self,
@@ -101,10 +115,13 @@ class TaskChildren:
             lambda code, error: self._exit(task_id, code, error),
         )
         self._tasks[task_id] = RunningTask(child, since_ms=_now_ms())
+        self._ended.pop(task_id, None)
 
     async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
         children = [self._tasks[task_id].child for task_id in task_ids if task_id in self._tasks]
         await stop_children(children, graceful_s=graceful_s)
+        for task_id in task_ids:
+            self._ended.pop(task_id, None)
 
     async def kill(self, task_id: ConnectorTaskId, *, graceful_s: float, reason: str) -> None:
         """End a task that is to count as FAILED with `reason`; returns when it is gone."""
@@ -144,6 +161,10 @@ class TaskChildren:
         """For the admin interface; not to be changed by the reader."""
         return dict(self._tasks)
 
+    def ended(self) -> dict[ConnectorTaskId, EndedTask]:
+        """FAILED tasks without a process that were not taken away yet."""
+        return dict(self._ended)
+
     def _message(self, task_id: ConnectorTaskId, message: Message) -> None:
         task = self._tasks[task_id]
         if task.child.cancelled:
@@ -154,6 +175,7 @@ class TaskChildren:
                     task.since_ms = _now_ms()
                 task.state, task.state_reported = message.state, True
                 task.version = message.version or task.version
+                self._note(task_id, task, message.state)
                 self._report(task_id, message.state, message.trace, task.version)
             case ConfirmStart(request_id=request_id):
                 self._listener().task_start_asked(task_id, request_id)
@@ -165,7 +187,10 @@ class TaskChildren:
                 self._offsets.write(task.child, message)
             case FindOffsetKeys():
                 self._offsets.find_keys(task.child, message)
-            case StatsReported() | StacksDumped():
+            case StatsReported():
+                task.metrics = message.metrics
+                self._inquiries.answered(message)
+            case StacksDumped():
                 self._inquiries.answered(message)
             case StateReported():
                 pass
@@ -178,6 +203,7 @@ class TaskChildren:
     def _exit(self, task_id: ConnectorTaskId, code: int | None, error: Exception | None) -> None:
         task = self._tasks.pop(task_id)
         if task.killed_because is not None:
+            self._note(task_id, task, State.FAILED)
             self._report(task_id, State.FAILED, task.killed_because, task.version)
             return
         if code == EXIT_LEASE_EXPIRED:
@@ -195,12 +221,20 @@ class TaskChildren:
         if task.child.stopping:
             self._report(task_id, State.UNASSIGNED, None, task.version)
         else:
+            self._note(task_id, task, State.FAILED)
             self._report(task_id, State.FAILED, text, task.version)
 
     def _report(
         self, task_id: ConnectorTaskId, state: State, trace: str | None, version: str | None
     ) -> None:
         self._listener().task_state(task_id, state, trace=trace, version=version)
+
+    def _note(self, task_id: ConnectorTaskId, task: RunningTask, state: State) -> None:
+        """Count a start, and keep what a failed task has measured."""
+        if not task.came_up:
+            task.came_up = self.startups.reported(state, time.monotonic() * 1000)
+        if state is State.FAILED:
+            self._ended[task_id] = EndedTask(task.metrics)
 
 
 def _now_ms() -> int:

@@ -48,7 +48,7 @@ from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_configs import generate_task_configs
-from pyconnect_agent.tasks.task_metrics import TaskMetrics, sampling_of
+from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.worker_view import WorkerView
@@ -138,7 +138,7 @@ def _run_task(channel: Channel, job: RunTask) -> None:
     try:
         setup = TaskSetup.of(job, WorkerView(job.worker.properties, job.worker.plugins))
         life_cycle.mask = setup.mask
-        life_cycle.metrics = TaskMetrics(sampling_of(setup.worker.config))
+        life_cycle.metrics = TaskMetrics(setup.worker.config.sampling)
         work = _task_work(setup, control, life_cycle)
     except BaseException as exc:  # noqa: BLE001  plugin code, SystemExit too: this process is its own
         life_cycle.fail(exc)

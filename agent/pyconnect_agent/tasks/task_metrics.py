@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 
-from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import TASK, TASK_ERROR
 from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
@@ -20,10 +19,6 @@ from pyconnect_agent.tasks.tolerance import ErrorCounts
 def now_ms() -> float:
     """The clock of all measurements of this process."""
     return time.monotonic() * 1000
-
-
-def sampling_of(worker: WorkerConfig) -> Sampling:
-    return Sampling(count=worker.metrics_num_samples, window_ms=worker.metrics_sample_window_ms)
 
 
 class TaskMetrics:

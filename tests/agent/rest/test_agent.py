@@ -49,6 +49,25 @@ def test_grants_are_of_the_phase_that_is_asked_for() -> None:
     assert World().call("GET", "/agent/acls?phase=soon").status == 400
 
 
+def test_metrics_are_told_as_prometheus_reads_them_and_as_json() -> None:
+    """Texts are labels; what is no number is NaN there and null here."""
+    answer = World().call(
+        "GET", "/agent/metrics", Accept="text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    )
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    prefix = "kafka_connect_connector_task_metrics_"
+    samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    assert samples == [
+        prefix + 'status{connector="c",status="running",task="0"} 1.0',
+        prefix + 'batch_size_max{connector="c",task="0"} 7.0',
+        prefix + 'batch_size_avg{connector="c",task="0"} NaN',
+    ]
+    assert f"# TYPE {prefix}batch_size_max gauge" in answer.text
+    found = World().call("GET", "/agent/metrics.json").json()
+    assert [metric["value"] for metric in found] == ["running", 7.0, None]
+    assert found[0]["tags"] == {"connector": "c", "task": "0"}
+
+
 def test_stacks_are_plain_text() -> None:
     """Also for a client that accepts nothing else."""
     answer = World().call("GET", "/agent/tasks/c/0/stacks", Accept="text/plain")

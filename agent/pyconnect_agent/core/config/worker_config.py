@@ -18,6 +18,7 @@ from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
+from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,
     ConfigDef,
@@ -122,6 +123,11 @@ class WorkerConfig:
     def exactly_once_source_enabled(self) -> bool:
         """Whether source tasks may run exactly-once; only distributed workers can."""
         return False
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the worker's metrics are averaged."""
+        return Sampling(count=self.metrics_num_samples, window_ms=self.metrics_sample_window_ms)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """Return the properties that start with ``prefix``, without it."""

@@ -20,6 +20,9 @@ class Sampling:
     window_ms: int = 30_000
 
 
+DEFAULT_SAMPLING = Sampling()
+
+
 @dataclass(slots=True)
 class _Sample:
     began_ms: float

@@ -5,9 +5,10 @@ Layer: core. Kafka: MetricName without the description.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 MetricValue: TypeAlias = float | str
 
@@ -23,6 +24,13 @@ class Metric:
     name: str
     value: MetricValue
     tags: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a document; what is no finite number is null."""
+        value: MetricValue | None = self.value
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None
+        return {"group": self.group, "name": self.name, "tags": dict(self.tags), "value": value}
 
 
 def tagged(values: GroupValues, tags: Mapping[str, str]) -> tuple[Metric, ...]:

@@ -60,6 +60,18 @@ async def acls(exchange: Exchange) -> Response:
 
 
 @guarded
+async def metrics(exchange: Exchange) -> Response:
+    from pyconnect_agent.observability.exposition import prometheus_text
+
+    return Response(prometheus_text(await _worker(exchange).metrics()), media_type=TEXT)
+
+
+@guarded
+async def metrics_json(exchange: Exchange) -> Response:
+    return json_response([metric.to_json() for metric in await _worker(exchange).metrics()])
+
+
+@guarded
 async def kill_task(exchange: Exchange) -> Response:
     force = _flag(await exchange.body(), "force")
     task_id = _task_id(exchange)
@@ -161,6 +173,8 @@ ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
     Route("GET", "/agent/tasks", children, any_content=True),
+    Route("GET", "/agent/metrics", metrics, any_content=True, produces=TEXT),
+    Route("GET", "/agent/metrics.json", metrics_json, any_content=True),
     Route("GET", "/agent/acls", acls, any_content=True),
     Route("POST", f"{_TASK}/kill", kill_task),
     Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),

@@ -1,0 +1,55 @@
+"""Metrics as Prometheus reads them.
+
+Layer: observability. `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels.
+Texts such as states become a label of a metric whose value is 1. Import it where it is used: the
+client library takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import Metric as Family
+from prometheus_client.registry import Collector
+
+from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS
+from pyconnect_agent.core.metrics.values import Metric
+
+PREFIX = "kafka_connect"
+
+
+def prometheus_text(metrics: Sequence[Metric]) -> bytes:
+    """Return the text format of version 0.0.4."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Given(metrics))
+    return generate_latest(registry)
+
+
+class _Given(Collector):
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Family]:
+        families: dict[tuple[str, str], Family] = {}
+        for metric in self._metrics:
+            family = families.get((metric.group, metric.name))
+            if family is None:
+                family = families[metric.group, metric.name] = _family(metric)
+            labels, value = dict(metric.tags), metric.value
+            if isinstance(value, str):
+                # The label is named by the metric's last word: status, type, class, version, …
+                labels[metric.name.rpartition("-")[2]], value = value, 1.0
+            family.add_sample(_name(metric), labels, value)
+        return families.values()
+
+
+def _family(metric: Metric) -> Family:
+    name = _name(metric)
+    kind = "counter" if name.endswith("_total") else "gauge"
+    meaning = DESCRIPTIONS.get(metric.group, {}).get(metric.name, "")
+    return Family(name.removesuffix("_total") if kind == "counter" else name, meaning, kind)
+
+
+def _name(metric: Metric) -> str:
+    return f"{PREFIX}_{metric.group}_{metric.name}".replace("-", "_")
