@@ -132,9 +132,10 @@ class FakeSourceTaskContext(SourceTaskContext):
         props: Mapping[str, str],
         offsets: MemoryOffsets,
         transactions: FakeTransactionContext | None,
+        stop_requested: ManualStop,
     ) -> None:
         self.props = dict(props)
-        self.stop_requested: ManualStop = ManualStop()
+        self.stop_requested: ManualStop = stop_requested
         self._offsets = offsets
         self._transactions = transactions
 

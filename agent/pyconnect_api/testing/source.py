@@ -6,7 +6,7 @@ Layer: api. See the package for how it is used.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyconnect_api.errors import RetriableException
 from pyconnect_api.record import SourceRecord
@@ -31,12 +31,14 @@ class SourceHarness:
         *,
         offsets: Sequence[tuple[SourcePartition, SourceOffset | None]] = (),
         define_boundaries: bool = False,
+        stop_signal: Callable[[], ManualStop] = ManualStop,
     ) -> None:
         """Take the task's config; `offsets` are those committed before.
 
         `define_boundaries`: the task decides where transactions end, as with
-        `transaction.boundary=connector`.
+        `transaction.boundary=connector`. `stop_signal` makes each task's signal.
         """
+        self._stop_signal = stop_signal
         self._task_class = task_class
         self._define_boundaries = define_boundaries
         self.props = dict(props)
@@ -53,7 +55,9 @@ class SourceHarness:
     def start(self) -> SourceTask:
         """Make, initialize and start a task; return it."""
         transactions = FakeTransactionContext() if self._define_boundaries else None
-        self.context = FakeSourceTaskContext(self.props, self.offsets, transactions)
+        self.context = FakeSourceTaskContext(
+            self.props, self.offsets, transactions, self._stop_signal()
+        )
         self.task = self._task_class()
         self.task.initialize(self.context)
         self.task.start(self.props)

@@ -1,4 +1,4 @@
-"""`pyconnect plugins`: what is installed on a worker."""
+"""`pyconnect plugins`: what is installed on a worker, and how a plugin does on its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.commands import _plugins_test
 from pyconnect_cli.commands._connectors_files import FilesOption, validate
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.model import ConfigKey, Plugin
@@ -16,6 +17,8 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="List and describe what is installed on a worker.")
+
+app.registered_commands.extend(_plugins_test.app.registered_commands)
 
 COLUMNS: Sequence[Column[Plugin]] = (
     Column(title="TYPE", value=lambda plugin: plugin.type),

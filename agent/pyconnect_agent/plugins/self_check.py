@@ -1,0 +1,147 @@
+"""Tries a plugin out without Kafka, as its author would want to know before installing it.
+
+Layer: plugins. `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints
+one JSON object a step and ends with 1 when a step failed. It runs the plugin's code
+in its own process, so it is started as a process of its own: `pyconnect plugins test` does.
+
+    {"step": "config", "result": "passed" | "failed" | "skipped", "detail": "..."}
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginNotFoundError
+from pyconnect_agent.plugins.loading import instantiate, load
+from pyconnect_agent.plugins.scan import scan
+from pyconnect_agent.plugins.trials import Trial, trial_of
+from pyconnect_api.configdef import ConfigDef
+from pyconnect_api.connector import Connector
+from pyconnect_api.errors import ConnectException
+
+DEFAULT_TIME_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How a step went; `detail` is for people."""
+
+    step: str
+    result: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the printed form."""
+        return {"step": self.step, "result": self.result, "detail": self.detail}
+
+
+def check(
+    name: str, plugin_path: Sequence[str], config: Mapping[str, str] | None, time_s: float
+) -> Iterator[StepResult]:
+    """Yield the steps in order, up to the first that fails.
+
+    Without `config` only what needs none is tried. A source may take `time_s` to have records.
+    """
+    found: list[PluginDesc] = []
+    loaded: list[type] = []
+
+    def find() -> str:
+        found.append(_find(name, plugin_path))
+        desc = found[0]
+        return f"{desc.kind.value} {desc.class_name}, version {desc.version}, in {desc.location}"
+
+    def import_it() -> str:
+        loaded.append(load(found[0]))
+        return f"from {found[0].python_path}"
+
+    steps: list[tuple[str, Callable[[], str]]] = [("find", find), ("load", import_it)]
+    steps.append(("define", lambda: _define(loaded[0])))
+    for step, action in steps:
+        result = _tried(step, action)
+        yield result
+        if result.result == "failed":
+            return
+    trial = trial_of(loaded[0], found[0], config, time_s)
+    yield from _run(trial)
+
+
+def _run(trial: Trial) -> Iterator[StepResult]:
+    try:
+        for step, action in trial.steps():
+            result = _tried(step, action)
+            yield result
+            if result.result == "failed":
+                return
+    finally:
+        trial.close()
+
+
+def _tried(step: str, action: Callable[[], str]) -> StepResult:
+    try:
+        detail = action()
+    # The plugin's code may raise anything, also by exiting.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f" ({Path(place.filename).name}:{place.lineno})"
+        return StepResult(step, "failed", f"{type(error).__name__}: {error}{where}")
+    skipped = detail.startswith("skipped: ")
+    return StepResult(step, "skipped" if skipped else "passed", detail.removeprefix("skipped: "))
+
+
+def _find(name: str, plugin_path: Sequence[str]) -> PluginDesc:
+    result = scan(plugin_path)
+    try:
+        return result.catalog.plugin(name)
+    except PluginNotFoundError as error:
+        reasons = "".join(f"\n{warning}" for warning in result.warnings)
+        raise ConnectException(
+            f"No plugin is named {name}; is its distribution installed here, or its directory in "
+            f"an entry of the plugin path?{reasons}"
+        ) from error
+
+
+def _define(plugin_class: type) -> str:
+    """Construct the plugin and look at what it says of itself."""
+    instance = instantiate(plugin_class)
+    if isinstance(instance, Connector):
+        version = instance.version()
+        if not isinstance(version, str) or not version:
+            raise ConnectException(f"version() returned {version!r}, not a text")
+    config = getattr(instance, "config", None)
+    if config is None:
+        return "takes no settings"
+    definition = config()
+    if not isinstance(definition, ConfigDef):
+        raise ConnectException(f"config() returned a {type(definition).__qualname__}")
+    undocumented = [key.name for key in definition.keys.values() if not key.documentation]
+    if undocumented:
+        raise ConnectException(f"Settings without documentation: {', '.join(undocumented)}")
+    return f"{len(definition.keys)} settings"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check one plugin and print the steps."""
+    parser = argparse.ArgumentParser(description="Try a plugin out without Kafka.")
+    parser.add_argument("name")
+    parser.add_argument("--plugin-path", action="append", default=[])
+    parser.add_argument("--config-from-stdin", action="store_true", help="a JSON object of texts")
+    parser.add_argument("--time", type=float, default=DEFAULT_TIME_S)
+    options = parser.parse_args(arguments)
+    config = json.load(sys.stdin) if options.config_from_stdin else None
+    failed = False
+    for result in check(options.name, options.plugin_path, config, options.time):
+        # What the plugin prints may stand before it, on a line of its own or not.
+        sys.stdout.write(f"\n{json.dumps(result.to_json())}\n")
+        sys.stdout.flush()
+        failed |= result.result == "failed"
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,3 @@
+"""Files of a directory to a topic, and a topic to files."""
+
+VERSION = "1.0.0"

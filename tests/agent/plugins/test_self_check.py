@@ -1,0 +1,145 @@
+"""`python -m pyconnect_agent.plugins.self_check`: what it finds wrong with a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.plugins.self_check import StepResult, check
+
+PLUGIN = """
+from collections.abc import Sequence
+from pyconnect_api import *
+
+class Task(SourceTask):
+    def start(self, props):
+        if props.get("how") == "start":
+            raise ConnectException("cannot start")
+    def poll(self):
+        how = self.context.configs().get("how")
+        if how == "exit":
+            raise SystemExit(3)
+        if how == "empty":
+            self.context.stop_requested.wait(0.01)
+            return None
+        value = "text" if how == "schema" else 1
+        return [SourceRecord({"p": 1}, {"o": 1}, "t", value_schema=INT64_SCHEMA, value=value)]
+    def stop(self): pass
+    def version(self): return "1"
+
+class Source(SourceConnector):
+    def start(self, props): self.props = props
+    def stop(self): pass
+    def version(self): return "1"
+    def task_class(self): return Task
+    def task_configs(self, max_tasks):
+        many = self.props.get("how") == "many"
+        return [self.props] * (max_tasks + 1 if many else max_tasks)
+    def config(self):
+        return ConfigDef().define("needed", ConfigType.STRING, documentation="Needed.")
+
+class Unversioned(Source):
+    def version(self): return None
+
+class Undocumented(Source):
+    def config(self):
+        return ConfigDef().define("x", ConfigType.STRING)
+"""
+
+
+@pytest.fixture
+def plugin_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One plugin without entry points, in a module of a name of its own."""
+    directory = tmp_path / "plugins" / "one"
+    directory.mkdir(parents=True)
+    (directory / f"self_checked_{tmp_path.name}.py").write_text(PLUGIN)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    return directory.parent
+
+
+def steps(
+    plugin_path: Path, name: str, config: Mapping[str, str] | None = None
+) -> dict[str, StepResult]:
+    return {step.step: step for step in check(name, [str(plugin_path)], config, 0.2)}
+
+
+def test_a_good_plugin_passes_every_step(plugin_path: Path) -> None:
+    """From finding it to stopping it."""
+    found = steps(plugin_path, "Source", {"needed": "x", "tasks.max": "2"})
+    assert {step.result for step in found.values()} == {"passed"}
+    assert list(found) == [
+        "find", "load", "define", "validate", "start", "split",
+        "start task", "poll", "commit", "restart", "stop",
+    ]  # fmt: skip
+
+
+def test_without_a_config_only_what_needs_none_is_tried(plugin_path: Path) -> None:
+    """The rest is skipped, and said to be."""
+    found = steps(plugin_path, "Source")
+    assert [step.result for step in found.values()] == ["passed"] * 3 + ["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("config", "step", "text"),
+    [
+        ({}, "validate", "needed: Missing required configuration"),
+        ({"needed": "x", "how": "many"}, "split", "2 task configs for tasks.max=1"),
+        ({"needed": "x", "how": "start"}, "start task", "cannot start"),
+        ({"needed": "x", "how": "schema"}, "poll", "DataException"),
+        ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
+    ],
+)
+def test_the_first_step_that_fails_says_why_and_where(
+    plugin_path: Path, config: dict[str, str], step: str, text: str
+) -> None:
+    """Nothing is tried after it."""
+    found = steps(plugin_path, "Source", config)
+    *passed, last = found.values()
+    assert (last.step, last.result) == (step, "failed")
+    assert text in last.detail
+    assert {step.result for step in passed} == {"passed"}
+
+
+def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
+    """There may be nothing to read here."""
+    found = steps(plugin_path, "Source", {"needed": "x", "how": "empty"})
+    assert found["poll"].result == "skipped"
+    assert found["stop"].result == "passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
+)
+def test_what_a_plugin_says_of_itself_is_checked(plugin_path: Path, name: str, text: str) -> None:
+    """Workers show version and settings to their users."""
+    found = steps(plugin_path, name)
+    assert found["define"].result == "failed"
+    assert text in found["define"].detail
+
+
+def test_an_unknown_name_is_not_found(plugin_path: Path) -> None:
+    """With a hint of where it was looked for."""
+    found = steps(plugin_path, "Nope")
+    assert found["find"].result == "failed"
+    assert "an entry of the plugin path" in found["find"].detail
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "detail"),
+    [
+        ("StringConverter", {"converter.type": "value"}, "came back as it was"),
+        ("RegexRouter", {"regex": "(.*)", "replacement": "x-$1"}, "x-self-check"),
+        ("RecordIsTombstone", {}, "gave False"),
+        ("Cast$Value", {"spec": "int32"}, "takes no texts"),
+    ],
+)
+def test_other_kinds_get_a_sample(
+    plugin_path: Path, name: str, config: dict[str, str], detail: str
+) -> None:
+    """Converters both ways, transformations and predicates a record."""
+    found = steps(plugin_path, name, config)
+    assert detail in found["sample"].detail
+    assert found["close"].result == "passed"

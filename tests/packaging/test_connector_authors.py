@@ -1,0 +1,105 @@
+"""docs/connector-authors.md: its code is that of the example, and the example works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.wire
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "directory-plugin"
+DOCUMENT = ROOT / "docs" / "connector-authors.md"
+BLOCK = re.compile(r"^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """The files that a reader has made by following the document."""
+    for found in BLOCK.finditer(DOCUMENT.read_text(encoding="utf-8")):
+        path = tmp_path / "directory-plugin" / found["name"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(found["text"], encoding="utf-8")
+    return tmp_path / "directory-plugin"
+
+
+def run(*command: str, directory: Path, path: Path | None = None) -> str:
+    environment = dict(os.environ)
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_documents_code_is_the_examples(plugin: Path) -> None:
+    """Every file of the example is in the document, to the letter."""
+    shown = {str(path.relative_to(plugin)) for path in plugin.rglob("*") if path.is_file()}
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."],
+        cwd=EXAMPLE, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert shown == set(listed)
+    for name in shown:
+        assert (plugin / name).read_text() == (EXAMPLE / name).read_text(), name
+
+
+def test_the_readers_tests_pass(plugin: Path) -> None:
+    """With the harnesses of pyconnect_api.testing."""
+    python = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    assert "3 passed" in run(*python, "test_directory_plugin.py", directory=plugin, path=plugin)
+
+
+def test_the_readers_plugin_is_found_and_passes_its_self_check(
+    plugin: Path, tmp_path: Path
+) -> None:
+    """Installed below a plugin path, found by its entry point, made to live and die."""
+    target = tmp_path / "plugins" / "directory-plugin"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    run(*pip, "--no-index", "--target", str(target), str(plugin), directory=tmp_path)
+    letters = tmp_path / "in"
+    letters.mkdir()
+    (letters / "001").write_text("hello")
+    config = (plugin / "source.json").read_text().replace("/tmp/letters-in", str(letters))
+    (plugin / "source.json").write_text(config)
+    out = run(
+        sys.executable, "-m", "pyconnect_cli", "plugins", "test", "DirectorySource",
+        "-f", "source.json", "--plugin-path", str(tmp_path / "plugins"),
+        directory=plugin,
+    )  # fmt: skip
+    assert re.search(r"^find +passed +source directory_plugin\.source\.", out, re.MULTILINE)
+    assert re.search(r"^poll +passed +1 records for letters$", out, re.MULTILINE)
+    assert re.search(r"^stop +passed", out, re.MULTILINE)
+
+
+def test_the_documents_commands_exist() -> None:
+    """Each `pyconnect` line names a noun and a verb that the command has."""
+    from typer.main import get_command
+
+    from pyconnect_cli.app import app
+
+    lines = "".join(found["text"] for found in SHELL.finditer(DOCUMENT.read_text())).splitlines()
+    used = [line.split() for line in lines if line.startswith("pyconnect ")]
+    assert len(used) >= 4
+    root = get_command(app)
+    for _, noun, verb, *options in used:
+        context = root.make_context("pyconnect", [noun], resilient_parsing=True)
+        group = root.get_command(context, noun)  # type: ignore[attr-defined]
+        command = group.get_command(context, verb)
+        assert command is not None, (noun, verb)
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {o for o in options if o.startswith("-")} <= known | {"--yes", "--wait"}, options
