@@ -53,6 +53,11 @@ NOUNS = (
         ("logger",),
     ),
     Noun(
+        "reconcile",
+        "pyconnect_cli.commands.reconcile",
+        "Audit with Spark what was moved: losses, duplicates, gaps, differences.",
+    ),
+    Noun(
         "agent",
         "pyconnect_cli.commands.agent",
         "See and drain pyconnect's own workers.",

@@ -65,7 +65,8 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _end_with_parent() -> None:
-    while sys.stdin.buffer.read(1):
+    # Not through sys.stdin: its lock would be held when the interpreter ends.
+    while os.read(0, 1):
         pass
     # Spark's JVM ends with the pipe that this process holds.
     os._exit(INTERRUPTED)

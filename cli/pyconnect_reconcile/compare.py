@@ -1,6 +1,6 @@
 """Compares two sets of rows in two stages: checksums of buckets, then the rows of bad buckets.
 
-The first stage exchanges one row per bucket, so sides that agree cost little more than reading them.
+The first stage exchanges one row per bucket, so sides that agree cost little more than reading.
 Rows are their two hashes everywhere. Left is where rows come from, right where they should be.
 """
 
@@ -25,6 +25,7 @@ CHECKSUM = (
     "sum(shiftrightunsigned(first, 32)) AS sum_high",
     "count_if(unparsable) AS unparsable",
 )
+APPENDED = (*HASHES, "tail", "unparsable")
 SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 
 
@@ -53,13 +54,18 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
         _bucketed(rows, buckets).groupBy("bucket").agg(*map(sql.expr, CHECKSUM))
         for rows in (left, right)
     ]
-    found = sums[0].alias("l").join(sums[1].alias("r"), "bucket", "full_outer").selectExpr(
-        "bucket",
-        *(
-            f"coalesce({side}.{name}, 0) AS {side}_{name}"
-            for side in ("l", "r")
-            for name in (*SUMS, "unparsable")
-        ),
+    found = (
+        sums[0]
+        .alias("l")
+        .join(sums[1].alias("r"), "bucket", "full_outer")
+        .selectExpr(
+            "bucket",
+            *(
+                f"coalesce({side}.{name}, 0) AS {side}_{name}"
+                for side in ("l", "r")
+                for name in (*SUMS, "unparsable")
+            ),
+        )
     )
     rows = found.collect()
     return Checksums(
@@ -69,9 +75,7 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
         unparsable_right=sum(row.r_unparsable for row in rows),
         buckets=buckets,
         bad=tuple(
-            row.bucket
-            for row in rows
-            if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
+            row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
         ),
     )
 

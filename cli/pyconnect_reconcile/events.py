@@ -42,4 +42,4 @@ class Events:
             return
         stream = self._stream or (sys.stdout if self._machine else sys.stderr)
         with self._lock:
-            print(line, file=stream, flush=True)  # noqa: T201 - the border to the command line
+            print(line, file=stream, flush=True)

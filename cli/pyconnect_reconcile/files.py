@@ -1,4 +1,4 @@
-"""Files as sides of a compare: bounded to what was committed, watched for changes, rows found again.
+"""Files as sides of a compare: bounded to what was committed, watched, their rows found again.
 
 Paths without a scheme are the driver's own files and get all of that; others (s3a://, hdfs://) are
 read by Spark as they are.
@@ -32,7 +32,9 @@ def local_files(paths: Sequence[str]) -> list[Path]:
         if not matches:
             raise ReconcileError(f"{path}: there is no such file")
         for match in matches:
-            inside = sorted(p for p in match.rglob("*") if _is_data(p)) if match.is_dir() else [match]
+            inside = (
+                sorted(p for p in match.rglob("*") if _is_data(p)) if match.is_dir() else [match]
+            )
             found += inside
     return sorted(found)
 
@@ -90,7 +92,9 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[str, s
     return str(head), str(tail)
 
 
-def rows_of_lines(paths: Iterable[Path], lines: set[bytes]) -> Mapping[bytes, list[tuple[str, int]]]:
+def rows_of_lines(
+    paths: Iterable[Path], lines: set[bytes]
+) -> Mapping[bytes, list[tuple[str, int]]]:
     """Return in which file and line (from 1) each of these lines is."""
     found: dict[bytes, list[tuple[str, int]]] = {line: [] for line in lines}
     for path in paths:

@@ -7,6 +7,7 @@ when number i of them is there. Spark's longs are signed: bit 63 is the sign.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 MASK_BITS = 64
@@ -36,9 +37,7 @@ def holes_within(bucket: int, mask: int, lowest: int, highest: int) -> list[Inte
     """Return the numbers between `lowest` and `highest` of the bucket that the mask lacks."""
     present = [number for number in numbers_of(bucket, mask) if lowest <= number <= highest]
     return [
-        Interval(before + 1, after - 1)
-        for before, after in zip(present, present[1:], strict=False)
-        if after > before + 1
+        Interval(before + 1, after - 1) for before, after in pairwise(present) if after > before + 1
     ]
 
 

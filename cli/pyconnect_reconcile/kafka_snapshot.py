@@ -32,7 +32,7 @@ class ClusterView:
 
         self._cluster = cluster
         self._properties = read_properties(cluster.properties)
-        settings = {
+        settings: dict[str, Any] = {
             **librdkafka_settings(self._properties),
             "bootstrap.servers": cluster.bootstrap,
             "log_level": "0",
@@ -85,10 +85,8 @@ class ClusterView:
 
     def offsets_at(self, snapshot: Snapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
         """Return the first offset at or after a time; the end where every record is older."""
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
         at = [(part.topic, part.partition) for part in snapshot.partitions]
-        found = self._list(at, OffsetSpec.for_timestamp(timestamp_ms))
+        found = self._list(at, _specifications().for_timestamp(timestamp_ms))
         bounds: dict[str, dict[int, int]] = {}
         for part in snapshot.partitions:
             offset = found[(part.topic, part.partition)]
@@ -115,15 +113,14 @@ class ClusterView:
         return described
 
     def _ends(self, at: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], int], ...]:
-        # The client publishes no types of specifications.
         from confluent_kafka import IsolationLevel
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
+        specifications = _specifications()
         # Stable before high: an end read later is never smaller.
         return (
-            self._list(at, OffsetSpec.earliest()),
-            self._list(at, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),
-            self._list(at, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
+            self._list(at, specifications.earliest()),
+            self._list(at, specifications.latest(), IsolationLevel.READ_COMMITTED),
+            self._list(at, specifications.latest(), IsolationLevel.READ_UNCOMMITTED),
         )
 
     # The client publishes no types of specifications and isolation levels.
@@ -143,7 +140,12 @@ class ClusterView:
 
     def _policies(self, topics: Sequence[str]) -> Mapping[str, str]:
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        # Not exported in the client's types, and documented there.
+        from confluent_kafka.admin import (  # type: ignore[attr-defined]
+            ConfigResource,
+            ResourceType,
+        )
 
         if not topics:
             return {}
@@ -212,9 +214,16 @@ class ClusterView:
         if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return ReconcileError(
                 f"{what}: there is no such topic at {self._cluster.bootstrap}",
-                hint="see them all: kafka-topics --list; a connector's: pyconnect connectors topics",
+                hint="a connector's topics: pyconnect connectors topics NAME",
             )
         return ReconcileError(
             f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}",
             hint="are --kafka-bootstrap and --kafka-properties right?",
         )
+
+
+def _specifications() -> Any:
+    # Neither exported nor typed by the client, and documented there.
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+    return OffsetSpec

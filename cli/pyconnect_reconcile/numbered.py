@@ -1,13 +1,13 @@
 """Sequence numbers folded to masks: 64 numbers of a source in one row, before any exchange.
 
-`masks` has one row per group, topic, partition and bucket of 64 numbers; everything that `sequence`
-asks is answered from it. Windows over it are cut into chunks of CHUNK_BITS: gaps between buckets are
-looked for within chunks, gaps between chunks over the chunks' ends only.
+`masks` has one row per group, topic, partition and bucket of 64 numbers; everything that
+`sequence` asks is answered from it. Windows over it are cut into chunks of CHUNK_BITS: gaps between
+buckets are looked for within chunks, gaps between chunks over the chunks' ends only.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sql
 
 # A chunk is 4,096 masks, 262,144 sequence numbers.
@@ -70,8 +70,8 @@ def gaps_between(buckets: DataFrame) -> DataFrame:
     return _gaps(buckets, within).unionByName(_gaps(chunks, across))
 
 
-def _gaps(rows: DataFrame, window: object) -> DataFrame:
-    following = sql.lead("lowest").over(window)  # type: ignore[arg-type] # typed as its own class
+def _gaps(rows: DataFrame, window: WindowSpec) -> DataFrame:
+    following = sql.lead("lowest").over(window)
     return (
         rows.select("group", "highest", following.alias("following"))
         .where("following > highest + 1")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FINDINGS_SCHEMA = (
     "kind string, severity string, message string, topic string, partition int, `group` string,"
     " of string, first bigint, last bigint, count bigint, copies array<struct<topic: string,"
-    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean, file: string, row: bigint>>"
+    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean,"
+    " file: string, row: bigint>>"
 )
 
 

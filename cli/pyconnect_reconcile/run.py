@@ -130,11 +130,10 @@ def _topics(spec: Spec) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, dict[str, None]] = {}
     sides: list[Side | None] = [tier.side for tier in spec.tiers]
     if spec.job in COMPARES:
-        sides += [spec.left, spec.right]
+        sides += [spec.left, spec.right, spec.arrived]
     for side in sides:
         if isinstance(side, TopicSide):
-            names = (*side.topics, *side.dead_letters)
-            wanted.setdefault(side.cluster, {}).update(dict.fromkeys(names))
+            wanted.setdefault(side.cluster, {}).update(dict.fromkeys(side.topics))
     if not wanted and spec.topics:
         wanted[MAIN] = dict.fromkeys(spec.topics)
     if spec.offsets is not None:

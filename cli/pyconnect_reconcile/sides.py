@@ -1,8 +1,8 @@
 """The two sides of a compare as rows of one shape.
 
-Columns: `first`, `second` (hashes of the row), `identity` (hashes of the key, upsert only: `key_first`,
-`key_second`), `tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position`
-(order of the versions of a key), and the columns of a place.
+Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
+`tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position` (order of the
+versions of a key), and the columns of a place.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ def _rules(frame: DataFrame) -> tuple[ColumnRule, ...]:
 
 
 def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Rows:
-    names = (*side.topics, *side.dead_letters)
-    ranges = bench.snapshot(names, side.cluster).partitions
+    ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = bench.records(
         ranges,
         isolation=side.isolation,
@@ -93,7 +92,7 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
     rows = rows.withColumn("tombstone", sql.col("value").isNull())
     rows = rows.withColumn("position", sql.struct("offset", "partition"))
     length = sum(part.length for part in ranges)
-    return Rows(name=" + ".join(names), rows=rows, side=side, length=length)
+    return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 
 
 def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], work: Path) -> Rows:

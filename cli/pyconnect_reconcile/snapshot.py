@@ -133,7 +133,7 @@ def _read(document: object) -> Snapshot:
     if not isinstance(document, Mapping):
         raise TypeError("not an object")
     # A whole report holds its snapshot as a member.
-    content = document["snapshot"] if "snapshot" in document else document
+    content = document.get("snapshot", document)
     if content["version"] != FORMAT_VERSION:
         raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
     return Snapshot(

@@ -5,47 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyconnect_reconcile.errors import ReconcileError
 
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A failure by what its text holds, in words for people."""
+
+    pattern: str
+    message: str
+    hint: str | None
+
+
 _KNOWN = (
-    (
-        re.compile(r"OffsetOutOfRange|data loss|fetched earliest offset|KAFKA_DATA_LOSS", re.I),
-        "records of the range were removed while it was read (retention, or the topic was"
-        " deleted)",
-        "run it again, or raise the topic's retention; --since narrows the range",
+    _Known(
+        "OffsetOutOfRange|data loss|DATA_LOSS|fetched earliest offset|may have been aged out",
+        "records of the range were removed while it was read, by retention or with their topic",
+        "run it again; --since narrows the range",
     ),
-    (
-        re.compile(r"UnknownTopicOrPartition", re.I),
-        "a topic was deleted while it was read",
-        None,
+    _Known("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
+    _Known(
+        "AuthorizationException",
+        "Kafka refuses it: the principal lacks Read on the topic or on groups of Spark",
+        "grant Read on the topic, and on the groups with the prefix spark-kafka",
     ),
-    (
-        re.compile(r"AuthorizationException|GroupAuthorization", re.I),
-        "Kafka refuses it: the principal lacks Read on the topic or on the groups `spark-kafka-*`",
-        "grant Read on the topic and on the group prefix spark-kafka",
-    ),
-    (
-        re.compile(r"SaslAuthentication|SslAuthentication|SSLHandshake", re.I),
+    _Known(
+        "SaslAuthentication|SslAuthentication|SSLHandshake",
         "Spark could not authenticate with Kafka",
-        "see --kafka-properties: Spark needs Java's names, as kafka-console-consumer does",
+        "see --kafka-properties",
     ),
-    (
-        re.compile(r"Failed to find data source: kafka|ClassNotFound.*kafka", re.I),
+    _Known(
+        "Failed to find data source: kafka|DATA_SOURCE_NOT_FOUND",
         "Spark has no Kafka source",
         "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark",
     ),
-    (
-        re.compile(r"OutOfMemoryError|Java heap space", re.I),
+    _Known(
+        "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give it more: --conf spark.driver.memory=8g",
     ),
-    (
-        re.compile(r"PATH_NOT_FOUND|FileNotFoundException|SparkFileNotFound|does not exist", re.I),
+    _Known(
+        "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
         "a file is not there, or was replaced while it was read",
         "compare files that nobody writes, or copy them first",
     ),
-)  # fmt: skip
+)
 
 
 @contextmanager
@@ -62,17 +68,18 @@ def spark_errors_translated() -> Iterator[None]:
 
 def translated(text: str) -> ReconcileError:
     """Return the error for what Spark said."""
-    for pattern, message, hint in _KNOWN:
-        if pattern.search(text):
-            return ReconcileError(f"{message}: {_summary(text)}", hint=hint)
-    return ReconcileError(f"Spark failed: {_summary(text)}", hint="spark.log has the whole of it")
+    for known in _KNOWN:
+        if re.search(known.pattern, text, re.IGNORECASE):
+            return ReconcileError(f"{known.message}: {summary(text)}", hint=known.hint)
+    return ReconcileError(f"Spark failed: {summary(text)}", hint="spark.log may say more")
 
 
-def _summary(text: str) -> str:
-    """The lines that say something: the first, and the last cause."""
+def summary(text: str) -> str:
+    """Return the lines that say something: the first, and the last cause."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return "no message"
+    said = [
+        line for line in lines if not line.startswith(("An error occurred", "at ", ":", "\tat"))
+    ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    first = lines[0] if not lines[0].startswith("An error occurred") or len(lines) < 2 else lines[1]
-    return (f"{first} ({causes[-1]})" if causes else first)[:600]
+    first = said[0] if said else "no message"
+    return (f"{first} ({causes[-1]})" if causes and causes[-1] != first else first)[:600]

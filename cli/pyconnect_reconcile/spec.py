@@ -59,14 +59,13 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSide:
-    """Records of topics; `dead_letters` are topics whose records count as arrived."""
+    """Records of topics."""
 
     topics: tuple[str, ...]
     cluster: str = MAIN
     isolation: str = "read_committed"
     value: str = "bytes"
     registry: str | None = None
-    dead_letters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,7 @@ class OffsetsTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One run."""
+    """One run; rows of `arrived` count as arrived on the right: dead letters of a sink."""
 
     job: str
     target: str
@@ -133,6 +132,7 @@ class Spec:
     identity: str = "record"
     left: Side | None = None
     right: Side | None = None
+    arrived: Side | None = None
     mode: str = "append"
     key: str = "key"
     columns: tuple[ColumnRule, ...] = ()
@@ -176,6 +176,7 @@ def read_spec(document: object) -> Spec:
         identity=members.text("identity", "record"),
         left=_optional_side(members, "left"),
         right=_optional_side(members, "right"),
+        arrived=_optional_side(members, "arrived"),
         mode=members.choice("mode", ("append", "upsert"), "append"),
         key=members.text("key", "key"),
         columns=tuple(
@@ -217,7 +218,9 @@ def _require(spec: Spec) -> None:
         raise ReconcileError(f"spec: {spec.job} needs {', '.join(missing)}")
     if spec.bucket_minutes == 0:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
-    sides = [spec.left, spec.right, *(tier.side for tier in spec.tiers)]
+    if spec.arrived is not None and spec.mode == "upsert":
+        raise ReconcileError("spec: `arrived` (dead letters) goes with append mode only")
+    sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     used = {side.cluster for side in sides if isinstance(side, TopicSide)}
     if spec.job in SCANS or spec.job == "offsets":
         used.add(MAIN)
@@ -258,7 +261,6 @@ def _side(document: object, where: str) -> Side:
                 isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
                 value=members.choice("value", VALUE_FORMS, "bytes"),
                 registry=members.optional_text("registry"),
-                dead_letters=members.texts("dead_letters"),
             )
             if not side.topics:
                 raise ReconcileError(f"{where}: `topics` is missing")

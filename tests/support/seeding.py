@@ -112,7 +112,11 @@ def seed_topic(
     topic = name or unique_name("audited")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     created = admin.create_topics(
-        [NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))]
+        [
+            NewTopic(
+                topic, num_partitions=partitions, replication_factor=1, config=dict(config or {})
+            )
+        ]
     )
     created[topic].result(DEADLINE_S)
     return Seed(bootstrap, topic, partitions)

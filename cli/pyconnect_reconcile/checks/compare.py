@@ -19,12 +19,15 @@ from pyconnect_reconcile.files import changes, fingerprint, local_files, rows_of
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.hashes import HASHES
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails, refuse_compacted
+from pyconnect_reconcile.range_findings import open_tails, refuse_compacted
 from pyconnect_reconcile.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
 from pyconnect_reconcile.unparsable import unparsable_finding
 
-ROWS = {"missing": "committed - there", "extra": "there - committed - uncommitted"}
+SURPLUS = """
+coalesce(sum(CASE WHEN committed + uncommitted > 0
+             THEN greatest(there - committed - uncommitted, 0) ELSE 0 END), 0) AS repeated"""
+FOREIGN = "coalesce(sum(CASE WHEN committed + uncommitted = 0 THEN there ELSE 0 END), 0) AS extra"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,9 @@ def check(bench: Bench, work: Path) -> Outcome:
     )
     upsert = spec.mode == "upsert"
     left, right = sides.left.rows, sides.right.rows
+    if spec.arrived is not None:
+        arrived = rows_of(bench, spec.arrived, columns=columns, work=work)
+        right = right.select(*compare.APPENDED).unionByName(arrived.rows.select(*compare.APPENDED))
     if upsert:
         left = compare.last_versions(left.where("NOT tail"))
         right = compare.last_versions(right)
@@ -61,9 +67,9 @@ def check(bench: Bench, work: Path) -> Outcome:
         look = _keys if upsert else _rows
         more, totals = look(bench, sides, left, right, sums)
         findings += more
-    for side in (sides.left, sides.right):
-        if isinstance(side.side, FileSide):
-            findings += changes(side.files, fingerprint(side.side.paths))
+    for rows in (sides.left, sides.right):
+        if isinstance(rows.side, FileSide):
+            findings += changes(rows.files, fingerprint(rows.side.paths))
     return Outcome(
         findings=tuple(findings),
         totals=totals,
@@ -114,16 +120,13 @@ def _rows(
     try:
         total = different.selectExpr(
             "coalesce(sum(greatest(committed - there, 0)), 0) AS missing",
-            "coalesce(sum(CASE WHEN committed + uncommitted = 0 THEN there ELSE 0 END), 0) AS extra",
-            "coalesce(sum(CASE WHEN committed + uncommitted > 0 THEN"
-            " greatest(there - committed - uncommitted, 0) ELSE 0 END), 0) AS repeated",
+            FOREIGN,
+            SURPLUS,
         ).collect()[0]
         missing = different.where("there < committed").orderBy(*HASHES).limit(limit).persist()
         surplus = different.where("there > committed").orderBy(*HASHES).limit(limit).persist()
         gone = _places(sides.left, missing, HASHES, limit) if total.missing else {}
-        many = (
-            _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
-        )
+        many = _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
         findings = [_missing(row, gone, sides) for row in missing.collect()]
         findings += [_surplus(row, many, sides, bench) for row in surplus.collect()]
         missing.unpersist()
@@ -225,9 +228,7 @@ def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Pla
     raise ReconcileError(f"a side of an unknown kind: {rows.side}")
 
 
-def _lines(
-    rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int
-) -> Places:
+def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
     """Find lines again in local files; their text stays here."""
     found = (
         rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")

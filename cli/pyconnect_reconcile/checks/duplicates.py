@@ -109,7 +109,7 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         parts = required
     if len(spec.topics) > 1:
         parts = [sql.col("topic"), *parts]
-    identified = sql.lit(True)  # noqa: FBT003 - a literal of Spark
+    identified = sql.lit(True)
     for each in required:
         identified = identified & each.isNotNull()
     known = (

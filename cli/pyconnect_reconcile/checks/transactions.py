@@ -1,13 +1,13 @@
 """transactions: what of each partition's offsets are records, aborted records and markers.
 
 On a range [a, b) of an uncompacted topic, (b - a) - rows(read_uncommitted) = markers, and
-rows(read_uncommitted) - rows(read_committed) = aborted records. A gap in the offsets is therefore no
-lost record: markers take offsets, and committed reads leave out aborted ones.
+rows(read_uncommitted) - rows(read_committed) = aborted records. A gap in the offsets is therefore
+no lost record: markers take offsets, and committed reads leave out aborted ones.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
@@ -41,18 +41,11 @@ def check(bench: Bench) -> Outcome:
         aborted = _aborted(both, spec.findings)
     finally:
         both.unpersist()
-    counts = tuple(
-        _counts(
-            part,
-            *((row.uncommitted, row.committed) if (row := counted.get(_key(part))) else (0, 0)),
-        )
-        for part in snapshot.partitions
-    )
+    counts = tuple(_counts(part, counted.get(_key(part))) for part in snapshot.partitions)
     findings = [*empty_ranges(snapshot), *open_tails(snapshot)]
     findings += [_compaction(topic.topic) for topic in snapshot.topics if topic.compacted]
-    findings += [
-        _finding(key, interval) for key, intervals in aborted.items() for interval in intervals
-    ]
+    for key, intervals in aborted.items():
+        findings += [_finding(key, interval) for interval in intervals]
     totals = {"aborted": sum(each.aborted or 0 for each in counts)}
     return Outcome(
         findings=tuple(findings),
@@ -96,7 +89,8 @@ def _key(part: PartitionRange) -> Key:
     return (part.topic, part.partition)
 
 
-def _counts(part: PartitionRange, uncommitted: int, committed: int) -> PartitionCounts:
+def _counts(part: PartitionRange, row: Row | None) -> PartitionCounts:
+    uncommitted, committed = (row.uncommitted, row.committed) if row else (0, 0)
     return PartitionCounts(
         topic=part.topic,
         partition=part.partition,

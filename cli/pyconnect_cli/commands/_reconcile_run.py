@@ -1,0 +1,96 @@
+"""Runs a resolved spec: Spark's process, progress on the terminal, the summary, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyconnect_cli.commands._reconcile_spec import complete, report_directory
+from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.reconcile.connectors import Document
+from pyconnect_cli.session import Session
+
+EXIT_CODES = {1: ExitCode.NEGATIVE, 130: ExitCode.INTERRUPTED}
+
+
+def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
+    """Run a job to its report; raise with the exit code unless both sides agree."""
+    document = complete(session, job, target, resolved)
+    if session.given.get("print_spec"):
+        session.output.document(document)
+        return
+    directory = report_directory(session, job, target, datetime.now(UTC))
+    with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
+        exit_code = _run(session, document, directory, Path(work))
+    report = json.loads((directory / "report.json").read_text("utf-8"))
+    if not session.output.style.quiet:
+        _show(session, report, directory)
+    session.results = (
+        {
+            "name": target or job,
+            "ok": exit_code == 0,
+            "verdict": report["verdict"],
+            "report": str(directory),
+        },
+    )
+    if exit_code != 0:
+        raise PyconnectError("", exit_code=exit_code)
+
+
+def _run(session: Session, document: Document, directory: Path, work: Path) -> int:
+    from pyconnect_cli.reconcile.process import Told, run_process
+    from pyconnect_cli.render.step_line import StepLine
+
+    spec, log = work / "spec.json", work / "spark.log"
+    with StepLine(session.output) as line:
+        if document["job"] != "ranges":
+            _prepare_spark(document, line)
+        descriptor = os.open(spec, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(document, stream)
+
+        def progress(done: int, total: int) -> None:
+            line(f"Spark: {done} of {total} tasks", passing=True)
+
+        ended = run_process(
+            spec, directory, log, Told(step=line, progress=progress), session.environ
+        )
+    if directory.is_dir():
+        shutil.copyfile(log, directory / "spark.log")
+    if (directory / "report.json").is_file() and ended.exit_code in {0, 1, 2} and not ended.error:
+        return ended.exit_code
+    raise PyconnectError(
+        ended.error or "Spark's process told nothing",
+        hint=ended.hint,
+        exit_code=EXIT_CODES.get(ended.exit_code, ExitCode.USAGE),
+    )
+
+
+def _prepare_spark(document: Document, progress: object) -> None:
+    """Require Spark and Java, and name the jars of Spark's Kafka source unless the user did."""
+    from pyconnect_cli.reconcile.spark_jars import kafka_source_jars, require_spark
+
+    assert callable(progress)
+    require_spark()
+    spark = document["spark"]
+    assert isinstance(spark, dict)
+    if spark.get("remote"):
+        # The server has its own Java and jars.
+        return
+    own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]
+    if any("spark-sql-kafka" in name for name in own):
+        return
+    jars = [str(jar) for jar in kafka_source_jars(progress=progress)]
+    spark["jars"] = [*spark.get("jars", ()), *jars]
+
+
+def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:
+    from pyconnect_cli.render.reconcile_summary import summary
+
+    text = summary(report, directory, session.output.paint)
+    session.output.document({**report, "report": str(directory)}, text=text)

@@ -1,0 +1,1 @@
+"""What `pyconnect reconcile` does itself: resolve a spec, start Spark's process, relay it."""

@@ -1,0 +1,115 @@
+"""Starts the process that runs Spark, relays what it tells, ends it with this command.
+
+The child's stdin is a tether: it ends when this process does, and Spark's JVM with the child. What
+the JVM writes goes to spark.log beside the report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+ENDING_S = 20.0
+TAIL_LINES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the process ended; `error` is what it told last, if it failed."""
+
+    exit_code: int
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What to do with events: a step's text, and how many tasks are done of how many."""
+
+    step: Callable[[str], None]
+    progress: Callable[[int, int], None]
+
+
+def run_process(
+    spec: Path, report: Path, log: Path, told: Told, environment: Mapping[str, str]
+) -> Ended:
+    """Run a spec in a process of its own and wait for it.
+
+    KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
+    """
+    command = [
+        *(sys.executable, "-m", "pyconnect_reconcile", str(spec), "--report", str(report)),
+        *("--events", "--tethered"),
+    ]
+    with log.open("wb") as stderr:
+        # A group of its own: Ctrl-C reaches it once, from here.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    try:
+        last = _relay(process, told)
+        code = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+    if code not in {0, 1} and last is None:
+        return Ended(exit_code=code, error=f"Spark's process ended with {code}: {_tail(log)}")
+    error, hint = last or (None, None)
+    return Ended(exit_code=code, error=error, hint=hint)
+
+
+def _relay(process: subprocess.Popen[str], told: Told) -> tuple[str | None, str | None] | None:
+    assert process.stdout is not None
+    last: tuple[str | None, str | None] | None = None
+    for line in process.stdout:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            # Something in the JVM or a library wrote to stdout.
+            continue
+        match event.get("event"):
+            case "step":
+                told.step(event["text"])
+            case "progress":
+                told.progress(event["done"], event["total"])
+            case "error":
+                last = (event["message"], event["hint"])
+    return last
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(log: Path) -> str:
+    lines: Sequence[str] = log.read_text("utf-8", "replace").strip().splitlines()
+    return " / ".join(lines[-TAIL_LINES:]) or "it wrote nothing"

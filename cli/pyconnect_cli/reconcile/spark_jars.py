@@ -1,0 +1,113 @@
+"""Spark's Kafka source: the jars that the installed PySpark lacks, fetched once into the cache.
+
+PySpark brings Ivy, so Maven is not needed. Only what PySpark has not got is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.sandbox import ivy, maven
+from pyconnect_cli.sandbox.coordinates import Coordinate
+from pyconnect_cli.sandbox.errors import JarsUnavailable, JavaUnavailable
+from pyconnect_cli.sandbox.jar_cache import JarCache, cache_root
+from pyconnect_cli.sandbox.java import Java, find_java
+from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
+
+INSTALL = "pip install 'pyconnect-worker[reconcile]'"
+SOURCE = "spark-sql-kafka-0-10_2.13"
+KEPT = (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
+CHECKSUMS = {
+    "4.0.0": {
+        f"{SOURCE}-4.0.0.jar": "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar": (
+            "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767"
+        ),
+        "kafka-clients-3.9.0.jar": (
+            "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
+        ),
+        "commons-pool2-2.12.0.jar": (
+            "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b"
+        ),
+    }
+}
+
+
+def require_spark() -> str:
+    """Return the version of the installed PySpark; UsageError with the command otherwise."""
+    if find_spec("pyspark") is None:
+        raise UsageError("Spark is not installed", hint=f"install it: {INSTALL}")
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    raise UsageError("Spark is installed without its version", hint=f"install it: {INSTALL}")
+
+
+def require_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return a Java that Spark runs on; UsageError with the command otherwise."""
+    try:
+        return find_java(environment)
+    except JavaUnavailable as exc:
+        raise UsageError(exc.message.replace("Kafka needs", "Spark needs"), hint=exc.hint) from exc
+
+
+def kafka_source_jars(
+    *,
+    progress: Progress = silent,
+    environment: Mapping[str, str] | None = None,
+    cache: JarCache | None = None,
+) -> tuple[Path, ...]:
+    """Return the jars of Spark's Kafka source, fetching them on first use.
+
+    Raises UsageError without Spark or Java, JarsUnavailable and JarResolutionFailed.
+    """
+    environment = os.environ if environment is None else environment
+    spark = require_spark()
+    java = require_java(environment)
+    if cache is None:
+        cache = JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
+    if not cache.is_complete():
+        _fetch(cache, spark, java, environment, progress)
+    return tuple(sorted(cache.libs.glob("*.jar")))
+
+
+def _fetch(
+    cache: JarCache,
+    spark: str,
+    java: Java,
+    environment: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    coordinates = (Coordinate("org.apache.spark", SOURCE, spark),)
+
+    def resolve(work_directory: Path, libs: Path) -> None:
+        if (ivy_jar := ivy.find_ivy(environment)) is not None:
+            fetch = partial(ivy.retrieve_jars, ivy_jar, java)
+        elif (mvn := maven.find_maven(environment)) is not None:
+            fetch = partial(maven.copy_jars, mvn)
+        else:
+            raise JarsUnavailable(
+                "There is no way to fetch Spark's Kafka source: neither Ivy nor Maven is there",
+                hint="name the jars with --jars",
+            )
+        everything = work_directory / "all"
+        everything.mkdir()
+        fetch(work_directory, everything, progress=progress, coordinates=coordinates)
+        for jar in everything.glob("*.jar"):
+            if jar.name.rpartition("-")[0] in KEPT:
+                jar.rename(libs / jar.name)
+
+    progress(f"fetching the Kafka source of Spark {spark}, once")
+    cache.fill("ivy", resolve, progress)
+
+
+if __name__ == "__main__":
+    kafka_source_jars(progress=on_stderr)
