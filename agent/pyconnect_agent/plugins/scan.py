@@ -27,6 +27,8 @@ from pyconnect_agent.plugins.loading import BASE_CLASSES, activate, import_plugi
 from pyconnect_api.connector import Connector, SinkConnector
 from pyconnect_api.errors import ConnectException
 
+MODULE = "pyconnect_agent.plugins.scan"
+"""This module; its `__name__` is another when it was started as a process."""
 SCAN_TIMEOUT_S = 60.0
 ALL_PLUGINS = "--all"
 """Instead of a directory: scan everything; the entries of plugin.path follow the discovery."""
@@ -98,7 +100,7 @@ def scan_directory(directory: Path, discovery: str) -> ScanResult:
 def _scan_in_subprocess(directory: Path, discovery: str) -> ScanResult:
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(directory), discovery],
+            [sys.executable, "-m", MODULE, str(directory), discovery],
             capture_output=True,
             text=True,
             timeout=SCAN_TIMEOUT_S,
