@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.catalog import CONNECTOR, TASK, WORKER
-from pyconnect_agent.core.metrics.values import GroupValues, Metric, MetricValue, tagged
+from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginNotFoundError
+from pyconnect_agent.supervise.channel import StatsReported
 from pyconnect_agent.supervise.connectors import RunningConnector
 from pyconnect_agent.supervise.inquiries import Inquiries
 from pyconnect_agent.supervise.tasks import EndedTask, RunningTask
@@ -35,17 +37,18 @@ async def task_metrics(
 ) -> list[Metric]:
     """Ask all live tasks at once; for one that does not answer its last answer stands."""
     answers = await asyncio.gather(*(inquiries.statistics(task.child) for task in tasks.values()))
-    found: dict[ConnectorTaskId, tuple[State, GroupValues]] = {
-        task_id: (State.FAILED, task.metrics) for task_id, task in ended.items()
+    found: dict[ConnectorTaskId, tuple[State, StatsReported]] = {
+        task_id: (State.FAILED, task.figures) for task_id, task in ended.items()
     }
     for (task_id, task), answer in zip(tasks.items(), answers, strict=True):
-        found[task_id] = (task.state, task.metrics if answer is None else answer.metrics)
+        found[task_id] = (task.state, task.figures if answer is None else answer)
     metrics: list[Metric] = []
-    for task_id, (state, values) in sorted(found.items()):
+    for task_id, (state, figures) in sorted(found.items(), key=_by_id):
         tags = {"connector": task_id.connector, "task": str(task_id.task)}
         metrics.append(Metric(group=TASK, name="status", value=state.value.lower(), tags=tags))
-        metrics.extend(tagged(values, tags))
-    metrics.extend(_task_counts((task_id, state) for task_id, (state, _) in sorted(found.items())))
+        metrics.extend(tagged(figures.metrics, tags))
+        metrics.extend(replace(plugin, tags={**tags, **plugin.tags}) for plugin in figures.plugins)
+    metrics.extend(_task_counts({task_id: state for task_id, (state, _) in found.items()}))
     return metrics
 
 
@@ -80,9 +83,13 @@ def _plugin(entry: RunningConnector, catalog: Catalog) -> dict[str, MetricValue]
     return {"connector-type": plugin.kind.value, "connector-class": plugin.class_name}
 
 
-def _task_counts(tasks: Iterable[tuple[ConnectorTaskId, State]]) -> list[Metric]:
+def _by_id(item: tuple[ConnectorTaskId, object]) -> ConnectorTaskId:
+    return item[0]
+
+
+def _task_counts(tasks: Mapping[ConnectorTaskId, State]) -> list[Metric]:
     by_connector: dict[str, Counter[State]] = {}
-    for task_id, state in tasks:
+    for task_id, state in sorted(tasks.items(), key=_by_id):
         by_connector.setdefault(task_id.connector, Counter())[state] += 1
     metrics: list[Metric] = []
     for connector, states in by_connector.items():

@@ -15,7 +15,6 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metrics.startups import Startups
-from pyconnect_agent.core.metrics.values import GroupValues
 from pyconnect_agent.supervise.channel import (
     EXIT_LEASE_EXPIRED,
     ConfirmStart,
@@ -41,6 +40,7 @@ from pyconnect_agent.supervise.settings import ChildFactory, ChildSettings
 
 LOG = logging.getLogger(__name__)
 
+NOTHING_TOLD = StatsReported(request_id=0)
 FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 
 
@@ -50,7 +50,7 @@ class RunningTask:
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
     killed, and that is why; nothing it says about its state counts any more. `came_up`: its start
-    has succeeded or failed. `metrics` as it last told them.
+    has succeeded or failed. `figures`: the last it told of its work.
     """
 
     child: Child
@@ -60,15 +60,15 @@ class RunningTask:
     version: str | None = None
     killed_because: str | None = None
     came_up: bool = False
-    metrics: GroupValues = field(default_factory=dict)
+    figures: StatsReported = NOTHING_TOLD
     topics: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A FAILED task whose process is gone, with what it measured."""
+    """A FAILED task whose process is gone, with the last it told of its work."""
 
-    metrics: GroupValues
+    figures: StatsReported
 
 
 class TaskChildren:
@@ -188,7 +188,7 @@ class TaskChildren:
             case FindOffsetKeys():
                 self._offsets.find_keys(task.child, message)
             case StatsReported():
-                task.metrics = message.metrics
+                task.figures = message
                 self._inquiries.answered(message)
             case StacksDumped():
                 self._inquiries.answered(message)
@@ -234,7 +234,7 @@ class TaskChildren:
         if not task.came_up:
             task.came_up = self.startups.reported(state, time.monotonic() * 1000)
         if state is State.FAILED:
-            self._ended[task_id] = EndedTask(task.metrics)
+            self._ended[task_id] = EndedTask(task.figures)
 
 
 def _now_ms() -> int:

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
@@ -120,7 +120,9 @@ class Control:
 
     def report_statistics(self, request_id: int = 0) -> None:
         """Tell the worker about the task's work, unasked for when the id is 0."""
-        self.send(StatsReported(request_id=request_id, **asdict(self.statistics())))
+        statistics = self.statistics()
+        told = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
+        self.send(StatsReported(request_id=request_id, **told))
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""

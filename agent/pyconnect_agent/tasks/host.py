@@ -44,6 +44,7 @@ from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
 from pyconnect_agent.tasks.offset_reader import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.own_offset_job import read_own_offsets
 from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.plugin_metrics import connector_and_task
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
@@ -148,7 +149,10 @@ def _run_task(channel: Channel, job: RunTask) -> None:
 
 def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
     # The connector names its task's class; `task.class` may be a Java worker's writing.
-    task = setup.worker.connector(setup.connector_config).task_class()()
+    connector = setup.worker.connector(setup.connector_config)
+    task = connector.task_class()()
+    if isinstance(task, SourceTask | SinkTask):
+        life_cycle.metrics.plugins = connector_and_task(connector, task)
     if isinstance(task, SourceTask):
         return SourceWork(task, setup, control, life_cycle)
     if isinstance(task, SinkTask):

@@ -134,8 +134,8 @@ class SinkLoop:
         if messages is None:
             return
         if messages:
-            self._metrics.read(len(messages))
-            self._convert(messages, self._batch, self.offsets.consumed)
+            foreign = self._convert(messages, self._batch, self.offsets.consumed)
+            self._metrics.read(len(messages) - foreign)
             self._metrics.look_at(self.offsets)
         self._deliver()
 

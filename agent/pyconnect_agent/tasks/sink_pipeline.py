@@ -25,11 +25,12 @@ from pyconnect_api import (
 Transform: TypeAlias = Callable[[SinkRecord], SinkRecord | None]
 
 Convert: TypeAlias = Callable[
-    [Sequence[ConsumedMessage], list[SinkRecord], dict[TopicPartition, int]], None
+    [Sequence[ConsumedMessage], list[SinkRecord], dict[TopicPartition, int]], int
 ]
 """Appends the records of consumed messages to a batch, and notes for each partition the offset
-after its last message, also when that was dropped. Raises ConnectException when the task must fail,
-KafkaError for a message that is a fatal error."""
+after its last message, also when that was dropped. Returns how many messages were no records of
+this task's: errors, and of partitions that are gone. Raises ConnectException when the task must
+fail, KafkaError for a message that is a fatal error."""
 
 _TIMESTAMP_TYPES = (
     TimestampType.NO_TIMESTAMP_TYPE,
@@ -70,13 +71,15 @@ def compose(
         messages: Sequence[ConsumedMessage],
         batch: list[SinkRecord],
         consumed: dict[TopicPartition, int],
-    ) -> None:
+    ) -> int:
+        foreign = 0
         last_topic, last_partition, last_offset = None, -1, -1
         assigned = True
         append = batch.append
         for message in messages:
             if message.error() is not None:
                 check_error(message)
+                foreign += 1
                 continue
             topic, partition = message.topic(), message.partition()
             if partition != last_partition or topic != last_topic:
@@ -87,6 +90,7 @@ def compose(
                 if assigned and topic_used is not None:
                     topic_used(topic)
             if not assigned:
+                foreign += 1
                 continue
             last_offset = message.offset()
             try:
@@ -97,6 +101,7 @@ def compose(
                 append(record)
         if last_topic is not None and assigned:
             consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
+        return foreign
 
     return convert
 

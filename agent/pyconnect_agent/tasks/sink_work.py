@@ -16,6 +16,7 @@ from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+from pyconnect_agent.tasks.plugin_metrics import converters_and_stages
 from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink_errors import SinkErrors
@@ -46,6 +47,9 @@ class SinkWork:
         self._value_converter = worker.converter("value", config)
         self._header_converter = worker.header_converter(config)
         self._stages: list[TransformationStage] = worker.transformations(config)
+        life_cycle.metrics.plugins += converters_and_stages(
+            self._key_converter, self._value_converter, self._header_converter, self._stages
+        )
         self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
         self._errors: SinkErrors | None = None
         self._metrics: SinkMetrics | None = None
@@ -165,6 +169,7 @@ class SinkWork:
             last_commit_ms=loop.commits.last_commit_ms,
             queue_size=loop.pending,
             metrics=metrics.values(),
+            plugins=metrics.task.plugins,
         )
 
     def _report(self, state: State) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from dataclasses import replace
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.supervise.channel import TopicUsed
+from pyconnect_agent.tasks import provenance
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.at_least_once import AtLeastOnceDelivery, Delivery
 from pyconnect_agent.tasks.control import Control
@@ -20,11 +22,12 @@ from pyconnect_agent.tasks.exactly_once import ExactlyOnceDelivery
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.offset_reader import WorkerOffsetReader
 from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.plugin_metrics import converters_and_stages
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
-from pyconnect_agent.tasks.source_pipeline import compose
+from pyconnect_agent.tasks.source_pipeline import Convert, compose
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance
@@ -51,6 +54,9 @@ class SourceWork:
         self._value_converter = worker.converter("value", config)
         self._header_converter = worker.header_converter(config)
         self._stages: list[TransformationStage] = worker.transformations(config)
+        life_cycle.metrics.plugins += converters_and_stages(
+            self._key_converter, self._value_converter, self._header_converter, self._stages
+        )
         self._initialized = False
         self._failed = False
         self._reader: WorkerOffsetReader | None = None
@@ -138,15 +144,17 @@ class SourceWork:
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
         self._loop = SourceLoop(
             task=self._task,
-            convert=compose(
-                key_converter=self._key_converter,
-                value_converter=self._value_converter,
-                header_converter=self._header_converter,
-                transform=chain(self._stages, tolerance),
-                tolerance=tolerance,
-                topics=topic_creation_of(
-                    setup.worker.config, setup.connector_config, setup.task_id
-                ),
+            convert=self._stamped(
+                compose(
+                    key_converter=self._key_converter,
+                    value_converter=self._value_converter,
+                    header_converter=self._header_converter,
+                    transform=chain(self._stages, tolerance),
+                    tolerance=tolerance,
+                    topics=topic_creation_of(
+                        setup.worker.config, setup.connector_config, setup.task_id
+                    ),
+                )
             ),
             sender=delivery.sender,
             control=control,
@@ -155,6 +163,14 @@ class SourceWork:
         )
         control.statistics = self._statistics
         return delivery
+
+    def _stamped(self, convert: Convert) -> Convert:
+        setup = self._setup
+        if not provenance.wanted(setup.connector_config):
+            return convert
+        return provenance.stamped(
+            convert, connector=setup.task_id.connector, epoch_ms=int(time.time() * 1000)
+        )
 
     def _new_delivery(self, tolerance: Tolerance, offsets: OffsetStores) -> Delivery:
         task, setup, control = self._task, self._setup, self._control
@@ -185,6 +201,7 @@ class SourceWork:
             statistics,
             last_activity_ms=self._loop.last_poll_ms,
             metrics=self._metrics.values(),
+            plugins=self._metrics.task.plugins,
         )
 
     def _report(self, state: State) -> None:

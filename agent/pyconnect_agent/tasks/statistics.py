@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.metrics.values import GroupValues, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class Statistics:
     transaction_began_ms: int | None = None
     queue_size: int = 0
     metrics: GroupValues = field(default_factory=dict)
+    plugins: tuple[Metric, ...] = ()
 
 
 ReadStatistics = Callable[[], Statistics]

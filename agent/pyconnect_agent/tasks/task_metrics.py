@@ -12,7 +12,7 @@ import time
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import TASK, TASK_ERROR
 from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
-from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.tasks.tolerance import ErrorCounts
 
 
@@ -27,6 +27,8 @@ class TaskMetrics:
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling
         self.errors = ErrorCounts()
+        self.plugins: tuple[Metric, ...] = ()
+        """Classes and versions; grows while the task is made."""
         self._states = StateTimes()
         self._commits = Outcomes(sampling)
         self._commit_ms = Sampled(sampling)

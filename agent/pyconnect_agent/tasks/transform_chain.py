@@ -15,11 +15,15 @@ from pyconnect_api import ConnectRecord, Predicate, Transformation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformationStage:
-    """`predicate` None: applies always; `negate`: applies where the predicate does not hold."""
+    """`predicate` None: applies always; `negate`: applies where the predicate does not hold.
+
+    `predicate_alias` is the name the connector's config gives the predicate.
+    """
 
     alias: str
     transformation: Transformation[Any]
     predicate: Predicate[Any] | None = None
+    predicate_alias: str | None = None
     negate: bool = False
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:

@@ -144,6 +144,7 @@ class WorkerView:
                     alias=alias,
                     transformation=transformation,
                     predicate=self._predicate(config, predicate_alias),
+                    predicate_alias=predicate_alias,
                     negate=negate,
                 )
             )

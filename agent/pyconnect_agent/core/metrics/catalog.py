@@ -14,6 +14,8 @@ TASK = "connector-task-metrics"
 SOURCE_TASK = "source-task-metrics"
 SINK_TASK = "sink-task-metrics"
 TASK_ERROR = "task-error-metrics"
+TRANSFORMATION = "connector-transform-metrics"
+PREDICATE = "connector-predicate-metrics"
 WORKER = "connect-worker-metrics"
 REBALANCE = "connect-worker-rebalance-metrics"
 
@@ -28,6 +30,18 @@ DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     TASK: {
         "status": "State of the task",
+        "connector-type": "source or sink",
+        **{
+            f"{role}-{what}": f"{what} of the {role.replace('-', ' ')}".capitalize()
+            for role in (
+                "connector",
+                "task",
+                "key-converter",
+                "value-converter",
+                "header-converter",
+            )
+            for what in ("class", "version")
+        },
         "running-ratio": "Share of its life the task was running",
         "pause-ratio": "Share of its life the task was paused",
         "offset-commit-max-time-ms": f"Longest successful offset commit {_WINDOWS}",
@@ -79,6 +93,14 @@ DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
         "deadletterqueue-produce-requests": "Records sent to the dead letter queue",
         "deadletterqueue-produce-failures": "Records that did not reach the dead letter queue",
         "last-error-timestamp": "Time of the last error in epoch milliseconds, 0 before it",
+    },
+    TRANSFORMATION: {
+        "transform-class": "Class of the transformation",
+        "transform-version": "Version the transformation reports",
+    },
+    PREDICATE: {
+        "predicate-class": "Class of the predicate",
+        "predicate-version": "Version the predicate reports",
     },
     WORKER: {
         "connector-count": "Connectors of this worker",

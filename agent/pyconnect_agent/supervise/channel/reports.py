@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.values import GroupValues
+from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.core.offset_changes import ChangeStage
 from pyconnect_agent.supervise.channel.jobs import StringMap
 
@@ -39,9 +39,9 @@ class TaskConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOffsets:
-    """What a sink connector's group has committed."""
+    """What a sink connector's group has committed, None for a source."""
 
-    committed: tuple[CommittedOffset, ...]
+    committed: tuple[CommittedOffset, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +168,7 @@ class StatsReported:
     Sent when asked for, and with `request_id` 0 by a task that ends FAILED.
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
+    `plugins`: classes and versions; tags of connector and task are left to the supervisor.
     """
 
     request_id: int
@@ -176,6 +177,7 @@ class StatsReported:
     transaction_began_ms: int | None = None
     queue_size: int = 0
     metrics: GroupValues = field(default_factory=dict)
+    plugins: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,28 @@
+"""The names of our metrics beside those of a Java worker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS, SINK_TASK
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+
+pytestmark = pytest.mark.java
+
+OWN = {(SINK_TASK, "sink-closing-commit-total"), (SINK_TASK, "sink-closing-commit-time-ms")}
+NEVER_FILLED = {(SINK_TASK, "sink-record-lag-max")}
+ROW = re.compile(r"<td>([^<]+)</td>\s*<td>[^<]*</td>\s*<td>kafka\.connect:type=([^,<]+)[^<]*</td>")
+
+
+def test_groups_and_names_are_those_of_kafka(kafka_runtime: KafkaRuntime) -> None:
+    """Kafka prints its own table of them; we have two more, and leave out what it never fills."""
+    command = kafka_runtime.command("org.apache.kafka.connect.runtime.ConnectMetrics", heap_mb=128)
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    theirs = {(group, name) for name, group in ROW.findall(printed.stdout)}
+    ours = {(group, name) for group, members in DESCRIPTIONS.items() for name in members}
+    assert len(theirs) > 70
+    assert ours - theirs == OWN
+    assert theirs - ours == NEVER_FILLED

@@ -1,0 +1,126 @@
+"""The metrics of a worker, as a scraper sees them, while connectors run on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agent import Agent, Agents, append_lines, closing, sink_config, source_config
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+LINES = 250
+
+
+@pytest.fixture
+def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
+    properties = {"offset.flush.interval.ms": "200"}
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
+        yield agents.start(properties=properties)
+
+
+def values(agent: Agent, group: str, **tags: str) -> Mapping[str, Any]:
+    """Value by name of one group of one connector, task or the worker."""
+    return {
+        metric["name"]: metric["value"]
+        for metric in agent.get("/agent/metrics.json")
+        if metric["group"] == group and metric["tags"] == tags
+    }
+
+
+def task(agent: Agent, group: str, connector: str) -> Mapping[str, Any]:
+    return values(agent, group, connector=connector, task="0")
+
+
+def test_what_went_through_is_counted(agent: Agent, tmp_path: Path) -> None:
+    """By the source, by the sink, by the worker; also once a task has failed."""
+    topic, lines, copy = unique_name("measured"), tmp_path / "lines", tmp_path / "copy"
+    append_lines(lines, 1, LINES)
+    route = {
+        "transforms": "route",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "nothing",
+        "transforms.route.replacement": "something",
+    }
+    agent.create("in", {**source_config(lines, topic), **route})
+    agent.create("out", sink_config(copy, topic))
+
+    def source() -> Mapping[str, Any]:
+        return task(agent, "source-task-metrics", "in")
+
+    def sink() -> Mapping[str, Any]:
+        return task(agent, "sink-task-metrics", "out")
+
+    def committed() -> bool:
+        found = sink()
+        return (
+            found.get("sink-record-send-total") == LINES
+            and found["sink-record-active-count"] == 0
+            and found["offset-commit-completion-total"] > 0
+        )
+
+    eventually(committed, WAIT_S, lambda: str(sink()))
+    eventually(
+        lambda: source()["source-record-write-total"] == LINES, WAIT_S, lambda: str(source())
+    )
+    assert source()["source-record-poll-total"] == LINES
+    assert source()["source-record-active-count"] == 0
+    assert sink()["sink-record-read-total"] == LINES
+    assert sink()["partition-count"] == 1
+    assert task(agent, "connector-task-metrics", "out")["status"] == "running"
+    told = task(agent, "connector-task-metrics", "in")
+    assert told["running-ratio"] > 0
+    assert told["task-class"] == "org.apache.kafka.connect.file.FileStreamSourceTask"
+    assert told["value-converter-class"].endswith("StringConverter")
+    router = {"connector": "in", "task": "0", "transform": "route"}
+    found = values(agent, "connector-transform-metrics", **router)
+    assert found["transform-class"].endswith("RegexRouter")
+    connector = values(agent, "connector-metrics", connector="in")
+    assert (connector["status"], connector["connector-type"]) == ("running", "source")
+    worker = values(agent, "connect-worker-metrics")
+    assert (worker["connector-count"], worker["task-count"]) == (2, 2)
+    assert worker["task-startup-success-total"] == 2
+    group = values(agent, "connect-worker-rebalance-metrics")
+    assert group["connect-protocol"] == "SESSIONED"
+    assert group["completed-rebalances-total"] >= 1
+    assert group["leader-name"] == agent.url + "/"
+
+    text = agent.call("GET", "/agent/metrics").text.splitlines()
+    prefix = "kafka_connect_source_task_metrics_source_record_write_total"
+    assert f'{prefix}{{connector="in",task="0"}} {LINES}.0' in text
+    assert f"# TYPE {prefix} counter" in text
+
+
+def test_a_failed_task_keeps_its_metrics_until_it_is_taken_away(
+    agent: Agent, tmp_path: Path
+) -> None:
+    """With what its errors were, and among the worker's tasks and failed starts."""
+    topic, lines = unique_name("poisoned"), tmp_path / "lines"
+    append_lines(lines, 1, 3)
+    agent.create("in", source_config(lines, topic))
+    agent.create(
+        "out",
+        {
+            **sink_config(tmp_path / "copy", topic),
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "errors.log.enable": "true",
+        },
+    )
+    agent.wait_for_states("out", "RUNNING", "FAILED")
+    errors = task(agent, "task-error-metrics", "out")
+    assert (errors["total-record-failures"], errors["total-record-errors"]) == (1, 1)
+    assert (errors["total-records-skipped"], errors["total-errors-logged"]) == (0, 1)
+    assert errors["last-error-timestamp"] > 0
+    assert task(agent, "connector-task-metrics", "out")["status"] == "failed"
+    assert task(agent, "sink-task-metrics", "out")["partition-count"] == 0
+    counts = values(agent, "connect-worker-metrics", connector="out")
+    assert (counts["connector-failed-task-count"], counts["connector-total-task-count"]) == (1, 1)
+    assert agent.call("DELETE", "/connectors/out").status == 204
+    eventually(lambda: not task(agent, "connector-task-metrics", "out"), WAIT_S)
