@@ -4,7 +4,9 @@
 
 Both are distributed workers at `exactly.once.source.support=enabled`. Each run has a topic and a
 connector of its own. A rate is counted by the topic's last stable offset, from the first commit to
-the last; it counts one marker per transaction too, which is below 0.1 % of the records.
+the last; it counts one marker per transaction too, which is below 0.1 % of the records. Memory is
+what the kernel shares out to the worker and its processes (PSS): idle ten seconds after the start
+without a connector, and the largest of samples under load.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.file_stream import LINE_BYTES, POLL_S, STRING, Bench, write_lines
+from benchmarks.memory import Peak, described, family_pss
 from pyconnect_cli.sandbox.jars import find_runtime
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
 
 TIMEOUT_S = 300.0
+IDLE_AFTER_S = 10.0
 ENABLED = {
     "exactly.once.source.support": "enabled",
     "key.converter": STRING,
@@ -108,11 +112,16 @@ def main() -> None:
                 worker = start[kind](
                     broker.bootstrap_servers, unique_name(kind), properties=ENABLED
                 )
+                pid = worker.identity.pid
+                time.sleep(IDLE_AFTER_S)
+                print(f"{kind} idle: {described(family_pss(pid))}", flush=True)
                 for title, settings in BOUNDARIES.items():
-                    rates = [measure(bench, worker.url, settings) for _ in range(options.runs)]
+                    with Peak(pid) as peak:
+                        rates = [measure(bench, worker.url, settings) for _ in range(options.runs)]
                     each = ", ".join(f"{rate / 1000:.0f}" for rate in rates)
                     median = statistics.median(rates) / 1000
                     print(f"{kind} {title}: {median:.0f} k/s ({each}), {LINE_BYTES} B", flush=True)
+                    print(f"{kind} {title}: at most {described(peak.sizes)}", flush=True)
                 worker.stop()
         finally:
             servers.close()

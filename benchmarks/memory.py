@@ -1,0 +1,68 @@
+"""Memory of a worker and everything it has started, as the kernel shares it out (PSS)."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+MIB = 1024 * 1024
+SAMPLE_S = 0.5
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and its descendants: supervisor, fork server, children; a JVM is alone."""
+    parent = psutil.Process(pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def pss_bytes(pid: int) -> int:
+    """What forked processes share is counted once; 0 for one that has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def family_pss(pid: int) -> tuple[int, ...]:
+    """Bytes of each process, the parent first."""
+    with suppress(psutil.NoSuchProcess):
+        return tuple(pss_bytes(process.pid) for process in family(pid))
+    return ()
+
+
+def described(sizes: tuple[int, ...]) -> str:
+    each = " + ".join(f"{size / MIB:.0f}" for size in sizes)
+    return f"{sum(sizes) / MIB:.0f} MiB ({each})"
+
+
+class Peak:
+    """Samples a family while it is entered; `sizes` is the largest sum that was seen."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.sizes: tuple[int, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._end.wait(SAMPLE_S):
+            self.sizes = max(self.sizes, family_pss(self._pid), key=sum)
