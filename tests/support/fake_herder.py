@@ -24,6 +24,7 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.loggers import initial_loggers, set_level
+from pyconnect_agent.core.offset_changes import success_text
 from pyconnect_agent.core.reporting import (
     ConnectorInfo,
     ConnectorStateInfo,
@@ -249,6 +250,9 @@ class FakeHerder:
             case requests.FenceZombies(connector=connector):
                 self._require(connector, "Connector {} not found")
                 return None
+            case requests.ChangeOffsets(connector=connector, offsets=offsets):
+                self._require(connector, "Connector {} not found")
+                return success_text(is_reset=offsets is None, complete=True)
 
     def _put(self, request: requests.PutConnectorConfig) -> requests.PutResult:
         exists = request.connector in self.configs

@@ -6,8 +6,11 @@ Each story is told to one worker, on a connector of its own. What they may do at
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from tests.support.rest_client import Answer
 from tests.support.rest_life import Life
 
 Story = Callable[[Life], None]
@@ -236,6 +239,119 @@ def offsets_of_both_kinds(life: Life) -> None:
     _delete(life)
 
 
+def changed_offsets_of_a_source(life: Life) -> None:
+    """Only while it is stopped; what FileStreamSource refuses leaves all as it was (KIP-875)."""
+    offsets = "/connectors/{c}/offsets"
+    life.write_lines(3)
+    life.create({**life.source_config(), "file": life.file})
+    life.wait_for_states("RUNNING", "RUNNING")
+    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    good = _file_offsets({"filename": "f"}, {"position": 7})
+    for state, tasks in (("pause", ["PAUSED"]), ("resume", ["RUNNING"]), ("stop", [])):
+        life.ask("PATCH", offsets, good)
+        life.ask("DELETE", offsets)
+        life.ask("PUT", f"/connectors/{{c}}/{state}")
+        reached = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED"}[state]
+        life.wait_for_states(reached, *tasks)
+    for refused in (
+        *(_file_offsets({"filename": "f"}, {"position": it}) for it in ("1", -1, 1.5, None, 2**63)),
+        *(_file_offsets({"filename": "f"}, {"position": it}) for it in ([1], {"a": 1}, True)),
+        _file_offsets({"filename": "f"}, {}),
+        _file_offsets({"filename": {"a": 1}}, {"position": 1}),
+        _file_offsets({"filename": [1]}, {"position": 1}),
+        _file_offsets({}, {"position": 1}),
+        _file_offsets(None, {"position": 1}),
+        '{"offsets":[{"partition":{"filename":"f"},"offset":{"position":1e400}}]}',
+    ):
+        life.ask("PATCH", offsets, refused)
+    life.ask("GET", offsets, told=_sorted_offsets)
+    for number, accepted in enumerate(
+        (
+            good,
+            _file_offsets({"filename": 7}, {"position": 7, "other": "x"}),
+            _file_offsets({"filename": "f", "b": True, "d": 1.5, "n": None}, {"position": 0}),
+            {"offsets": [*good["offsets"], *_file_offsets({"filename": "f"}, None)["offsets"]]},
+            {"offsets": [{}]},
+        )
+    ):
+        life.ask("PATCH", offsets, accepted)
+        count = 2 + number if number < 3 else 3
+        life.ask("GET", offsets, told=_sorted_offsets, until=lambda it, n=count: _count(it) == n)
+    for _ in range(2):
+        life.ask("DELETE", offsets)
+        life.ask("GET", offsets, until=lambda it: _count(it) == 0)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    _delete(life)
+
+
+def changed_offsets_of_a_sink(life: Life) -> None:
+    """Its consumer group's, which have rules of their own."""
+    offsets, topic = "/connectors/{c}/offsets", life.sink_config()["topics"]
+    life.create(life.sink_config(), initial_state="STOPPED")
+    life.wait_for_states("STOPPED")
+    # Without a group there is nothing to delete an offset of.
+    life.ask("PATCH", offsets, _sink_offsets(topic, 0, None))
+    life.ask("DELETE", offsets)
+    _delete(life)
+    life.write_lines(3)
+    life.create({**life.source_config(), "file": life.file})
+    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    _delete(life)
+    life.create(life.sink_config(), initial_state="STOPPED")
+    life.wait_for_states("STOPPED")
+    for refused in (
+        {"offsets": [{}]},
+        {"offsets": [{"partition": {}}]},
+        {"offsets": [{"partition": {"kafka_topic": topic}}]},
+        *(_sink_offsets(topic, it) for it in (None, 1.0, True, [1, "a", {"b": None}], 2**31, "x")),
+        *(_sink_offsets(topic, 0, it) for it in (1000.5, 2**63, "", True, {"a": None}, -1)),
+        _sink_offsets(None, 0),
+        _sink_offsets(topic, -1),
+        _sink_offsets(topic, 7),
+        _sink_offsets("no-such-topic", 0),
+        {"offsets": [{**_sink_offsets(topic, 0)["offsets"][0], "offset": {}}]},
+        {"offsets": [{**_sink_offsets(topic, 0)["offsets"][0], "offset": {"kafka_offset": None}}]},
+    ):
+        life.ask("PATCH", offsets, refused)
+    life.ask("GET", offsets)
+    for accepted in (
+        _sink_offsets(topic, "+0", "2"),
+        _sink_offsets(topic, 0, 99_999),
+        {"offsets": [_sink_offsets(topic, 0, n)["offsets"][0] for n in (3, 1)]},
+    ):
+        life.ask("PATCH", offsets, accepted)
+        life.ask("GET", offsets)
+    life.ask("PATCH", offsets, _sink_offsets(topic, 0, None))
+    life.ask("PATCH", offsets, _sink_offsets(topic, 0, None))
+    life.ask("GET", offsets)
+    life.ask("PATCH", offsets, _sink_offsets(topic, 0, 1))
+    for _ in range(2):
+        life.ask("DELETE", offsets)
+        life.ask("GET", offsets)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.ask("GET", offsets, until=lambda it: '"kafka_offset":3' in it.text)
+    _delete(life)
+
+
+def _file_offsets(partition: Any, offset: Any) -> dict[str, Any]:
+    return {"offsets": [{"partition": partition, "offset": offset}]}
+
+
+def _sink_offsets(topic: Any, partition: Any, position: Any = 1) -> dict[str, Any]:
+    offset = None if position is None else {"kafka_offset": position}
+    return _file_offsets({"kafka_topic": topic, "kafka_partition": partition}, offset)
+
+
+def _sorted_offsets(body: Any) -> object:
+    """Nobody promises an order of offsets."""
+    return sorted(json.dumps(entry, sort_keys=True) for entry in body["offsets"])
+
+
+def _count(answer: Answer) -> int:
+    return len(answer.json()["offsets"])
+
+
 def levels_of_loggers(life: Life) -> None:
     """Loggers are changed by the beginning of their names, here or in the whole cluster."""
     own = "/admin/loggers/{c}"
@@ -274,4 +390,6 @@ STORIES: tuple[Story, ...] = (
     active_topics,
     levels_of_loggers,
     offsets_of_both_kinds,
+    changed_offsets_of_a_source,
+    changed_offsets_of_a_sink,
 )

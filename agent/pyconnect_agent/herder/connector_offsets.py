@@ -13,7 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.connector_offsets import ConnectorOffset, sink_offsets, source_offsets
+from pyconnect_agent.core.connector_offsets import (
+    CommittedOffset,
+    ConnectorOffset,
+    sink_offsets,
+    source_offsets,
+)
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
 from pyconnect_agent.core.log_record import key_text
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
@@ -43,26 +48,32 @@ class ConnectorOffsetReader:
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> tuple[ConnectorOffset, ...]:
         """Return every partition that has an offset. Raises InternalError."""
-        if self._is_sink(config):
-            return await self._read_sink(connector, config, timeout_ms)
+        kind = self._kind(config)
+        if kind is not PluginKind.SOURCE:
+            committed = await self._committed(connector, config, kind, timeout_ms)
+            if committed is not None:
+                return sink_offsets(committed)
         return await self._read_source(connector, config, timeout_ms)
 
-    def _is_sink(self, config: ConnectorConfig) -> bool:
+    def _kind(self, config: ConnectorConfig) -> PluginKind | None:
+        """None for a class outside this worker's list of plugins: a child knows, if it exists."""
         try:
-            plugin = self._catalog.connector(
+            return self._catalog.connector(
                 config.get("connector.class") or "",
                 version_range=config.get("connector.plugin.version"),
-            )
-        except PluginNotFoundError as error:
-            raise InternalError(str(error)) from error
-        return plugin.kind is PluginKind.SINK
+            ).kind
+        except PluginNotFoundError:
+            return None
 
-    async def _read_sink(
-        self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
+    async def _committed(
+        self, connector: str, config: ConnectorConfig, kind: PluginKind | None, timeout_ms: int
+    ) -> tuple[CommittedOffset, ...] | None:
+        """Return what a sink's group has committed, None for a source."""
         try:
-            committed = await self._children.consumer_offsets(connector, config, timeout_ms)
+            return await self._children.consumer_offsets(connector, config, timeout_ms)
         except (InternalError, RequestTimedOutError) as error:
+            if kind is None:
+                raise
             LOG.error(
                 "consumer group offsets could not be read",
                 extra={"connector": connector, "reason": error.message},
@@ -70,7 +81,6 @@ class ConnectorOffsetReader:
             raise InternalError(
                 f"Failed to retrieve consumer group offsets for sink connector {connector}"
             ) from error
-        return sink_offsets(committed)
 
     async def _read_source(
         self, connector: str, config: ConnectorConfig, timeout_ms: int

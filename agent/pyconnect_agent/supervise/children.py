@@ -217,7 +217,7 @@ class ChildProcesses:
 
     async def consumer_offsets(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[CommittedOffset, ...]:
+    ) -> tuple[CommittedOffset, ...] | None:
         return await self._jobs.consumer_offsets(connector, config, timeout_ms)
 
     async def own_offsets(

@@ -75,7 +75,7 @@ class Jobs:
 
     async def consumer_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
-    ) -> tuple[CommittedOffset, ...]:
+    ) -> tuple[CommittedOffset, ...] | None:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
         job = ReadConsumerOffsets(
             worker=self._settings.worker,

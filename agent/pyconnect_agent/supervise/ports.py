@@ -187,8 +187,8 @@ class Children(Protocol):
 
     async def consumer_offsets(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[CommittedOffset, ...]:
-        """Of a sink connector's group, in a short-lived child.
+    ) -> tuple[CommittedOffset, ...] | None:
+        """Of a sink connector's group, in a short-lived child; None for a source.
 
         Raise RequestTimedOutError, or InternalError for whatever else prevents an answer.
         """

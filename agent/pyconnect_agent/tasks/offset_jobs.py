@@ -11,6 +11,7 @@ from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.supervise.channel import ConsumerOffsets, Message, ReadConsumerOffsets
 from pyconnect_agent.tasks.answers import answer
 from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import SinkConnector
 
 
 def read_consumer_offsets(job: ReadConsumerOffsets) -> Message:
@@ -21,6 +22,8 @@ def read_consumer_offsets(job: ReadConsumerOffsets) -> Message:
 def _read(job: ReadConsumerOffsets) -> Message:
     worker = WorkerView(job.worker.properties, job.worker.plugins)
     config = worker.resolve(job.config).values
+    if not isinstance(worker.connector(config), SinkConnector):
+        return ConsumerOffsets(committed=None)
     admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
     group = sink_group_id(worker.config, job.connector, config)
     committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)

@@ -5,10 +5,11 @@ expectations are facts) and of a complete agent. No connector named `absent` exi
 """
 
 from tests.support.rest_scenarios.bodies import BODIES
+from tests.support.rest_scenarios.offsets import OFFSETS
 from tests.support.rest_scenarios.resources import RESOURCES
 from tests.support.rest_scenarios.routing import ROUTING
 from tests.support.rest_scenarios.scenario import Scenario
 
 __all__ = ["SCENARIOS", "Scenario"]
 
-SCENARIOS: tuple[Scenario, ...] = (*ROUTING, *BODIES, *RESOURCES)
+SCENARIOS: tuple[Scenario, ...] = (*ROUTING, *BODIES, *OFFSETS, *RESOURCES)

@@ -1,0 +1,191 @@
+"""Source offsets altered and reset on agents: the test plan of KIP-875, read from the topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent import Agent, Agents, closing
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.offset_hooks import HOOK_SOURCE
+from tests.support.offset_topics import OffsetTopic
+from tests.support.rest_client import Answer
+from tests.support.sequences import Sequences
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+SUPPORT = "exactly.once.source.support"
+QUICK = {"offset.flush.interval.ms": "500"}
+ALTERED = "The offsets for this connector have been altered successfully"
+RESET = "The offsets for this connector have been reset successfully"
+PLACES = ("worker's topic", "own topic")
+
+
+@pytest.fixture(scope="module")
+def agents(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agents]:
+    directory = tmp_path_factory.mktemp("agents")
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
+
+
+class Worker:
+    """An agent in a group of its own, and its offsets topic."""
+
+    def __init__(self, agents: Agents, bootstrap_servers: str, support: str) -> None:
+        group = unique_name(f"offsets-{support}")
+        self.agent: Agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: support})
+        self.offsets = OffsetTopic(bootstrap_servers, f"{group}-offsets")
+
+
+@pytest.fixture(scope="module", params=["disabled", "enabled"])
+def worker(agents: Agents, kafka_broker: SharedBroker, request: pytest.FixtureRequest) -> Worker:
+    return Worker(agents, kafka_broker.bootstrap_servers, request.param)
+
+
+class Numbers:
+    """A connector of numbers on a worker, stored up to 10 in each of its two partitions."""
+
+    def __init__(self, worker: Worker, sequences: Sequences, topic: OffsetTopic, **more: str):
+        self.agent = worker.agent
+        self.name = unique_name("numbers")
+        self.topic = topic
+        self.sequences = sequences
+        self.config = {
+            **sequences.config(tasks=2),
+            "connector.class": HOOK_SOURCE,
+            "exactly.once.support": "requested",
+            "hook": "true",
+            **more,
+        }
+        if topic is not worker.offsets:
+            self.config["offsets.storage.topic"] = topic.name
+        self.path = f"/connectors/{self.name}/offsets"
+
+    def create(self, **members: str) -> None:
+        self.agent.create(self.name, self.config, **members)
+
+    def run(self, limit: int) -> None:
+        self.sequences.allow(limit)
+        eventually(
+            lambda: self.positions() == [limit, limit],
+            WAIT_S,
+            lambda: self.agent.call("GET", self.path).text,
+        )
+
+    def positions(self) -> list[int]:
+        """The stored positions, in order."""
+        found = self.agent.call("GET", self.path)
+        if found.status != 200:
+            return []
+        return sorted(entry["offset"]["last"] for entry in found.json()["offsets"])
+
+    def stored(self) -> list[int]:
+        """The same, as the topic has them."""
+        live = self.topic.live()
+        return sorted(v["last"] for k, v in live.items() if json.loads(k)[0] == self.name)
+
+    def stop(self) -> None:
+        assert self.agent.call("PUT", f"/connectors/{self.name}/stop").status == 204
+        self.agent.wait_for_states(self.name, "STOPPED")
+
+    def resume(self) -> None:
+        assert self.agent.call("PUT", f"/connectors/{self.name}/resume").status == 202
+
+    def alter(self, *positions: int | None) -> Answer:
+        """Alter partition 0, 1 … to these."""
+        return self.send(
+            {
+                "offsets": [
+                    {
+                        "partition": {"number": str(number)},
+                        "offset": None if position is None else {"last": position},
+                    }
+                    for number, position in enumerate(positions)
+                ]
+            }
+        )
+
+    def send(self, body: object) -> Answer:
+        return self.agent.call("PATCH", self.path, body)
+
+    def reset(self) -> Answer:
+        return self.agent.call("DELETE", self.path)
+
+
+@pytest.fixture(params=PLACES)
+def numbers(
+    worker: Worker,
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Numbers]:
+    topic = worker.offsets
+    if request.param == "own topic":
+        topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("own-offsets"))
+    sequences = Sequences(kafka_broker.bootstrap_servers, tmp_path)
+    numbers = Numbers(worker, sequences, topic)
+    yield numbers
+    worker.agent.call("DELETE", f"/connectors/{numbers.name}")
+
+
+def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None:
+    """What is altered is read back at once; a resumed connector goes on from there."""
+    numbers.create()
+    numbers.run(10)
+    refused = numbers.alter(1, 1)
+    assert (refused.status, numbers.stored()) == (400, [10, 10])
+    assert numbers.reset().status == 400
+    numbers.stop()
+    answer = numbers.alter(5, 7)
+    assert (answer.status, answer.json()) == (200, {"message": ALTERED})
+    assert numbers.positions() == [5, 7] == numbers.stored()
+    assert numbers.alter(5, None).status == 200
+    assert numbers.positions() == [5] == numbers.stored()
+    numbers.resume()
+    numbers.run(12)
+    seen = numbers.sequences.seen()
+    assert seen["0"] == [*range(1, 11), *range(6, 13)]
+    assert seen["1"] == [*range(1, 11), *range(1, 13)]
+    numbers.stop()
+    for _ in range(2):
+        answer = numbers.reset()
+        assert (answer.status, answer.json()) == (200, {"message": RESET})
+        assert numbers.positions() == [] == numbers.stored()
+    numbers.resume()
+    numbers.run(13)
+    assert numbers.sequences.seen()["1"][-13:] == [*range(1, 14)]
+
+
+def test_a_reset_tombstones_keys_of_any_form(numbers: Numbers, worker: Worker) -> None:
+    """Raw keys of a Java worker's order and spacing are gone too, in both topics."""
+    numbers.create()
+    numbers.run(10)
+    numbers.stop()
+    odd = b'["%s", {"number" : "0"}]' % numbers.name.encode()
+    undecodable = b'["%s",{"number":"7"}]' % numbers.name.encode()
+    for topic in {numbers.topic, worker.offsets}:
+        topic.write(odd, b'{"last":3}')
+        topic.write(undecodable, b"not JSON")
+    assert numbers.reset().status == 200
+    for topic in (numbers.topic, worker.offsets):
+        last = {key: value for key, value in topic.records() if numbers.name.encode() in key}
+        assert set(last.values()) == {None}
+        assert {odd, undecodable} <= last.keys()
+
+
+def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Numbers) -> None:
+    """Before it ever ran."""
+    numbers.sequences.allow(10)
+    numbers.create(initial_state="STOPPED")
+    numbers.agent.wait_for_states(numbers.name, "STOPPED")
+    assert numbers.alter(5, 9).status == 200
+    numbers.resume()
+    numbers.run(10)
+    assert numbers.sequences.seen() == {"0": [*range(6, 11)], "1": [10]}
