@@ -1,0 +1,229 @@
+"""Changes of offsets in real child processes, with connectors of any answer; no Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    InternalError,
+    KafkaError,
+    NotFoundError,
+    RequestError,
+)
+from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.eventually import eventually_async
+from tests.support.offset_hooks import HOOK_SINK, HOOK_SOURCE
+
+pytestmark = pytest.mark.wire
+
+KEY_A, KEY_B = b'["c",{"number":"a"}]', b'["c",{"number":"b"}]'
+STORED = {KEY_A: b'{"last":1}', KEY_B: b'{"last":2}'}
+ASKED = (({"number": "a"}, {"last": 7}), ({"number": "new"}, {"last": 8}))
+TIMEOUT_MS = 30_000
+
+
+def config(hook: str = "true", connector_class: str = HOOK_SOURCE, **more: str) -> dict[str, str]:
+    return {"name": "c", "connector.class": connector_class, "hook": hook, **more}
+
+
+def with_world(scenario: Callable[[ChildrenWorld], Any]) -> None:
+    """Run a scenario on children whose store holds `STORED`."""
+
+    async def run_it() -> None:
+        async with children_world() as world:
+            world.store.entries.update(STORED)
+            await scenario(world)
+
+    run(run_it)
+
+
+async def prepare(
+    world: ChildrenWorld,
+    settings: Mapping[str, str],
+    offsets: Any = ASKED,
+    timeout_ms: int = TIMEOUT_MS,
+) -> bool:
+    return await world.children.prepare_offset_change("c", settings, offsets, timeout_ms)
+
+
+async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any) -> RequestError:
+    with pytest.raises(RequestError) as refused:
+        await prepare(world, settings, **more)
+    return refused.value
+
+
+@pytest.mark.parametrize("hook", ["true", "false"])
+def test_what_the_connector_accepts_is_written_when_it_is_confirmed(
+    hook: str, tmp_path: Path
+) -> None:
+    """Both answers of it; nothing is written before, and partitions not named stay."""
+    told = tmp_path / "told"
+
+    async def scenario(world: ChildrenWorld) -> None:
+        assert await prepare(world, config(hook, told=str(told))) is (hook == "true")
+        assert world.store.entries == STORED
+        await world.children.commit_offset_change("c")
+        new = b'["c",{"number":"new"}]'
+        assert world.store.entries == {**STORED, KEY_A: b'{"last":7}', new: b'{"last":8}'}
+
+    with_world(scenario)
+    assert json.loads(told.read_text()) == [list(pair) for pair in ASKED]
+
+
+def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
+    """Repeated it is harmless: the connector is asked about none then."""
+    told = tmp_path / "told"
+
+    async def scenario(world: ChildrenWorld) -> None:
+        for left in (STORED, {}):
+            assert world.store.entries == left
+            assert await prepare(world, config(told=str(told)), None) is True
+            await world.children.commit_offset_change("c")
+
+    with_world(scenario)
+    first, second = (json.loads(line) for line in told.read_text().splitlines())
+    assert sorted(first, key=str) == [[{"number": "a"}, None], [{"number": "b"}, None]]
+    assert second == []
+
+
+@pytest.mark.parametrize(
+    ("hook", "error", "text"),
+    [
+        (
+            "unsupported",
+            InternalError,
+            (
+                "Failed to modify offsets for connector c because it doesn't support external"
+                " modification of offsets"
+            ),
+        ),
+        ("refuse", InternalError, "The connector refuses"),
+        ("absent", NotFoundError, "The external system has no such place"),
+        ("break", InternalError, "Failed to modify offsets for source connector c"),
+        ("exit", InternalError, "Failed to modify offsets for source connector c"),
+        ("die", InternalError, "Failed to modify offsets for source connector c"),
+    ],
+)
+@pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
+def test_what_the_connector_refuses_leaves_everything_as_it_was(
+    hook: str, error: type[RequestError], text: str, offsets: Any
+) -> None:
+    """Connect's own errors keep text and meaning, any other is not shown."""
+
+    async def scenario(world: ChildrenWorld) -> None:
+        refused = await refusal(world, config(hook), offsets=offsets)
+        assert (type(refused), str(refused)) == (error, text)
+        assert world.store.entries == STORED
+
+    with_world(scenario)
+
+
+@pytest.mark.parametrize(
+    ("connector_class", "kind"), [(HOOK_SOURCE, "source"), (HOOK_SINK, "sink")]
+)
+def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
+    """Its process is killed, and the answer says where it hung."""
+    partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
+    offsets = ((partition, {"last": 1, "kafka_offset": 1}),)
+    settings = config("hang", connector_class, topics="t")
+
+    async def scenario(world: ChildrenWorld) -> None:
+        refused = await refusal(world, settings, offsets=offsets, timeout_ms=3_000)
+        assert str(refused) == (
+            f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
+        )
+        assert world.store.entries == STORED
+
+    with_world(scenario)
+
+
+def test_an_abandoned_change_is_never_written() -> None:
+    """A confirmation that comes all the same is refused."""
+
+    async def scenario(world: ChildrenWorld) -> None:
+        await prepare(world, config())
+        world.children.abandon_offset_change("c")
+        with pytest.raises(InternalError):
+            await world.children.commit_offset_change("c")
+        assert world.store.entries == STORED
+
+    with_world(scenario)
+
+
+def test_a_second_change_ends_the_first() -> None:
+    """What was prepared for the first is never written."""
+
+    async def scenario(world: ChildrenWorld) -> None:
+        first = asyncio.create_task(prepare(world, config("hang")))
+        await asyncio.sleep(0)
+        await prepare(world, config(), ((({"number": "b"}), {"last": 9}),))
+        await eventually_async(first.done)
+        assert isinstance(first.exception(), InternalError)
+        await world.children.commit_offset_change("c")
+        assert world.store.entries == {**STORED, KEY_B: b'{"last":9}'}
+
+    with_world(scenario)
+
+
+def test_a_store_that_fails_is_told_in_the_words_of_kafka_connect() -> None:
+    """Before the connector is asked, and when it is written."""
+    text = "Failed to modify offsets for source connector c"
+
+    async def scenario(world: ChildrenWorld) -> None:
+        world.store.failure = KafkaError("on purpose")
+        assert str(await refusal(world, config(), offsets=None)) == text
+        world.store.failure = None
+        await prepare(world, config())
+        world.store.failure = KafkaError("on purpose")
+        with pytest.raises(InternalError, match=f"^{text}$"):
+            await world.children.commit_offset_change("c")
+        assert world.store.entries == STORED
+
+    with_world(scenario)
+
+
+def test_writes_that_are_lost_are_noticed() -> None:
+    """What is stored is read back and compared with what was asked for."""
+
+    async def scenario(world: ChildrenWorld) -> None:
+        await prepare(world, config())
+        world.store.write = lambda entries, timeout_ms: None  # type: ignore[method-assign]
+        with pytest.raises(InternalError, match="Failed to modify offsets for source connector c"):
+            await world.children.commit_offset_change("c")
+
+    with_world(scenario)
+
+
+def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
+    """400, whatever the connector would say."""
+    settings = config("refuse", HOOK_SINK, topics="t", told=str(tmp_path / "told"))
+
+    async def scenario(world: ChildrenWorld) -> None:
+        refused = await refusal(world, settings, offsets=(({"kafka_topic": "t"}, None),))
+        assert isinstance(refused, BadRequestError)
+        assert not (tmp_path / "told").exists()
+
+    with_world(scenario)
+
+
+def test_values_that_are_no_primitives_are_refused_before_the_connector_is_asked(
+    tmp_path: Path,
+) -> None:
+    """Connect's text names the field."""
+    settings = config(told=str(tmp_path / "told"))
+
+    async def scenario(world: ChildrenWorld) -> None:
+        refused = await refusal(world, settings, offsets=(({"a": [1]}, {"last": 1}),))
+        assert str(refused) == (
+            "Offsets may only contain primitive types as values, but field a contains ARRAY"
+        )
+        assert not (tmp_path / "told").exists()
+
+    with_world(scenario)
