@@ -11,7 +11,8 @@ from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.log_record import LogRecord
-from tests.support.cluster_world import MAX_DELAY_MS, Cluster, Worker, settled_cluster, work_of
+from tests.support.cluster_worker import Worker
+from tests.support.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
 from tests.support.herder_world import TASKS
 
 pytestmark = pytest.mark.simulation

@@ -31,7 +31,8 @@ from tests.simulation.requests import (
     TIMEOUTS_MS,
     requests,
 )
-from tests.support.cluster_world import Cluster, Worker
+from tests.support.cluster_worker import Worker
+from tests.support.cluster_world import Cluster
 from tests.support.herder_world import TASKS
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(3_600)]
@@ -43,13 +44,14 @@ INDEXES = st.integers(0, MOST_WORKERS - 1)
 
 class ClusterMachine(RuleBasedStateMachine):
     protocol = ConnectProtocol.SESSIONED
+    exactly_once = False
 
     @initialize(
         size=st.integers(2, MOST_WORKERS), task_counts=st.lists(st.integers(0, 4), max_size=2)
     )
     def begin(self, size: int, task_counts: list[int]) -> None:
         """A settled cluster with connectors, or workers that have just been started."""
-        self.cluster = Cluster(size, protocol=self.protocol)
+        self.cluster = Cluster(size, protocol=self.protocol, exactly_once=self.exactly_once)
         for connector, count in zip(CONNECTOR_NAMES, task_counts, strict=False):
             config = {TASKS: str(count), "text": "x"}
             request = ask.PutConnectorConfig(connector=connector, config=config)
@@ -179,6 +181,12 @@ class CompatibleClusterMachine(ClusterMachine):
     protocol = ConnectProtocol.COMPATIBLE
 
 
+class ExactlyOnceClusterMachine(ClusterMachine):
+    """Held in `tests.support.cluster_producers`: who is fenced, cleared, and able to write."""
+
+    exactly_once = True
+
+
 def schedules(examples: int) -> settings:
     return settings(
         max_examples=examples * (50 if os.environ.get(LONG) else 1),
@@ -194,3 +202,5 @@ TestEagerClusterSchedules = EagerClusterMachine.TestCase
 TestEagerClusterSchedules.settings = schedules(15)
 TestCompatibleClusterSchedules = CompatibleClusterMachine.TestCase
 TestCompatibleClusterSchedules.settings = schedules(10)
+TestExactlyOnceClusterSchedules = ExactlyOnceClusterMachine.TestCase
+TestExactlyOnceClusterSchedules.settings = schedules(40)

@@ -1,0 +1,91 @@
+"""What a cluster at `enabled` must do with tasks whose worker it has lost (KIP-618)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent.core.herder import requests as ask
+from tests.support.cluster_worker import Worker
+from tests.support.cluster_world import Cluster
+from tests.support.herder_world import TASKS
+
+pytestmark = pytest.mark.simulation
+
+
+def settled(size: int, tasks: int) -> Cluster:
+    """A cluster at rest with the connector `c`."""
+    cluster = Cluster(size, exactly_once=True)
+    cluster.settle()
+    configure(cluster, cluster.workers[0], tasks)
+    return cluster
+
+
+def configure(cluster: Cluster, worker: Worker, tasks: int) -> None:
+    request = ask.PutConnectorConfig(connector="c", config={TASKS: str(tasks)})
+    asked = cluster.ask(worker, request)
+    cluster.settle()
+    assert asked.reply is not None
+    assert asked.reply.error is None
+
+
+def run_until(cluster: Cluster, reached: Callable[[], bool]) -> None:
+    for _ in range(5_000):
+        if reached():
+            return
+        assert cluster.take_step()
+    raise AssertionError("never reached")
+
+
+def freeze(cluster: Cluster, worker: Worker) -> None:
+    """It stands still past its session; its tasks' processes go on."""
+    worker.frozen = True
+    cluster.coordinator.expire(worker.member.member_id)
+
+
+def writers(cluster: Cluster) -> list[tuple[str, int]]:
+    """Worker and number of each task of `c` that could write now."""
+    return [(found.worker.name, found.task_id.task) for found in cluster.producers.writers("c")]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (1, 1), (1, 2)])
+def test_no_task_of_an_older_set_can_write_once_a_newer_one_begins(
+    leads: bool, before: int, after: int
+) -> None:
+    """Whoever is lost, and however many tasks either set has."""
+    cluster = settled(2, before)
+    assert len(writers(cluster)) == before
+    lost = next(w for w in cluster.workers if w.state.is_leader is leads)
+    other = next(w for w in cluster.workers if w is not lost)
+    freeze(cluster, lost)
+    run_until(cluster, lambda: other.state.is_leader)
+    configure(cluster, other, after)
+    assert sorted(writers(cluster)) == [(other.name, number) for number in range(after)]
+    lost.frozen = False
+    cluster.settle()
+    cluster.check_rest()
+    assert len(writers(cluster)) == after
+
+
+def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> None:
+    """It fences its successor, but is told not to begin; the successor's restart goes on."""
+    cluster = settled(2, 2)
+    late = next(w for w in cluster.workers if not w.state.is_leader)
+    other = next(w for w in cluster.workers if w is not late)
+    restart = ask.RestartConnectorAndTasks(connector="c", only_failed=False, include_tasks=True)
+    cluster.ask(late, restart)
+    [task_id] = late.tasks
+    old = late.tasks[task_id]
+    run_until(cluster, lambda: late.tasks.get(task_id, old) is not old)
+    freeze(cluster, late)
+    configure(cluster, other, 2)
+    assert sorted(writers(cluster)) == [(other.name, 0), (other.name, 1)]
+    [initialise] = [a for a in late.answers if a.queue == f"task {task_id}"]
+    late.answer(initialise)
+    assert sorted(writers(cluster)) == [(other.name, 1 - task_id.task)]
+    late.frozen = False
+    cluster.settle()
+    cluster.check_rest()
+    assert len(writers(cluster)) <= 2

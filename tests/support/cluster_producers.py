@@ -1,0 +1,179 @@
+"""Exactly-once source tasks of a simulated cluster, and who of them could write (KIP-618).
+
+The transaction coordinator knows an epoch per transactional id: who initialises the id last may
+write. A task's process initialises, asks its worker, and writes once it was told to begin. Held at
+the moment each of these happens, whichever workers are cut off from the group by then:
+
+- no task starts without a clearance: its worker has read a count record that is newer than the
+  task set;
+- a count record is written only after the tasks that the last one counts were fenced, after the
+  newest task set was there (one task that follows one task fences it itself);
+- of the tasks that could write none is of another task set, and no two have one id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.state import HerderSettings
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.transactional_ids import task_transactional_id, task_transactional_ids
+from tests.support.cluster_worker import Worker
+from tests.support.herder_surroundings import Answer, FakeTask
+
+if TYPE_CHECKING:
+    from tests.support.cluster_world import Cluster
+
+GROUP_ID = "group"
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """A task's process: `task_set` is the place of the commit record that it was started from."""
+
+    worker: Worker
+    task_id: ConnectorTaskId
+    process: FakeTask
+    task_set: int
+    epoch: int | None = None
+    may_begin: bool = False
+
+    @property
+    def lives(self) -> bool:
+        return self.worker.tasks.get(self.task_id) is self.process
+
+    @property
+    def transactional_id(self) -> str:
+        return task_transactional_id(GROUP_ID, self.task_id)
+
+
+@dataclass(slots=True)
+class Producers:
+    """`fenced_at`: how long the log was when a round last fenced an id."""
+
+    log: list[LogRecord]
+    epochs: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    fenced_at: dict[str, int] = field(default_factory=dict)
+    instances: list[Instance] = field(default_factory=list)
+
+    def started(self, instance: Instance, read: int) -> None:
+        """`read`: how much of the log its worker has read."""
+        counted = self._last(f"tasks-fencing-{instance.task_id.connector}", read)
+        assert counted > instance.task_set, f"{instance.task_id} starts without a clearance"
+        self.instances.append(instance)
+
+    def initialise(self, transactional_id: str) -> int:
+        """End what the id's last owner had begun; it can write no more."""
+        self.epochs[transactional_id] += 1
+        return self.epochs[transactional_id]
+
+    def fence(self, transactional_ids: tuple[str, ...]) -> None:
+        for transactional_id in transactional_ids:
+            self.initialise(transactional_id)
+            self.fenced_at[transactional_id] = len(self.log)
+
+    def check_count_record(self, connector: str, task_count: int, read: int) -> None:
+        last = self._last(f"tasks-fencing-{connector}", read)
+        if last < 0:
+            return
+        counted = int(json.loads(self.log[last].value or b"")["task-count"])
+        if counted == task_count == 1:
+            return
+        task_set = self.task_set(connector, read)
+        for transactional_id in task_transactional_ids(GROUP_ID, connector, counted):
+            fenced = self.fenced_at.get(transactional_id, -1)
+            assert fenced > task_set, f"{transactional_id} was not fenced"
+
+    def writers(self, connector: str) -> list[Instance]:
+        """Who could write now."""
+        return [
+            instance
+            for instance in self.instances
+            if instance.task_id.connector == connector
+            and instance.lives
+            and instance.may_begin
+            and instance.epoch == self.epochs[instance.transactional_id]
+        ]
+
+    def check_writers(self, connector: str) -> None:
+        writers = self.writers(connector)
+        task_sets = {instance.task_set for instance in writers}
+        assert len(task_sets) <= 1, f"tasks of {connector} from several task sets can write"
+        ids = [instance.task_id for instance in writers]
+        assert len(ids) == len(set(ids)), f"two instances can write: {ids}"
+
+    def task_set(self, connector: str, read: int) -> int:
+        return self._last(f"commit-{connector}", read)
+
+    def _last(self, key: str, read: int) -> int:
+        """Where the newest record with this key is, of those that were read; -1 for none."""
+        found = (at for at in range(read - 1, -1, -1) if self.log[at].key == key.encode())
+        return next(found, -1)
+
+
+class ExactlyOnceWorker(Worker):
+    """A worker at `enabled`; its tasks report RUNNING when they may begin."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.producers = cluster.producers
+        super().__init__(cluster, name, exactly_once=True)
+
+    def _settings(self) -> HerderSettings:
+        return super()._settings(exactly_once_source=True, group_id=GROUP_ID)
+
+    def _perform_on_topics(self, effect: do.Effect) -> None:
+        if isinstance(effect, do.WriteTaskCountRecord):
+            count = effect.task_count
+            self.producers.check_count_record(effect.connector, count, self.tailed)
+        super()._perform_on_topics(effect)
+
+    def _perform_on_producers(self, effect: do.Effect) -> None:
+        match effect:
+            case do.FenceProducers(effect_id=effect_id):
+                ids = (*effect.transactional_ids, *effect.ids_if_permitted)
+                self._later("fencing", effect_id, lambda: self.producers.fence(ids))
+            case do.RequestFencing(leader_url=str()):
+                self._request_fencing_elsewhere(effect)
+            case do.AnswerTaskStart():
+                self._task_start_answered(effect)
+            case _:
+                super()._perform_on_producers(effect)
+
+    def _start_task(self, effect: do.StartTask) -> None:
+        super()._start_task(effect)
+        # It reports when it has begun.
+        self.answers.pop()
+        task_id = effect.task_id
+        task_set = self.producers.task_set(task_id.connector, self.tailed)
+        instance = Instance(self, task_id, self.tasks[task_id], task_set)
+        self.producers.started(instance, self.tailed)
+        number = len(self.producers.instances) - 1
+
+        def initialise(well: bool) -> None:
+            if not instance.lives:
+                return
+            if not well:
+                self.fail_task(task_id)
+                return
+            instance.epoch = self.producers.initialise(instance.transactional_id)
+            self.inbox.append(on.TaskStartAsked(task_id=task_id, request_id=number))
+            self.producers.check_writers(task_id.connector)
+
+        self.answers.append(Answer(f"task {task_id}", initialise))
+
+    def _task_start_answered(self, effect: do.AnswerTaskStart) -> None:
+        instance = self.producers.instances[effect.request_id]
+        if not instance.lives:
+            return
+        if effect.refusal is not None:
+            self.fail_task(effect.task_id)
+            return
+        instance.may_begin = True
+        self.producers.check_writers(effect.task_id.connector)
+        self._task_will_report(effect.task_id)
