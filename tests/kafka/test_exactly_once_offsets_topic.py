@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tests.support.agent import Agents, append_lines, closing, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
+from tests.support.offset_topics import OffsetTopics
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = pytest.mark.kafka
@@ -36,75 +34,6 @@ def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
 @pytest.fixture
 def own_topic() -> str:
     return unique_name("own-offsets")
-
-
-class OffsetTopics:
-    """What is in offset topics of one cluster, for readers of committed records."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
-
-    def records(self, topic: str) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values, in order within a partition; empty without a topic."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-            }
-        )
-        try:
-            metadata = consumer.list_topics(topic, timeout=10).topics[topic]
-            waiting = set(metadata.partitions)
-            consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in waiting])
-            found: list[tuple[bytes, bytes | None]] = []
-            while waiting:
-                message = consumer.poll(10)
-                assert message is not None, f"the end of {topic} was not reached"
-                error = message.error()
-                if error is None:
-                    found.append((message.key() or b"", message.value()))
-                else:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    waiting.discard(message.partition())
-            return found
-        finally:
-            consumer.close()
-
-    def live(self, topic: str) -> dict[bytes, Any]:
-        """What compaction would leave of a topic, values decoded."""
-        entries: dict[bytes, Any] = {}
-        for key, value in self.records(topic):
-            if value is None:
-                entries.pop(key, None)
-            else:
-                entries[key] = json.loads(value)
-        return entries
-
-    def settings(self, topic: str) -> Mapping[str, str]:
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
-        entries = admin.describe_configs([resource])[resource].result(10)
-        return {name: entry.value for name, entry in entries.items()}
-
-    def partitions(self, topic: str) -> int:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
-        return len(admin.list_topics(topic, timeout=10).topics[topic].partitions)
-
-    def create(self, topic: str, **settings: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
-        config = {"cleanup.policy": "compact", **settings}
-        admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(10)
-
-    def write(self, topic: str, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
-        """Write as a Java worker would; `timestamp_ms` 0 is now."""
-        producer = Producer(
-            {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
-        )
-        producer.produce(topic, value, key, timestamp=timestamp_ms)
-        assert producer.flush(30) == 0
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Proven on a real broker only: librdkafka's mock lets a fenced producer commit.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.offset_topics import OffsetTopics
 from tests.support.sequence_source import DIE_IN_COMMIT, HANG_IN_POLL, HANGING
 from tests.support.sequences import WAIT_S, Sequences
 
@@ -176,3 +178,71 @@ def test_a_hung_poll_is_killed_and_its_successor_goes_on(
     assert sequences.seen() == {}
     agent.create("numbers", sequences.config())
     sequences.check(30)
+
+
+def test_a_connector_ends_its_transactions_itself(
+    agent: Agent, sequences: Sequences, group_id: str, kafka_broker: SharedBroker
+) -> None:
+    """What it aborts is never seen nor read again: its offset is committed all the same."""
+    agent.create("numbers", {**sequences.config(), "transaction.boundary": "connector"})
+    sequences.allow(100)
+    kept = [*range(1, 2), *range(3, 6), *range(9, 22), *range(35, 90)]
+    eventually(lambda: sequences.seen().get("0") == kept, WAIT_S, sequences.seen)
+    topics = OffsetTopics(kafka_broker.bootstrap_servers)
+
+    def ends() -> list[int]:
+        records = topics.records(f"{group_id}-offsets")
+        return [json.loads(value or b"")["last"] for _, value in records]
+
+    assert ends() == [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
+    # 90 to 100 are in an open transaction, which ends with the task.
+    assert agent.call("POST", "/connectors/numbers/tasks/0/restart").status == 204
+    sequences.allow(240)
+    eventually(lambda: ends()[-2:] == [144, 233], WAIT_S, ends)
+    assert sequences.seen()["0"] == [*kept, *range(145, 234)]
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_a_record_that_cannot_be_converted(
+    agent: Agent, sequences: Sequences, tolerance: str
+) -> None:
+    """It fails the task and its transaction, or is left out of it."""
+    agent.create(
+        "numbers",
+        {
+            **sequences.config(),
+            "errors.tolerance": tolerance,
+            "transforms": "small",
+            "transforms.small.type": "org.apache.kafka.connect.transforms.Cast$Value",
+            "transforms.small.spec": "int8",
+        },
+    )
+    sequences.allow(140)
+    if tolerance == "none":
+        agent.wait_for_states("numbers", "RUNNING", "FAILED")
+        sequences.check(120)
+    else:
+        sequences.check(127)
+        agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"producer.override.transaction.timeout.ms": "9000000"}, "initialize the producer"),
+        (
+            {"offsets.storage.topic": "TOPIC"},
+            "may not produce to their own offsets topics when exactly-once support is enabled",
+        ),
+        ({"producer.override.acks": "1"}, "acks"),
+    ],
+)
+def test_what_cannot_be_exactly_once_fails_the_task(
+    agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
+) -> None:
+    """Transactions longer than the broker allows, records among offsets, too few replicas asked."""
+    given = {name: value.replace("TOPIC", sequences.topic) for name, value in settings.items()}
+    agent.create("numbers", {**sequences.config(), **given})
+    sequences.allow(10)
+    agent.wait_for_states("numbers", "RUNNING", "FAILED")
+    assert text in trace(agent, "numbers")

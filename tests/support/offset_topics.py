@@ -1,27 +1,29 @@
-"""Offset topics as readers of committed records see them, and as Java workers write them."""
+"""Offset topics as their readers see them, and as other workers write them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+)
 
 from tests.support.names import unique_name
 
-READ_S = 10
-WRITE_S = 30
 
+class OffsetTopics:
+    """What is in offset topics of one cluster, for readers of committed records."""
 
-class OffsetTopic:
-    """One topic; every method reads or writes it anew."""
-
-    def __init__(self, bootstrap_servers: str, name: str) -> None:
+    def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self.name = name
 
-    def records(self) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values, in order within a partition."""
+    def records(self, topic: str) -> list[tuple[bytes, bytes | None]]:
+        """Keys and values, in order within a partition; empty without a topic."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap_servers,
@@ -32,14 +34,13 @@ class OffsetTopic:
             }
         )
         try:
-            waiting = set(
-                consumer.list_topics(self.name, timeout=READ_S).topics[self.name].partitions
-            )
-            consumer.assign([TopicPartition(self.name, n, OFFSET_BEGINNING) for n in waiting])
+            metadata = consumer.list_topics(topic, timeout=10).topics[topic]
+            waiting = set(metadata.partitions)
+            consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in waiting])
             found: list[tuple[bytes, bytes | None]] = []
             while waiting:
-                message = consumer.poll(READ_S)
-                assert message is not None, f"the end of {self.name} was not reached"
+                message = consumer.poll(10)
+                assert message is not None, f"the end of {topic} was not reached"
                 error = message.error()
                 if error is None:
                     found.append((message.key() or b"", message.value()))
@@ -50,20 +51,35 @@ class OffsetTopic:
         finally:
             consumer.close()
 
-    def live(self) -> dict[bytes, Any]:
-        """What compaction would leave, values decoded."""
+    def live(self, topic: str) -> dict[bytes, Any]:
+        """What compaction would leave of a topic, values decoded."""
         entries: dict[bytes, Any] = {}
-        for key, value in self.records():
+        for key, value in self.records(topic):
             if value is None:
                 entries.pop(key, None)
             else:
                 entries[key] = json.loads(value)
         return entries
 
-    def write(self, key: bytes, value: bytes) -> None:
-        """Write as a Java worker would."""
+    def settings(self, topic: str) -> Mapping[str, str]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        entries = admin.describe_configs([resource])[resource].result(10)
+        return {name: entry.value for name, entry in entries.items()}
+
+    def partitions(self, topic: str) -> int:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        return len(admin.list_topics(topic, timeout=10).topics[topic].partitions)
+
+    def create(self, topic: str, **settings: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        config = {"cleanup.policy": "compact", **settings}
+        admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(10)
+
+    def write(self, topic: str, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
+        """Write as a Java worker would; `timestamp_ms` 0 is now."""
         producer = Producer(
             {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
         )
-        producer.produce(self.name, value, key)
-        assert producer.flush(WRITE_S) == 0
+        producer.produce(topic, value, key, timestamp=timestamp_ms)
+        assert producer.flush(30) == 0

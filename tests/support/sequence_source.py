@@ -2,8 +2,9 @@
 
 Settings: `topic`; `directory` (flags and signs); `batch` (numbers per poll, 10); `limit` (a poll
 gives none beyond it; the flag file `limit` raises it). Task n writes keys `n` and values 1, 2, 3 …
-in order and resumes at its offset. Flags in the directory, each obeyed once by one task:
-`die-in-commit` (SIGKILL when told of a commit), `hang-in-poll` (for ever).
+in order and resumes at its offset. With `transaction.boundary=connector` transactions end at 1, 2,
+3, 5, 8 …; those that end at an even number are aborted. Flags in the directory, each obeyed once
+by one task: `die-in-commit` (SIGKILL when told of a commit), `hang-in-poll` (for ever).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_api import (
@@ -22,6 +23,7 @@ from pyconnect_api import (
     SourceConnector,
     SourceRecord,
     SourceTask,
+    TransactionContext,
 )
 
 SEQUENCE_SOURCE = f"{__name__}.SequenceSource"
@@ -29,6 +31,7 @@ DIE_IN_COMMIT = "die-in-commit"
 HANG_IN_POLL = "hang-in-poll"
 HANGING = "hanging"
 LIMIT = "limit"
+FIBONACCI = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
 
 
 class SequenceTask(SourceTask):
@@ -54,7 +57,20 @@ class SequenceTask(SourceTask):
             self.context.stop_requested.wait(0.05)
             return None
         self.last = numbers[-1]
-        return [self.record(number) for number in numbers]
+        records = [self.record(number) for number in numbers]
+        transactions = self.context.transaction_context
+        if transactions is not None:
+            self.end_transactions(transactions, zip(numbers, records, strict=True))
+        return records
+
+    def end_transactions(
+        self, transactions: TransactionContext, records: Iterable[tuple[int, SourceRecord]]
+    ) -> None:
+        for number, record in records:
+            if number in FIBONACCI and number % 2:
+                transactions.commit_transaction(record)
+            elif number in FIBONACCI:
+                transactions.abort_transaction(record)
 
     def record(self, number: int) -> SourceRecord:
         return SourceRecord(
@@ -111,4 +127,4 @@ class SequenceSource(SourceConnector):
     def can_define_transaction_boundaries(
         self, props: Mapping[str, str]
     ) -> ConnectorTransactionBoundaries:
-        return ConnectorTransactionBoundaries.UNSUPPORTED
+        return ConnectorTransactionBoundaries.SUPPORTED
