@@ -50,7 +50,7 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
             from pyconnect_reconcile.bench import Bench
 
             bench = Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
-            outcome = _check(bench, directory)
+            outcome = check(bench, directory)
             report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
             write_report(report, directory, spark)
     events.report(str(directory), report.verdict.word)
@@ -75,8 +75,16 @@ def _report(
     )
 
 
-def _check(bench: Bench, directory: Path) -> Outcome:
-    from pyconnect_reconcile.checks import compare, duplicates, sequence, transactions
+def check(bench: Bench, directory: Path) -> Outcome:
+    """Run the job of the spec; work files go below `directory`."""
+    from pyconnect_reconcile.checks import (
+        compare,
+        completeness,
+        duplicates,
+        offsets,
+        sequence,
+        transactions,
+    )
 
     match bench.spec.job:
         case "transactions":
@@ -85,6 +93,11 @@ def _check(bench: Bench, directory: Path) -> Outcome:
             return sequence.check(bench)
         case "duplicates":
             return duplicates.check(bench)
+        case "offsets":
+            return offsets.check(bench)
+        case "completeness":
+            with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as work:
+                return completeness.check(bench, Path(work))
         case job if job in COMPARES:
             with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as work:
                 return compare.check(bench, Path(work))
@@ -138,6 +151,6 @@ def _topics(spec: Spec) -> dict[str, tuple[str, ...]]:
         wanted[MAIN] = dict.fromkeys(spec.topics)
     if spec.offsets is not None:
         internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
-        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
+        internal += [spec.offsets.config] if spec.offsets.config else []
         wanted.setdefault(MAIN, {}).update(dict.fromkeys(internal))
     return {cluster: tuple(names) for cluster, names in wanted.items()}

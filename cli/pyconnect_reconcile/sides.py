@@ -1,8 +1,8 @@
 """The two sides of a compare as rows of one shape.
 
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
-`tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position` (order of the
-versions of a key), and the columns of a place.
+`tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position` (order of
+the versions of a key), and the columns of a place.
 """
 
 from __future__ import annotations

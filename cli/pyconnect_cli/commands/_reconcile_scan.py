@@ -136,9 +136,6 @@ def offsets(
     config_topic: Annotated[
         str | None, typer.Option("--config-topic", metavar="TOPIC", help="config.storage.topic")
     ] = None,
-    status_topic: Annotated[
-        str | None, typer.Option("--status-topic", metavar="TOPIC", help="status.storage.topic")
-    ] = None,
 ) -> None:
     """Tell the history of source offsets: regressions, orphans, resets, two tasks at one."""
     session = session_of(context)
@@ -149,9 +146,8 @@ def offsets(
         if view.info and (topic := view.info.config.get("offsets.storage.topic"))
     }
     topics: Document = {"worker": offsets_topic, "connectors": own, "known": sorted(views)}
-    for name, topic in (("config", config_topic), ("status", status_topic)):
-        if topic is not None:
-            topics[name] = topic
+    if config_topic is not None:
+        topics["config"] = config_topic
     reconcile(session, "offsets", offsets_topic, {"offsets": topics})
 
 

@@ -1,0 +1,149 @@
+"""completeness: rows of two or more tiers by event time, their latency and differences.
+
+The first tier is what there should be. Buckets that only the last minutes fill may still be under
+way: the newest bucket of the first tier is left out of the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.extract import text_of
+from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.sides import inferred_columns, rows_of
+from pyconnect_reconcile.spec import FileSide, Tier
+
+MOST_BUCKETS = 100_000
+MINUTE_MS = 60_000
+TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bucket:
+    """One span of event time; tiers in the order of the spec. Latencies in ms, None: unknown."""
+
+    time: str
+    under_way: bool
+    rows: tuple[int, ...]
+    latency_ms: tuple[int | None, ...]
+
+
+def check(bench: Bench, work: Path) -> Outcome:
+    """Count every tier by event time and compare each with the first."""
+    spec = bench.spec
+    bench.events.step("counting the tiers by event time")
+    names = [tier.name for tier in spec.tiers]
+    rows = _joined(bench, work).orderBy("bucket").limit(MOST_BUCKETS).collect()
+    dated = [row for row in rows if row.bucket is not None]
+    newest = max((row.bucket for row in dated if row.rows_0), default=None)
+    buckets = [_bucket(row, len(names), spec.bucket_minutes, newest) for row in dated]
+    differing = [
+        _difference(names, index, bucket)
+        for bucket in buckets
+        for index in range(1, len(names))
+        if bucket.rows[index] != bucket.rows[0]
+    ]
+    timeless = sum(sum(_counts(row, len(names))) for row in rows if row.bucket is None)
+    strange = [_timeless(timeless, fatal=spec.fail_unparsable)] if timeless else []
+    empty = [] if dated else [_NOTHING]
+    totals = {
+        f"rows_{name}": sum(bucket.rows[index] for bucket in buckets)
+        for index, name in enumerate(names)
+    }
+    return Outcome(
+        findings=(*empty, *strange, *differing[: spec.findings]),
+        totals={"difference": len(differing), "unparsable": timeless},
+        counts={"buckets": len(buckets), **totals},
+        series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
+    )
+
+
+_NOTHING = Finding(
+    kind="empty-range",
+    severity=Severity.UNKNOWN,
+    message="no tier has a row with an event time",
+)
+
+
+def _joined(bench: Bench, work: Path) -> DataFrame:
+    length_ms = bench.spec.bucket_minutes * MINUTE_MS
+    counted = [
+        _counted(bench, tier, index, length_ms, work) for index, tier in enumerate(bench.spec.tiers)
+    ]
+    return reduce(lambda one, other: one.join(other, "bucket", "full_outer"), counted)
+
+
+def _counted(bench: Bench, tier: Tier, index: int, length_ms: int, work: Path) -> DataFrame:
+    """Return one tier's rows and greatest latency by bucket."""
+    files = isinstance(tier.side, FileSide)
+    if files and tier.event_time == TIMESTAMP:
+        raise ReconcileError(
+            f"tier {tier.name}: rows of files have no timestamp of their own",
+            hint="say where the event time is, for example json:$.time",
+        )
+    columns = inferred_columns(bench, tier.side)
+    rows = rows_of(bench, tier.side, columns=columns, work=work).rows
+    column, event_ms = tier.event_time.partition(":")[2], _event_ms(tier.event_time)
+    if columns:
+        event_ms = _as_ms(sql.col(f"`{column or tier.event_time}`").cast("string"))
+    rows = rows.withColumn("event_ms", event_ms)
+    latency = sql.max(sql.col("timestamp_ms") - sql.col("event_ms"))
+    return rows.groupBy(
+        sql.floor(sql.col("event_ms") / length_ms).cast("bigint").alias("bucket")
+    ).agg(sql.count("*").alias(f"rows_{index}"), latency.alias(f"latency_{index}"))
+
+
+def _event_ms(event_time: str) -> Column:
+    if event_time == TIMESTAMP:
+        return sql.col("timestamp_ms")
+    return _as_ms(text_of(event_time))
+
+
+def _as_ms(text: Column) -> Column:
+    """Read ms since the epoch, or a date and time."""
+    return sql.coalesce(text.cast("bigint"), sql.unix_millis(text.cast("timestamp")))
+
+
+def _counts(row: Row, tiers: int) -> tuple[int, ...]:
+    return tuple(row[f"rows_{index}"] or 0 for index in range(tiers))
+
+
+def _bucket(row: Row, tiers: int, minutes: int, newest: int | None) -> _Bucket:
+    start = datetime.fromtimestamp(row.bucket * minutes * 60, UTC)
+    return _Bucket(
+        time=start.strftime("%Y-%m-%d %H:%M"),
+        under_way=newest is None or row.bucket >= newest,
+        rows=_counts(row, tiers),
+        latency_ms=tuple(row[f"latency_{index}"] for index in range(tiers)),
+    )
+
+
+def _difference(names: Sequence[str], index: int, bucket: _Bucket) -> Finding:
+    delta = bucket.rows[index] - bucket.rows[0]
+    words = f"{abs(delta):,} {'more' if delta > 0 else 'fewer'} rows in {names[index]}"
+    tail = "; the newest bucket may still be under way" if bucket.under_way else ""
+    return Finding(
+        kind="difference",
+        severity=Severity.NOTE if bucket.under_way and delta < 0 else Severity.ERROR,
+        message=f"{bucket.time}: {words} than in {names[0]}{tail}",
+        group=names[index],
+        count=abs(delta),
+    )
+
+
+def _timeless(count: int, *, fatal: bool) -> Finding:
+    return Finding(
+        kind="unparsable",
+        severity=Severity.ERROR if fatal else Severity.NOTE,
+        message=f"{count:,} rows have no event time where it was said to be; they were left out",
+        count=count,
+    )

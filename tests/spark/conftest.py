@@ -1,0 +1,54 @@
+"""One Spark session for all tests of this tier: a JVM takes longer than most of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.spec import SparkSettings
+from tests.support.audits import Audit
+from tests.support.kafka import SharedBroker
+
+# Quick compilation: nothing here runs long enough for the better one.
+CONF = {
+    "spark.driver.memory": "1g",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session with Spark's Kafka source."""
+    settings = SparkSettings(
+        master="local[2]", conf=CONF, jars=tuple(map(str, kafka_source_jars()))
+    )
+    with spark_session(
+        settings,
+        app_name="tests",
+        work_directory=tmp_path_factory.mktemp("spark"),
+        events=Events(machine=True, stream=io.StringIO()),
+    ) as session:
+        yield session
+
+
+@pytest.fixture
+def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Audit:
+    """Runs jobs in the session's Spark against the session's broker."""
+    return Audit(spark, kafka_broker.bootstrap_servers, tmp_path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let py4j's sockets be: it leaves them to the garbage collector."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))

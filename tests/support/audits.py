@@ -1,0 +1,72 @@
+"""Runs reconciliation jobs within the tests' process and says what they found."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.checks import ranges
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict, verdict_of
+from pyconnect_reconcile.report import arranged
+from pyconnect_reconcile.run import check, take_snapshots
+from pyconnect_reconcile.spec import MAIN, read_spec
+
+Place = tuple[int | None, int | None]
+
+
+class Audit:
+    """Spark, a broker and a directory; `run` is one job."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, directory: Path) -> None:
+        self.spark = spark
+        self.bootstrap = bootstrap
+        self.directory = directory
+
+    def run(self, job: str, **members: object) -> Answer:
+        """Run a job with these members of a spec; the broker is the session's."""
+        clusters = {"main": {"bootstrap": self.bootstrap}}
+        spec = read_spec({"version": 1, "job": job, "clusters": clusters, **members})
+        snapshots = take_snapshots(spec)
+        if job == "ranges":
+            return Answer(ranges.check(spec, snapshots[MAIN]))
+        events = Events(machine=True, stream=io.StringIO())
+        bench = Bench(spark=self.spark, spec=spec, snapshots=snapshots, events=events)
+        return Answer(arranged(check(bench, self.directory), hide_keys=spec.hide_keys))
+
+
+class Answer:
+    """What a job answered, in the shapes that tests compare."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.outcome.findings)
+
+    def of(self, kind: str) -> list[Finding]:
+        return [finding for finding in self.outcome.findings if finding.kind == kind]
+
+    def kinds(self) -> set[str]:
+        """The kinds of the findings that are no notes."""
+        found = self.outcome.findings
+        return {each.kind for each in found if each.severity is not Severity.NOTE}
+
+    def intervals(self, kind: str) -> set[tuple[str | None, int | None, int | None]]:
+        """(group, first, last) of each finding of a kind."""
+        return {(each.group, each.first, each.last) for each in self.of(kind)}
+
+    def places(self, kind: str) -> set[frozenset[Place]]:
+        """For each finding of a kind the (partition, offset) of its copies."""
+        return {
+            frozenset((copy.partition, copy.offset) for copy in each.copies)
+            for each in self.of(kind)
+        }
+
+    def rows(self, kind: str) -> set[int | None]:
+        """The lines of files in the findings of a kind."""
+        return {copy.row for each in self.of(kind) for copy in each.copies if copy.file}
