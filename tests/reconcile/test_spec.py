@@ -1,0 +1,84 @@
+"""Specs: what is wrong is named with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.spec import ColumnRule, FileSide, TopicSide, read_spec
+
+MAIN = {"main": {"bootstrap": "b:9092"}}
+BASE = {"version": 1, "job": "duplicates", "clusters": MAIN, "topics": ["t"]}
+
+
+def test_a_small_spec_has_sound_defaults() -> None:
+    """What is not said is read committed, append, and told with its keys."""
+    spec = read_spec(BASE)
+    assert (spec.isolation, spec.mode, spec.identity) == ("read_committed", "append", "record")
+    assert spec.findings == 1000
+    assert not spec.hide_keys
+
+
+def test_an_unknown_member_is_refused_with_the_near_one() -> None:
+    """A misspelt member would silently change the question."""
+    with pytest.raises(ReconcileError, match="spec: `identiy` is not known") as caught:
+        read_spec({**BASE, "identiy": "key"})
+    assert caught.value.hint == "did you mean `identity`?"
+    with pytest.raises(ReconcileError, match=r"spec\.left: `path`"):
+        read_spec(
+            {
+                "job": "source-topic",
+                "clusters": MAIN,
+                "left": {"kind": "files", "paths": ["a"], "format": "text", "path": "b"},
+                "right": {"kind": "topic", "topics": ["t"]},
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"job": "everything"}, "`job` is not one of"),
+        ({"version": 2}, "version 2 is not known"),
+        ({"topics": []}, "duplicates needs topics"),
+        ({"clusters": {}}, "no cluster `main`"),
+        ({"job": "sequence"}, "sequence needs sequence"),
+        ({"job": "topic-sink"}, "topic-sink needs left, right"),
+        ({"job": "completeness"}, "two or more"),
+        ({"findings": "many"}, "`findings` is not a number"),
+        ({"hide_keys": 1}, "`hide_keys` is not true or false"),
+        ({"since": {"t": "x"}}, "`since` is not topic"),
+        ({"spark": {"master": "a", "remote": "b"}}, "exclude each other"),
+    ],
+)
+def test_a_wrong_member_is_named(members: dict[str, object], message: str) -> None:
+    """Each error says which member and what it should be."""
+    with pytest.raises(ReconcileError, match=message):
+        read_spec({**BASE, **members})
+
+
+def test_sides_and_columns_are_read() -> None:
+    """The short form of a column is name:type."""
+    spec = read_spec(
+        {
+            "job": "topic-sink",
+            "clusters": MAIN,
+            "left": {"kind": "topic", "topics": ["t"], "value": "json"},
+            "right": {"kind": "files", "paths": "out.csv", "format": "csv"},
+            "until": {"t": {"0": 5}},
+            "columns": ["id:bigint", {"name": "p", "path": "a.b", "type": "string", "null": "-"}],
+        }
+    )
+    assert spec.left == TopicSide(topics=("t",), value="json")
+    assert spec.right == FileSide(paths=("out.csv",), format="csv")
+    assert spec.until == {"t": {0: 5}}
+    assert spec.columns == (
+        ColumnRule(name="id", path="id", type="bigint"),
+        ColumnRule(name="p", path="a.b", type="string", null="-"),
+    )
+
+
+def test_a_document_that_is_no_map_is_refused() -> None:
+    """YAML reads anything as a text."""
+    with pytest.raises(ReconcileError, match="this is no map"):
+        read_spec("duplicates")
