@@ -59,6 +59,21 @@ class KafkaProtocol:
         """Return the ids of the brokers."""
         return [broker.node_id for broker in self.admin._manager.cluster.brokers()]  # noqa: SLF001
 
+    def coordinators(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the broker that coordinates each transactional id."""
+        from kafka.protocol.metadata import CoordinatorType
+
+        if not names:
+            return {}
+        admin = self.admin
+        with translated_errors("find coordinators"):
+            found: dict[str, int] = admin._manager.run(  # noqa: SLF001
+                admin._find_coordinator_ids,  # noqa: SLF001
+                list(names),
+                CoordinatorType.TRANSACTION,
+            )
+        return found
+
     def send(self, what: str, request: Any, node: int | None = None) -> Any:
         """Send to a broker, or to any; `what` starts the message of an error."""
         return self.send_all(what, [(request, node)])[0]

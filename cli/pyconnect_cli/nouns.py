@@ -41,6 +41,12 @@ NOUNS = (
         ("acl",),
     ),
     Noun(
+        "transactions",
+        "pyconnect_cli.commands.transactions",
+        "List, describe and, when nobody else will, abort connectors' transactions.",
+        ("transaction", "txn"),
+    ),
+    Noun(
         "plugins",
         "pyconnect_cli.commands.plugins",
         "List and describe what is installed on a worker.",
@@ -56,6 +62,11 @@ NOUNS = (
         "reconcile",
         "pyconnect_cli.commands.reconcile",
         "Audit with Spark what was moved: losses, duplicates, gaps, differences.",
+    ),
+    Noun(
+        "upgrade",
+        "pyconnect_cli.commands.upgrade",
+        "Take a cluster from one phase of exactly-once to another, worker by worker.",
     ),
     Noun(
         "agent",

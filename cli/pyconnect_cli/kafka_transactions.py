@@ -1,0 +1,166 @@
+"""Transactions as brokers know them: KIP-664, over kafka-python.
+
+Listing asks every broker for the ids it coordinates; describing asks each id's coordinator;
+producers are asked of partitions' leaders. Only `abort` changes anything: it has the leader of one
+partition write an abort marker, as `kafka-transactions.sh abort` does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.plan.offset_seek import TopicPartition
+from pyconnect_cli.plan.transactions import OpenProducer, Transaction
+
+_NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
+
+
+def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] = ()) -> list[str]:
+    """Return the ids that brokers know and that this command may describe, sorted.
+
+    `producer_ids`: those of these producers only.
+    """
+    from kafka.protocol.admin import ListTransactionsRequest
+
+    request = ListTransactionsRequest(
+        state_filters=[], producer_id_filters=sorted(set(producer_ids)), min_version=0
+    )
+    requests = [(request, broker) for broker in protocol.brokers()]
+    found: set[str] = set()
+    for response in protocol.send_all("list transactions", requests):
+        _require(response.error_code, "list transactions")
+        found |= {state.transactional_id for state in response.transaction_states}
+    return sorted(found)
+
+
+def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[Transaction]:
+    """Return what coordinators know of ids, in their order; ids that they forgot are left out."""
+    from kafka.protocol.admin import DescribeTransactionsRequest
+
+    coordinators: dict[int, list[str]] = defaultdict(list)
+    for name, node in protocol.coordinators(ids).items():
+        coordinators[node].append(name)
+    requests = [
+        (DescribeTransactionsRequest(transactional_ids=names), node)
+        for node, names in coordinators.items()
+    ]
+    found: dict[str, Transaction] = {}
+    for response in protocol.send_all("describe transactions", requests):
+        for state in response.transaction_states:
+            if state.error_code == _NO_SUCH_ID:
+                continue
+            _require(state.error_code, f"describe {state.transactional_id}")
+            found[state.transactional_id] = Transaction(
+                transactional_id=state.transactional_id,
+                state=state.transaction_state,
+                producer_id=state.producer_id,
+                epoch=state.producer_epoch,
+                timeout_ms=state.transaction_timeout_ms,
+                started_ms=max(state.transaction_start_time_ms, 0) or None,
+                partitions=tuple(
+                    sorted(
+                        TopicPartition(topic.topic, number)
+                        for topic in state.topics
+                        for number in topic.partitions
+                    )
+                ),
+            )
+    return [found[name] for name in ids if name in found]
+
+
+def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenProducer]:
+    """Return the producers that have a transaction open in any partition of these topics."""
+    from kafka.protocol.admin import DescribeProducersRequest
+
+    leaders: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for partition, leader in partition_leaders(protocol, topics).items():
+        leaders[leader][partition.topic].append(partition.partition)
+    topic_request = DescribeProducersRequest.TopicRequest
+    requests = [
+        (
+            DescribeProducersRequest(
+                topics=[
+                    topic_request(name=name, partition_indexes=numbers)
+                    for name, numbers in by_topic.items()
+                ]
+            ),
+            leader,
+        )
+        for leader, by_topic in leaders.items()
+    ]
+    found = []
+    for response in protocol.send_all("describe producers", requests):
+        for topic in response.topics:
+            for partition in topic.partitions:
+                _require(partition.error_code, f"describe producers of {topic.name}")
+                found += [
+                    OpenProducer(
+                        partition=TopicPartition(topic.name, partition.partition_index),
+                        producer_id=producer.producer_id,
+                        epoch=producer.producer_epoch,
+                        coordinator_epoch=producer.coordinator_epoch,
+                        last_ms=producer.last_timestamp,
+                        first_offset=producer.current_txn_start_offset,
+                    )
+                    for producer in partition.active_producers
+                    if producer.current_txn_start_offset >= 0
+                ]
+    return sorted(found, key=lambda producer: (producer.partition, producer.producer_id))
+
+
+def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
+    """Have a partition's leader end the transaction; needs Alter on the cluster.
+
+    The marker carries the coordinator's epoch as the leader knows it, so that a coordinator that
+    is alive can still write its own.
+    """
+    from kafka.protocol.producer import WriteTxnMarkersRequest
+
+    (leader,) = {
+        node
+        for partition, node in partition_leaders(protocol, [producer.partition.topic]).items()
+        if partition == producer.partition
+    }
+    marker_type = WriteTxnMarkersRequest.WritableTxnMarker
+    marker = marker_type(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        transaction_result=False,
+        topics=[
+            marker_type.WritableTxnMarkerTopic(
+                name=producer.partition.topic, partition_indexes=[producer.partition.partition]
+            )
+        ],
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+    )
+    what = f"abort the transaction in {producer.partition}"
+    response = protocol.send(what, WriteTxnMarkersRequest(markers=[marker]), leader)
+    for result in response.markers:
+        for topic in result.topics:
+            for partition in topic.partitions:
+                _require(partition.error_code, what)
+
+
+def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    """Return the leader of each partition; topics that are not there have none."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
+    if not named:
+        return {}
+    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
+    found = {}
+    for topic in protocol.send("find partitions", request).topics:
+        if topic.error_code == _UNKNOWN_PARTITION:
+            continue
+        _require(topic.error_code, f"find the partitions of {topic.name}")
+        for partition in topic.partitions:
+            found[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+    return found
+
+
+def _require(code: int, what: str) -> None:
+    if code != _NONE:
+        raise translated(error_of(code), what)

@@ -1,0 +1,87 @@
+"""Whose a transactional id is, and when nobody will end a transaction."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.plan.offset_seek import TopicPartition
+from pyconnect_cli.plan.transactions import (
+    LEADER,
+    OpenProducer,
+    Owner,
+    Transaction,
+    hanging,
+    owner_of,
+)
+
+AT = TopicPartition("t", 0)
+NOW_MS = 1_000_000
+
+
+def transaction(**changes: object) -> Transaction:
+    values = {
+        "state": "Ongoing",
+        "producer_id": 7,
+        "epoch": 0,
+        "timeout_ms": 60_000,
+        "started_ms": NOW_MS - 5_000,
+        "partitions": (AT,),
+        **changes,
+    }
+    return Transaction(transactional_id="g-c-0", **values)  # type: ignore[arg-type]
+
+
+def producer(idle_ms: int = 900_000, producer_id: int = 7) -> OpenProducer:
+    return OpenProducer(
+        partition=AT,
+        producer_id=producer_id,
+        epoch=0,
+        coordinator_epoch=1,
+        last_ms=NOW_MS - idle_ms,
+        first_offset=4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "owner"),
+    [
+        ("connect-cluster-g", Owner(LEADER)),
+        ("g-c-0", Owner("c", 0)),
+        ("g-c-12", Owner("c", 12)),
+        ("g-c", Owner("c")),
+        ("g-c-x-1", Owner("c-x", 1)),
+        ("g-c-x", Owner("c-x")),
+        ("g-d-0", None),
+        ("g-c-0x", None),
+        ("other", None),
+    ],
+)
+def test_ids_lead_to_their_owners(transactional_id: str, owner: Owner | None) -> None:
+    """By group and name; the longest name that fits is meant."""
+    assert owner_of(transactional_id, "g", ["c", "c-x"]) == owner
+
+
+def test_a_transaction_is_overdue_when_its_coordinator_should_have_aborted_it() -> None:
+    """Its timeout and one scan later."""
+    assert not transaction().overdue(NOW_MS)
+    assert not transaction(started_ms=NOW_MS - 65_000).overdue(NOW_MS)
+    assert transaction(started_ms=NOW_MS - 75_000).overdue(NOW_MS)
+    assert not transaction(started_ms=NOW_MS - 75_000, state="CompleteAbort").overdue(NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("known", "idle_ms", "hangs"),
+    [
+        ([], 900_000, True),
+        ([], 10_000, False),
+        ([transaction()], 900_000, False),
+        ([transaction(partitions=())], 900_000, True),
+        ([transaction(producer_id=8)], 900_000, True),
+    ],
+)
+def test_a_transaction_hangs_when_no_coordinator_will_write_its_marker(
+    known: list[Transaction], idle_ms: int, hangs: bool
+) -> None:
+    """Unknown id, or known without this partition; and idle for as long as any may live."""
+    found = hanging([producer(idle_ms)], known, now_ms=NOW_MS, min_idle_ms=900_000)
+    assert bool(found) is hangs

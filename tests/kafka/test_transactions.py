@@ -1,0 +1,183 @@
+"""`pyconnect transactions` against a real coordinator; one transaction that nobody will end."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.pyconnect_command import Pyconnect
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+TOPIC = "records"
+TASK_ID = "g-numbers-0"
+_WRITER = """
+import os, sys
+from confluent_kafka import Producer
+servers, transactional_id, topic = sys.argv[1:]
+producer = Producer(
+    {
+        "bootstrap.servers": servers,
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": 600000,
+    }
+)
+producer.init_transactions(30)
+producer.begin_transaction()
+producer.produce(topic, b"never committed", partition=0)
+assert producer.flush(30) == 0
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def broker(servers: Servers) -> KafkaBroker:
+    broker = servers.broker()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+    return broker
+
+
+@pytest.fixture
+def pyconnect(broker: KafkaBroker, tmp_path: Path) -> Iterator[Pyconnect]:
+    numbers = FakeConnector(config={"name": "numbers", "topic": TOPIC})
+    with serve(FakeConnect(connectors={"numbers": numbers})) as url:
+        yield Pyconnect(tmp_path, url, broker.bootstrap_servers)
+
+
+def leave_open(broker: KafkaBroker) -> None:
+    """A task that died in its transaction: its process is gone, the coordinator waits."""
+    command = [sys.executable, "-c", _WRITER, broker.bootstrap_servers, TASK_ID, TOPIC]
+    subprocess.run(command, check=True, timeout=WAIT_S)
+
+
+def forget(broker: KafkaBroker) -> None:
+    """Make the coordinator forget the id, as faults of brokers did (KAFKA-12671 and others).
+
+    A tombstone in its log, which it reads at its start. Only admin tools may write there.
+    """
+    log = "__transaction_state"
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "forget",
+            "enable.partition.eof": True,
+        }
+    )
+    numbers = consumer.list_topics(log, timeout=30).topics[log].partitions
+    consumer.assign([TopicPartition(log, number, OFFSET_BEGINNING) for number in numbers])
+    name = TASK_ID.encode()
+    key = struct.pack(">hh", 0, len(name)) + name
+    partition, ends = None, 0
+    while ends < len(numbers):
+        message = consumer.poll(30)
+        assert message is not None
+        error = message.error()
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF
+            ends += 1
+        elif message.key() == key:
+            partition = message.partition()
+    consumer.close()
+    assert partition is not None
+    writer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"}
+    )
+    failures: list[object] = []
+    writer.produce(
+        log,
+        None,
+        key,
+        partition,
+        on_delivery=lambda error, _: failures.append(error) if error else None,
+    )
+    assert writer.flush(30) == 0
+    assert not failures
+    broker.restart()
+
+
+def last_stable_offset(broker: KafkaBroker) -> int:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "lso",
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), 30)[1]
+    finally:
+        consumer.close()
+
+
+def test_transactions_are_listed_with_their_owners(
+    broker: KafkaBroker, pyconnect: Pyconnect
+) -> None:
+    """A task's, with its state; ids of others on request only; an unknown id is exit 3."""
+    leave_open(broker)
+    foreign = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "somebody-else"}
+    )
+    foreign.init_transactions(30)
+    listed = pyconnect("transactions", "list", "--group-id", "g", "-o", "json")
+    assert listed.code == 0, listed.err
+    (one,) = json.loads(listed.out)
+    assert (one["owner"], one["task"], one["state"]) == ("numbers", 0, "Ongoing")
+    assert one["partitions"] == [{"topic": TOPIC, "partition": 0}]
+    everything = pyconnect("txn", "ls", "--group-id", "g", "--all-ids", "-o", "name").out.split()
+    assert everything == ["g-numbers-0", "somebody-else"]
+    opened = pyconnect("txn", "list", "--group-id", "g", "--all-ids", "--open", "-o", "name").out
+    assert opened.split() == ["g-numbers-0"]
+    described = pyconnect("transactions", "describe", TASK_ID, "--group-id", "g")
+    assert "numbers/0" in described.out
+    assert f"{TOPIC}:0" in described.out
+    assert pyconnect("transactions", "describe", "nobody").code == 3
+    assert pyconnect("transactions", "list").code == 2
+
+
+def test_a_hanging_transaction_is_found_and_aborted(
+    broker: KafkaBroker, pyconnect: Pyconnect
+) -> None:
+    """Not one that its coordinator knows; with plan and confirmation; readers go on then."""
+    leave_open(broker)
+    find = ("transactions", "find-hanging", "--group-id", "g", "--min-idle", "0s")
+    found = pyconnect(*find)
+    assert found.code == 0, found.err
+    producer_id = json.loads(pyconnect("txn", "describe", TASK_ID, "-o", "json").out)["producer_id"]
+    abort = ("transactions", "abort", TOPIC, "0", str(producer_id), "--min-idle", "0s")
+    refused = pyconnect(*abort, "--yes")
+    assert refused.code == 9
+    assert "its coordinator knows it (Ongoing)" in refused.err
+    forget(broker)
+    hanging = eventually(
+        lambda: json.loads(pyconnect(*find, "-o", "json").out or "[]"), WAIT_S, "a hanging one"
+    )
+    assert [entry["producer_id"] for entry in hanging] == [producer_id]
+    assert pyconnect(*find).code == 1
+    assert pyconnect(*find[:-2]).code == 0  # younger than transactions may live
+    assert last_stable_offset(broker) == 0
+    unconfirmed = pyconnect(*abort)
+    assert unconfirmed.code == 9
+    assert "records from offset 0 on" in unconfirmed.err
+    assert pyconnect(*abort, "--dry-run").code == 0
+    assert last_stable_offset(broker) == 0
+    aborted = pyconnect(*abort, "--yes")
+    assert aborted.code == 0, aborted.err
+    eventually(lambda: last_stable_offset(broker) == 2, WAIT_S, lambda: last_stable_offset(broker))
+    assert pyconnect(*find).code == 0
+    again = pyconnect(*abort, "--yes")
+    assert again.code == 0
+    assert "has nothing open" in again.err

@@ -1,0 +1,39 @@
+"""Run `pyconnect` in this process, with a home of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from pyconnect_cli.app import run
+
+
+class Ended(NamedTuple):
+    """What a command printed and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Pyconnect:
+    """Commands against one worker and one Kafka cluster."""
+
+    def __init__(self, directory: Path, url: str, bootstrap_servers: str | None = None) -> None:
+        self.environ = {
+            "XDG_CONFIG_HOME": str(directory / "config"),
+            "XDG_STATE_HOME": str(directory / "state"),
+            "XDG_CONFIG_DIRS": str(directory / "system"),
+            "PATH": "/usr/bin:/bin",
+            "PYCONNECT_URL": url,
+        }
+        if bootstrap_servers is not None:
+            self.environ["PYCONNECT_KAFKA_BOOTSTRAP"] = bootstrap_servers
+
+    def __call__(self, *arguments: str) -> Ended:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(list(arguments), self.environ)
+        return Ended(int(code), out.getvalue(), err.getvalue())
