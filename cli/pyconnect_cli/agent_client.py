@@ -125,6 +125,17 @@ class AgentClient:
         _refuse_conflict(answer)
         return str(answer.body)
 
+    def change_phase(self, phase: str, *, run_id: str, expect_config_sha256: str) -> str:
+        """Have the agent change its file and restart; return how: supervised, command, none.
+
+        Forbidden when its properties do not allow it, Conflict when its file is another one.
+        """
+        body = {"phase": phase, "run_id": run_id, "expect_config_sha256": expect_config_sha256}
+        answer = self._send("POST", "agent", "phase", body=body, accepted=CONFLICT)
+        if answer.status in CONFLICT:
+            raise Conflict(str(as_object(answer.body)["message"]))
+        return parse("answer", lambda body: str(body["restart"]), answer.body)
+
     def drain(self, *, undrain: bool) -> None:
         """Have the agent give up all work, or take part again; `info` tells how far it is."""
         self._send("POST", "agent", "drain", body={"undrain": undrain})

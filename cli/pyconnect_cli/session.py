@@ -61,15 +61,17 @@ class Session:
 
     @cached_property
     def client(self) -> ConnectClient:
-        """The cluster of the settings. Secrets are fetched here, once."""
+        """The cluster of the settings."""
         from pyconnect_cli.client import ConnectClient
         from pyconnect_cli.exchange import Exchange
 
-        client = ConnectClient(Exchange(self._endpoint(), verbosity=self.settings.verbose))
+        client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
         self._clients.append(client)
         return client
 
-    def _endpoint(self) -> Endpoint:
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        """How to reach and convince the workers. Secrets are fetched here, once."""
         from pyconnect_cli.endpoint import Endpoint
 
         settings = self.settings
@@ -92,7 +94,7 @@ class Session:
         exchange = self.client.exchange
         if url in exchange.urls:
             return exchange.only(url)
-        return Exchange(replace(self._endpoint(), urls=(url,)), verbosity=self.settings.verbose)
+        return Exchange(replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose)
 
     def close(self) -> None:
         """Close what was opened."""

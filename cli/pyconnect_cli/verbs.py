@@ -179,7 +179,11 @@ class NounGroup(SharedOptions, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the verbs only: options are theirs."""
+        """Write the verbs, whose options are their own, and those of a noun that acts itself."""
+        own = [param.get_help_record(ctx) for param in super().get_params(ctx)]
+        if records := [record for record in own if record and record[0] != "-h, --help"]:
+            with formatter.section("Options"):
+                formatter.write_dl(records)
         self.format_commands(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(f"Options of a verb: {ctx.command_path} VERB --help")

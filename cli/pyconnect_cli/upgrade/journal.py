@@ -106,20 +106,7 @@ class Journal:
             raise self._unwritable(exc) from exc
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return what is written, as JSON objects; a line cut off by a kill is left out."""
-        try:
-            text = self.path.read_text("utf-8", errors="replace")
-        except FileNotFoundError:
-            return []
-        except OSError as exc:
-            raise UsageError(f"{self.path}: cannot be read: {exc.strerror}") from exc
-        found = []
-        for line in text.splitlines():
-            try:
-                found.append(dict(as_object(json.loads(line))))
-            except (ValueError, TypeError):
-                continue
-        return found
+        return read_lines(self.path)
 
     def run(self) -> Run | None:
         """Return the last run; None when there was none."""
@@ -130,6 +117,23 @@ class Journal:
             f"{self.path.parent}: the journal cannot be written: {error.strerror}",
             hint="set XDG_STATE_HOME to a directory you can write",
         )
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return a journal's lines as JSON objects; one cut off by a kill is left out."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
+    found = []
+    for line in text.splitlines():
+        try:
+            found.append(dict(as_object(json.loads(line))))
+        except (ValueError, TypeError):
+            continue
+    return found
 
 
 def journal_directory(environ: Mapping[str, str]) -> Path:

@@ -1,0 +1,297 @@
+"""`pyconnect upgrade`: exactly-once on a running cluster, worker by worker, and back (KIP-618)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.commands._upgrade_show import runs, show_plan
+from pyconnect_cli.durations import parse_duration
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.upgrade.checks import Wish
+from pyconnect_cli.upgrade.decide import Limits
+from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
+from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
+from pyconnect_cli.upgrade.perform import Performer
+from pyconnect_cli.upgrade.planning import Plan, make_plan
+from pyconnect_cli.upgrade.run import Finished, Resumed, Run, Started, applied
+
+app = typer.Typer(
+    help="Take a cluster from one phase of exactly-once to another, worker by worker."
+)
+
+KAFKA_NEEDED = "an upgrade needs Kafka itself: the members of the group and the lock are there"
+PhaseOption = Annotated[
+    Phase | None, typer.Option("--phase", help="where to: disabled, preparing or enabled")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run is carried out."""
+
+    wish: Wish
+    inventory: Inventory
+    limits: Limits
+    group: str | None
+    plan_only: bool
+    resume: bool
+
+
+@app.callback(invoke_without_command=True)
+def upgrade(
+    context: typer.Context,
+    *,
+    phase: PhaseOption = None,
+    plan: Annotated[bool, typer.Option("--plan", help="show the plan and change nothing")] = False,
+    worker: Annotated[
+        list[str] | None,
+        typer.Option("--worker", metavar="URL", help="only this worker; repeatable"),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="only go on with a run that has begun")
+    ] = False,
+    full_stop: Annotated[
+        bool, typer.Option("--full-stop", help="stop all workers first; any phase to any other")
+    ] = False,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="enabled to disabled in one rolling")
+    ] = False,
+    hard: Annotated[
+        bool, typer.Option("--hard", help="after disabled, replace the software, one by one")
+    ] = False,
+    cleanup: Annotated[
+        bool, typer.Option("--cleanup", help="end an unfinished run; changes no worker")
+    ] = False,
+    inventory: Annotated[
+        str | None,
+        typer.Option("--inventory", metavar="FILE", help="workers, and commands that change them"),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="NAME", help="the workers' group.id")
+    ] = None,
+    settle: Annotated[
+        str, typer.Option("--settle", metavar="TIME", help="quiet before each step")
+    ] = "30s",
+    step_timeout: Annotated[
+        str, typer.Option("--step-timeout", metavar="TIME", help="the most one step may take")
+    ] = "7m",
+    accept_unknown: Annotated[
+        bool, typer.Option("--accept-unknown", help="go on though some ACLs are not known")
+    ] = False,
+    declared: Annotated[
+        bool, typer.Option("--declared", help="Java workers are at preparing: you have looked")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="refuse when a connector cannot do exactly-once")
+    ] = False,
+) -> None:
+    """Take a cluster from one phase of exactly-once to another, worker by worker.
+
+    Needs --kafka-bootstrap. Safe to run again: a run that was killed or halted goes on. Exit 1:
+    halted; 6: another run holds the lock; 9: refused; 75: do what it says, then run it again.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    session = session_of(context)
+    if phase is None and not (resume or cleanup):
+        raise UsageError(
+            "say where to: --phase preparing, enabled or disabled",
+            hint="see the last runs: pyconnect upgrade status",
+        )
+    read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
+    target = phase or Phase.DISABLED
+    if (hard and target is not Phase.DISABLED) or (direct and target is not Phase.DISABLED):
+        raise UsageError("--hard and --direct are ways down: they go with --phase disabled")
+    options = Options(
+        wish=Wish(
+            target=target,
+            direct=direct,
+            full_stop=full_stop,
+            hard=hard,
+            only=tuple(_url(name) for name in worker or ()),
+            inventory=read.workers,
+            accept_unknown=accept_unknown,
+            declared=declared,
+            strict=strict,
+        ),
+        inventory=read,
+        limits=Limits(
+            settle_ms=round(parse_duration(settle, what="--settle") * 1000),
+            step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
+        ),
+        group=group,
+        plan_only=plan,
+        resume=resume,
+    )
+    with _cluster(session, options) as observer:
+        if cleanup:
+            _end_run(session, observer)
+        else:
+            _upgrade(session, observer, options)
+
+
+@app.command()
+def status(context: typer.Context) -> None:
+    """Show the last run of each cluster from this user's journals; asks nobody."""
+    session = session_of(context)
+    runs(session, journal_directory(session.environ))
+
+
+@contextmanager
+def _cluster(session: Session, options: Options) -> Iterator[Observer]:
+    from pyconnect_cli.kafka_protocol import connected
+    from pyconnect_cli.upgrade.kafka_group import group_of_workers
+
+    settings = kafka_settings(session, KAFKA_NEEDED)
+    workers = Workers(session.endpoint, options.inventory, verbosity=session.settings.verbose)
+    with connected(settings, lambda: LOOK_S) as protocol:
+        try:
+            group = options.group or options.inventory.group
+            urls = options.inventory.workers or session.client.exchange.urls
+            group = group or _agents_group(workers, urls) or group_of_workers(protocol, urls)
+            yield Observer(workers, protocol, group)
+        finally:
+            workers.close()
+
+
+def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
+    for url in urls:
+        try:
+            group = workers.admin(url).info().raw.get("group_id")
+        except PyconnectError:
+            continue
+        if group is not None:
+            return str(group)
+    return None
+
+
+def _upgrade(session: Session, observer: Observer, options: Options) -> None:
+    run = _unfinished(session, observer)
+    wish = options.wish
+    goes_on = run is not None and (options.resume or _same(run.started, wish))
+    if options.resume and run is None:
+        raise PreconditionFailed(
+            "there is no run to go on with", hint="begin one: pyconnect upgrade --phase preparing"
+        )
+    if goes_on:
+        assert run is not None
+        session.output.message(
+            f"run {run.started.run_id} to {run.started.target} goes on: {run.state.lower()}"
+        )
+        if options.plan_only:
+            return
+        session.confirm(f"go on with the run to {run.started.target}?")
+        _carry_out(session, observer, options, Resumed(tool_version=_version()))
+        return
+    plan = _plan(session, observer, wish)
+    show_plan(session, plan, replaces=run)
+    if plan.refused:
+        raise PreconditionFailed(
+            f"refused, for {len(plan.refused)} reason{'' if len(plan.refused) == 1 else 's'}:"
+            " nothing was changed"
+        )
+    if not plan.legs or options.plan_only:
+        return
+    session.confirm(f"take {len(plan.view.workers)} workers to {wish.target}?")
+    _carry_out(session, observer, options, plan.started(_run_id(), _version()))
+
+
+def _plan(session: Session, observer: Observer, wish: Wish) -> Plan:
+    from pyconnect_cli.commands._upgrade_view import planning_view
+
+    show = Performer(observer.workers, "plan")
+    return make_plan(planning_view(session, observer, wish, show), wish)
+
+
+def _carry_out(
+    session: Session, observer: Observer, options: Options, first: Started | Resumed
+) -> None:
+    from pyconnect_cli.commands._upgrade_run import Rolling, Tools
+    from pyconnect_cli.upgrade.lock import cluster_lock
+
+    journal = _journal(session, observer)
+    journal.lock()
+    settings = kafka_settings(session, KAFKA_NEEDED)
+    try:
+        with (
+            cluster_lock(settings, observer.protocol, observer.group_id) as lock,
+            StepLine(session.output) as line,
+        ):
+            before = journal.run()
+            if isinstance(first, Started):
+                if before is not None and not before.finished:
+                    journal.append(Finished(abandoned=True))
+                journal.append(first)
+                run = Run(started=first)
+            else:
+                if before is None or before.finished:
+                    raise PreconditionFailed("the run was finished meanwhile")
+                journal.append(first)
+                run = applied(before, first)
+            tools = Tools(
+                observer=observer,
+                performer=Performer(observer.workers, run.started.run_id),
+                journal=journal,
+                lock=lock,
+                limits=options.limits,
+                again=session.command_line(),
+            )
+            Rolling(tools, run, line).go_on()
+    finally:
+        journal.close()
+
+
+def _end_run(session: Session, observer: Observer) -> None:
+    run = _unfinished(session, observer)
+    if run is None:
+        session.output.message("there is no unfinished run")
+        return
+    session.confirm(f"end run {run.started.run_id} to {run.started.target} where it is?")
+    journal = _journal(session, observer)
+    journal.lock()
+    journal.append(Finished(abandoned=True))
+    journal.close()
+    session.output.message(f"run {run.started.run_id} has ended; the workers are as they were")
+
+
+def _unfinished(session: Session, observer: Observer) -> Run | None:
+    run = _journal(session, observer).run()
+    return None if run is None or run.finished else run
+
+
+def _journal(session: Session, observer: Observer) -> Journal:
+    cluster_id = observer.cluster_id()
+    return Journal(journal_directory(session.environ), cluster_id, observer.group_id)
+
+
+def _same(started: Started, wish: Wish) -> bool:
+    asked = (wish.target, wish.full_stop, wish.hard, wish.only)
+    return asked == (started.target, started.full_stop, started.hard, started.only)
+
+
+def _url(text: str) -> str:
+    url = text.rstrip("/")
+    return url if "://" in url else f"http://{url}"
+
+
+def _run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("pyconnect-worker")

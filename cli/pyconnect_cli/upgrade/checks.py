@@ -1,0 +1,275 @@
+"""What forbids an upgrade, and what is only to be known, before its first step. Pure.
+
+Each check is a generator of findings over one view; the numbers are the invariants of spec
+upgrade.md §3. A blocker says what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyconnect_cli.upgrade import versions
+from pyconnect_cli.upgrade.gates import PROTOCOLS
+from pyconnect_cli.upgrade.model import Kind, Means, Phase, PhaseSource, View
+
+LEAST_TRANSACTION_TIMEOUT_MS = 90_000
+AGENTS_ONLY = "only pyconnect's own agents tell; a Java worker's is inferred"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What was asked for. `only`: workers named with --worker; `inventory`: workers of the file."""
+
+    target: Phase
+    direct: bool = False
+    full_stop: bool = False
+    hard: bool = False
+    only: tuple[str, ...] = ()
+    inventory: tuple[str, ...] = ()
+    accept_unknown: bool = False
+    declared: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding; a blocker refuses the upgrade, `hint` says what to do."""
+
+    message: str
+    hint: str = ""
+    blocks: bool = True
+
+
+Check = Callable[[View, Wish], Iterator[Finding]]
+
+
+def findings(view: View, wish: Wish) -> tuple[Finding, ...]:
+    """Return all findings, in the order of the checks."""
+    return tuple(finding for check in CHECKS for finding in check(view, wish))
+
+
+def _group(view: View, wish: Wish) -> Iterator[Finding]:
+    """I1, I5, I6: the group is at rest, led, and the one that the inventory knows."""
+    if not view.stable:
+        yield Finding(
+            message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
+            hint="wait until it is through, then try again",
+        )
+    elif view.leader is None:
+        yield Finding(message=f"group {view.group_id} has no leader that is a member")
+    members = {worker.url for worker in view.workers if worker.member}
+    if wish.inventory and (unknown := sorted(members - set(wish.inventory))):
+        yield Finding(
+            message=f"{', '.join(unknown)} is a member and not in the inventory",
+            hint="add it, or stop it",
+        )
+    if missing := [worker.url for worker in view.workers if not worker.member]:
+        yield Finding(
+            message=f"{', '.join(missing)} is no member of group {view.group_id}",
+            hint="start it, undrain it, or leave it out",
+        )
+    if wish.only and (strangers := [url for url in wish.only if url not in members]):
+        yield Finding(
+            message=f"{', '.join(strangers)}: no worker of this cluster",
+            hint=f"they are {', '.join(sorted(members))}",
+        )
+
+
+def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I2, I3, I21: everybody answers, fits, and runs with the file that is there."""
+    clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
+    if len(clusters) > 1:
+        yield Finding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
+    for worker in view.workers:
+        if not worker.reachable:
+            yield Finding(
+                message=f"{worker.url} does not answer: {worker.reason}",
+                hint="every worker must be seen; give `address` in the inventory if it is reached"
+                " elsewhere from here",
+            )
+        elif worker.kind is Kind.JAVA and versions.is_before(
+            worker.version, versions.FIRST_WITH_PHASES
+        ):
+            yield Finding(
+                message=f"{worker.url} runs version {worker.version}: exactly-once support came"
+                " with 3.3.0",
+                hint="replace its software first",
+            )
+        elif worker.outdated:
+            yield Finding(
+                message=f"{worker.url}: its properties file was changed since it was started",
+                hint="restart it first, or take the change back",
+            )
+        elif versions.is_before(worker.version, versions.FIRST_WITHOUT_KNOWN_FAULTS):
+            yield Finding(
+                message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
+                " matter were repaired by 3.4.1",
+                blocks=False,
+            )
+
+
+def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I5: signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
+    if view.protocol in PROTOCOLS and view.protocol != "sessioned":
+        name = "eager" if view.protocol == "default" else view.protocol
+        yield Finding(
+            message=f"the group's protocol is {name}: requests between workers are not signed,"
+            " because at least one worker speaks no better",
+            hint="connect.protocol=sessioned on every worker, in a rolling of its own",
+            blocks=False,
+        )
+
+
+def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
+    """I4: `disabled` and `preparing` of a Java worker look alike from outside."""
+    for worker in view.workers:
+        if not worker.reachable or worker.source is PhaseSource.TOLD:
+            continue
+        if worker.source is PhaseSource.UNKNOWN:
+            yield Finding(
+                message=f"{worker.url}: its phase cannot be told; it has no source plugin to ask"
+                " with",
+                hint="give a `show` command in the inventory",
+            )
+        elif len(worker.phases) > 1 and wish.target is Phase.ENABLED and not wish.full_stop:
+            yield Finding(
+                message=f"{worker.url} is a Java worker: whether it is disabled or preparing cannot"
+                " be told from outside",
+                hint="give a `show` command in the inventory that prints the phase of its file; or"
+                " look yourself, and say --declared when every one of them is preparing",
+                blocks=not wish.declared,
+            )
+        else:
+            yield Finding(
+                message=f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}", blocks=False
+            )
+
+
+def _health(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I19, I23: what is FAILED already does not count; open transactions that hang do."""
+    if view.hanging:
+        yield Finding(
+            message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
+            hint="see it: pyconnect transactions find-hanging",
+        )
+    if failed := sorted(view.failed()):
+        yield Finding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
+
+
+def _acls(view: View, wish: Wish) -> Iterator[Finding]:
+    """I10: the grants of the next phase, for every principal."""
+    command = f"pyconnect acls check --phase {wish.target}"
+    for blocker in view.acl_blockers:
+        yield Finding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
+    for unknown in view.acl_unknown:
+        yield Finding(
+            message=f"ACL not known: {unknown}",
+            hint=f"see {command}; or go on with --accept-unknown",
+            blocks=not wish.accept_unknown,
+        )
+
+
+def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
+    """I11 to I13: transactions work, and the config topic is what it must be."""
+    brokers = view.brokers
+    if not brokers.transactions and wish.target is not Phase.DISABLED:
+        yield Finding(
+            message="the brokers have no transactions: those came with Kafka 0.11",
+            hint="exactly-once needs newer brokers",
+        )
+    for problem in (*brokers.log_problems, *brokers.config_topic_problems):
+        yield Finding(message=problem)
+    for warning in brokers.log_warnings:
+        yield Finding(message=warning, blocks=False)
+    most_ms = brokers.max_transaction_timeout_ms
+    if most_ms is None or wish.target is not Phase.ENABLED:
+        return
+    if most_ms < LEAST_TRANSACTION_TIMEOUT_MS:
+        yield Finding(
+            message=f"transaction.max.timeout.ms of the brokers is {most_ms}; fencing needs"
+            f" {LEAST_TRANSACTION_TIMEOUT_MS}",
+            hint="raise it on every broker",
+        )
+    for source in view.sources:
+        if source.transaction_timeout_ms > most_ms:
+            yield Finding(
+                message=f"{source.name}: transaction.timeout.ms {source.transaction_timeout_ms} is"
+                f" above the brokers' transaction.max.timeout.ms {most_ms}",
+                hint="lower the connector's or raise the brokers'",
+            )
+
+
+def _sources(view: View, wish: Wish) -> Iterator[Finding]:
+    """I15, I18 and what a way down means for connectors that demand exactly-once."""
+    for source in view.sources:
+        if wish.target is Phase.ENABLED:
+            if source.preflight:
+                yield Finding(
+                    message=f"{source.name}: {source.preflight[0]}",
+                    hint="see its documentation; it runs on, its records may repeat",
+                    blocks=wish.strict or source.requires_exactly_once,
+                )
+            interval_ms = source.boundary_interval_ms
+            if (
+                source.boundary == "interval"
+                and interval_ms is not None
+                and interval_ms >= source.transaction_timeout_ms
+            ):
+                yield Finding(
+                    message=f"{source.name}: its transactions last {interval_ms} ms, its"
+                    f" transaction.timeout.ms is {source.transaction_timeout_ms}",
+                    hint="lower transaction.boundary.interval.ms or raise the timeout",
+                    blocks=False,
+                )
+        elif source.requires_exactly_once:
+            yield Finding(
+                message=f"{source.name} demands exactly-once (exactly.once.support=required): after"
+                " the way down every change of its configuration is refused",
+                hint=f"pyconnect connectors patch {source.name} --set"
+                " exactly.once.support=requested",
+                blocks=False,
+            )
+
+
+def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
+    """Workers before 3.5 take STOPPED for PAUSED (spec upgrade.md §9)."""
+    if not view.stopped:
+        return
+    names = ", ".join(view.stopped)
+    if wish.hard:
+        yield Finding(
+            message=f"STOPPED: {names}; software before 3.5 takes them for PAUSED",
+            hint="resume, pause or delete them first",
+        )
+    elif any(versions.is_before(w.version, versions.FIRST_WITH_STOPPED) for w in view.workers):
+        yield Finding(
+            message=f"STOPPED: {names}; a worker before 3.5 takes them for PAUSED", blocks=False
+        )
+
+
+def _means(view: View, wish: Wish) -> Iterator[Finding]:
+    """Who has to be restarted by hand is told beforehand."""
+    by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
+    chosen = [url for url in by_hand if not wish.only or url in wish.only]
+    if chosen:
+        yield Finding(
+            message=f"by hand, one after the other (exit 75 each time): {', '.join(chosen)}",
+            hint="agents: agent.allow.phase.change=true and --supervise or agent.restart.command;"
+            " others: commands in an --inventory file",
+            blocks=False,
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    _group,
+    _workers,
+    _protocol,
+    _java_phases,
+    _health,
+    _acls,
+    _brokers,
+    _sources,
+    _stopped,
+    _means,
+)

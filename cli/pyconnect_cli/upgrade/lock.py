@@ -1,0 +1,135 @@
+"""The lock that keeps two upgrades off one Connect cluster, wherever they are started.
+
+The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka:
+no topic is needed, a killed holder's membership ends with its session, and one grant is enough:
+Read on it. Two that start at the same moment both refuse. A thread owns the client, which keeps a
+membership alive only while it is polled; `held` tells whether it has lasted without a break.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
+from pyconnect_cli.kafka_protocol import KafkaProtocol, client_arguments, translated_errors
+from pyconnect_cli.upgrade.kafka_group import describe_group
+
+SESSION_MS = 6_000
+"""The shortest that brokers allow: so long a killed run keeps the next one waiting."""
+HEARTBEAT_MS = 1_500
+JOIN_S = 20.0
+POLL_MS = 200
+STOP_S = 5.0
+
+
+class ClusterLock:
+    """One membership; `held` is asked before each step."""
+
+    def __init__(self, settings: Mapping[str, str], group: str) -> None:
+        self._settings = settings
+        self._group = group
+        self._joined = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upgrade-lock", daemon=True)
+        self.member_id: str | None = None
+        self._lost = False
+        self._failure: PyconnectError | None = None
+
+    def take(self) -> None:
+        """Join; raises what kept it from joining."""
+        self._thread.start()
+        in_time = self._joined.wait(JOIN_S)
+        if self._failure is not None:
+            raise self._failure
+        if not in_time:
+            raise Unreachable(f"Kafka: the group {self._group} was not joined in {JOIN_S:.0f}s")
+
+    def release(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_S)
+
+    def held(self) -> bool:
+        """Whether the membership has lasted since it was taken."""
+        return not self._lost and self._thread.is_alive()
+
+    def _run(self) -> None:
+        from kafka import KafkaConsumer
+
+        consumer: Any = None  # the library has no types
+        try:
+            with translated_errors("lock the cluster"):
+                consumer = KafkaConsumer(
+                    **client_arguments(self._settings),
+                    group_id=self._group,
+                    session_timeout_ms=SESSION_MS,
+                    heartbeat_interval_ms=HEARTBEAT_MS,
+                    enable_auto_commit=False,
+                    allow_auto_create_topics=False,
+                )
+                # A topic has to be named; that there is none keeps the assignment empty.
+                consumer.subscribe([self._group])
+                while not self._stop.is_set():
+                    consumer.poll(POLL_MS)
+                    self._look(consumer)
+        except PyconnectError as error:
+            if isinstance(error, Forbidden):
+                error.hint = f"this command needs Read on the group {self._group}"
+            self._failure = error
+        finally:
+            self._lost = True
+            self._joined.set()
+            if consumer is not None:
+                consumer.close()
+
+    def _look(self, consumer: Any) -> None:
+        coordinator = consumer._coordinator  # noqa: SLF001 - it has no public way to tell
+        generation = coordinator._generation  # noqa: SLF001
+        if coordinator.state != "<stable>" or generation is None:
+            return
+        if self.member_id is None:
+            self.member_id = str(generation.member_id)
+            self._joined.set()
+        elif self.member_id != generation.member_id:
+            self._lost = True
+
+
+@contextmanager
+def cluster_lock(
+    settings: Mapping[str, str], protocol: KafkaProtocol, group_id: str
+) -> Iterator[ClusterLock]:
+    """Hold the lock; Conflict (exit 6) while another run holds it.
+
+    A run that was killed keeps it until its session ends: that is waited for.
+    """
+    name = f"pyconnect-upgrade-{group_id}"
+    _wait_until_free(protocol, name)
+    lock = ClusterLock(settings, name)
+    try:
+        lock.take()
+        members = describe_group(protocol, name).members
+        if [member.id for member in members] != [lock.member_id]:
+            raise _held_by_another(name)
+        yield lock
+    finally:
+        lock.release()
+
+
+def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
+    """Wait as long as a killed run's session may last."""
+    until = time.monotonic() + (SESSION_MS + HEARTBEAT_MS) / 1000
+    while describe_group(protocol, name).members:
+        if time.monotonic() > until:
+            raise _held_by_another(name)
+        time.sleep(POLL_MS / 1000)
+
+
+def _held_by_another(name: str) -> Conflict:
+    return Conflict(
+        f"another run upgrades this cluster: it holds the group {name}",
+        hint="see who runs it; the lock ends with it",
+    )

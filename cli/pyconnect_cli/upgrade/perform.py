@@ -1,0 +1,148 @@
+"""Performs what `decide` says: changes one worker, by its own agent, by commands or by a person.
+
+Each act may be repeated. NeedsOperator is no failure: what it says has to be done by hand before
+the run goes on. Output of commands is shown only when they fail.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+from pyconnect_cli.errors import (
+    Conflict,
+    ExitCode,
+    Forbidden,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    WaitTimedOut,
+)
+from pyconnect_cli.upgrade.model import Means, Phase, Worker
+from pyconnect_cli.upgrade.observe import Workers
+from pyconnect_cli.upgrade.run import Run
+
+PROPERTY = "exactly.once.source.support"
+_TAIL = 400
+
+
+class NeedsOperator(PyconnectError):
+    """A person has to do something; the same command goes on afterwards (exit 75)."""
+
+    exit_code = ExitCode.NEEDS_OPERATOR
+
+
+class Performer:
+    """Acts on the workers of one run."""
+
+    def __init__(self, workers: Workers, run_id: str) -> None:
+        self._workers = workers
+        self._run_id = run_id
+
+    def change(self, run: Run, worker: Worker, phase: Phase) -> None:
+        """Give a worker its phase and have it restarted; it is away when this returns, or soon."""
+        match worker.means:
+            case Means.COMMANDS:
+                self._run_commands(worker.url, ("configure", *self._restart(worker)), phase)
+            case Means.AGENT:
+                self._change_agent(run, worker, phase)
+            case Means.OPERATOR:
+                raise NeedsOperator(
+                    f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
+                )
+
+    def quiesce(self, worker: Worker) -> None:
+        """Stop a worker, or drain an agent."""
+        commands = self._workers.inventory.commands(worker.url)
+        if "stop" in commands.templates:
+            self._run_command("stop", worker.url, "")
+        elif worker.means is Means.AGENT:
+            self._workers.admin(worker.url).drain(undrain=False)
+        else:
+            raise NeedsOperator(f"stop {worker.url}")
+
+    def replace(self, worker: Worker) -> None:
+        """Give a worker other software."""
+        if "replace" in self._workers.inventory.commands(worker.url).templates:
+            self._run_command("replace", worker.url, Phase.DISABLED)
+            return
+        raise NeedsOperator(
+            f"on {worker.url} (version {worker.version}): stop it, replace its software, start it"
+        )
+
+    def show(self, url: str) -> Phase | None:
+        """Return the phase that the command `show` prints; None without one."""
+        if "show" not in self._workers.inventory.commands(url).templates:
+            return None
+        text = self._run_command("show", url, "").strip().lower()
+        try:
+            return Phase(text) if text else Phase.DISABLED
+        except ValueError:
+            raise PreconditionFailed(
+                f"{url}: `show` printed `{text[:40]}`, which is no phase",
+                hint="it must print disabled, preparing or enabled, or nothing for the default",
+            ) from None
+
+    def _restart(self, worker: Worker) -> tuple[str, ...]:
+        commands = self._workers.inventory.commands(worker.url)
+        if not worker.reachable and "start" in commands.templates:
+            # It was stopped by --full-stop, or before this tool was killed.
+            return ("start",)
+        return commands.restart_names
+
+    def _change_agent(self, run: Run, worker: Worker, phase: Phase) -> None:
+        admin = self._workers.admin(worker.url)
+        try:
+            info = admin.info()
+            sha256 = str(info.raw["config_sha256"])
+            before = next(
+                (w.config_sha256 for w in run.started.inventory if w.url == worker.url), None
+            )
+            ours = info.raw.get("last_upgrade_run_id") == self._run_id
+            if sha256 != before and not ours:
+                raise Conflict(
+                    f"{worker.url}: its properties file was changed by somebody during the run",
+                    hint="see what was changed; pyconnect upgrade --cleanup ends this run",
+                )
+            restart = admin.change_phase(phase, run_id=self._run_id, expect_config_sha256=sha256)
+        except Unreachable:
+            # Its supervisor starts it again; `decide` waits for it.
+            return
+        except Forbidden as exc:
+            raise NeedsOperator(
+                f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
+                f" ({exc.message})"
+            ) from exc
+        if restart == "none":
+            raise NeedsOperator(f"restart {worker.url}: {PROPERTY}={phase} is in its file now")
+
+    def _run_commands(self, url: str, names: tuple[str, ...], phase: str) -> None:
+        for name in names:
+            self._run_command(name, url, phase)
+
+    def _run_command(self, name: str, url: str, phase: str) -> str:
+        commands = self._workers.inventory.commands(url)
+        argv = commands.argv(name, url, phase=phase, run_id=self._run_id)
+        shown = shlex.join(argv)
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=commands.timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise WaitTimedOut(
+                f"{url}: {name}: `{shown}` took longer than {commands.timeout_s:.0f}s"
+            ) from exc
+        except OSError as exc:
+            raise PreconditionFailed(f"{url}: {name}: `{shown}`: {exc.strerror}") from exc
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip())[-_TAIL:]
+            raise PreconditionFailed(
+                f"{url}: {name}: `{shown}` ended with code {done.returncode}: {said}"
+            )
+        return done.stdout

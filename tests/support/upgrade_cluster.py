@@ -1,0 +1,109 @@
+"""Supervised agents in one group, and `pyconnect upgrade` as a process against them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyconnect_cli.upgrade.journal import read_entry, read_lines
+from pyconnect_cli.upgrade.run import Entry
+from tests.support.agent import Agents, AgentWithFiles
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
+from tests.support.processes import python_environment, run_python
+
+RUN_S = 100
+SETTLE = "1s"
+ALLOWED = {
+    "agent.allow.phase.change": "true",
+    "task.shutdown.graceful.timeout.ms": "5000",
+    "offset.flush.interval.ms": "500",
+}
+
+
+class SupervisedAgent(AgentWithFiles):
+    """Runs below the small parent of `--supervise`."""
+
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        return (*super()._command(worker_file, connector_files), "--supervise")
+
+
+class Tool:
+    """`pyconnect` with a home of its own."""
+
+    def __init__(self, bootstrap_servers: str, url: str, directory: Path) -> None:
+        self.state = directory / "state"
+        self.environment = {
+            **os.environ,
+            "PYCONNECT_URL": url,
+            "PYCONNECT_KAFKA_BOOTSTRAP": bootstrap_servers,
+            "XDG_CONFIG_HOME": str(directory / "config"),
+            "XDG_STATE_HOME": str(self.state),
+        }
+
+    def run(self, *arguments: str, timeout_s: float = RUN_S) -> subprocess.CompletedProcess[str]:
+        return run_python(["-m", "pyconnect_cli", *arguments], self.environment, timeout_s)
+
+    def upgrade(self, phase: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Run an upgrade with shortened times, without a question."""
+        shortened = ("--settle", SETTLE, "--step-timeout", "60s", "--yes")
+        return self.run("upgrade", "--phase", phase, *shortened, *options)
+
+    def must_upgrade(self, phase: str, *options: str) -> str:
+        done = self.upgrade(phase, *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr
+
+    def upgrade_until(
+        self, reached: Callable[[list[Entry]], bool], phase: str, *options: str
+    ) -> None:
+        """Begin an upgrade and kill it as soon as its journal says so."""
+        arguments = ["upgrade", "--phase", phase, "--settle", SETTLE, "--yes", *options]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pyconnect_cli", *arguments],
+            env=python_environment(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            eventually(lambda: reached(self.journal()) or process.poll() is not None, RUN_S)
+            assert process.poll() is None, "it ended before it was to be killed"
+        finally:
+            process.kill()
+            process.wait()
+
+    def journal(self) -> list[Entry]:
+        """Every entry so far, of all runs."""
+        return [
+            read_entry(line)
+            for path in (self.state / "pyconnect" / "upgrades").glob("*.jsonl")
+            for line in read_lines(path)
+        ]
+
+
+@contextmanager
+def supervised_cluster(
+    size: int,
+    bootstrap_servers: str,
+    directory: Path,
+    properties: Mapping[str, str] | None = None,
+) -> Iterator[Cluster]:
+    """Agents that may change their phase; their processes are supervised."""
+    agents = Agents(bootstrap_servers, directory)
+    try:
+        cluster = Cluster(agents, {**ALLOWED, **(properties or {})})
+        for _ in range(size):
+            cluster.add(kind=SupervisedAgent)
+        yield cluster
+    finally:
+        agents.close()
+
+
+def phases(cluster: Cluster) -> list[str]:
+    """As each agent says."""
+    return [agent.get("/agent")["exactly_once_source_support"] for agent in cluster.agents]
