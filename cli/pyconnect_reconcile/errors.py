@@ -1,4 +1,8 @@
-"""The one error of reconciliation: why a run could not tell. Exit code 2."""
+"""Why a run could not tell; exit code 2.
+
+ReconcileError        a run cannot begin or go on
+└── RecordsRemoved    records of the range were gone when they were read; becomes a finding
+"""
 
 from __future__ import annotations
 
@@ -10,3 +14,7 @@ class ReconcileError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class RecordsRemoved(ReconcileError):
+    """Records of the range were removed before Spark had read them; raised by `spark_errors`."""

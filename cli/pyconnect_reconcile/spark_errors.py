@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
+
+# What `failOnDataLoss` says, in Spark's versions.
+_REMOVED = re.compile(
+    "OffsetOutOfRange|DATA_LOSS|data may have been lost|fetched earliest offset", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +25,6 @@ class _Known:
 
 
 _KNOWN = (
-    _Known(
-        "OffsetOutOfRange|data loss|DATA_LOSS|fetched earliest offset|may have been aged out",
-        "records of the range were removed while it was read, by retention or with their topic",
-        "run it again; --since narrows the range",
-    ),
     _Known("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
     _Known(
         "AuthorizationException",
@@ -68,6 +68,12 @@ def spark_errors_translated() -> Iterator[None]:
 
 def translated(text: str) -> ReconcileError:
     """Return the error for what Spark said."""
+    if _REMOVED.search(text):
+        return RecordsRemoved(
+            "records of the range were removed before they were read, by retention or with their"
+            f" topic: {summary(text)}",
+            hint="run it again",
+        )
     for known in _KNOWN:
         if re.search(known.pattern, text, re.IGNORECASE):
             return ReconcileError(f"{known.message}: {summary(text)}", hint=known.hint)

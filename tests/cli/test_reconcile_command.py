@@ -1,0 +1,140 @@
+"""`pyconnect reconcile` up to the point where Spark begins: specs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.reconcile import spark_jars
+from pyconnect_reconcile.spec import FileSide, TopicSide, read_spec
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+
+
+def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeConnect) -> None:
+    """File, topic and form of the values come from the connector, the bound from its offset."""
+    connect.connectors["lines"] = FakeConnector(
+        config={
+            "name": "lines", "connector.class": SOURCE, "file": "/data/in.txt", "topic": "lines",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        },
+        offsets=[{"partition": {"filename": "/data/in.txt"}, "offset": {"position": 1234}}],
+    )  # fmt: skip
+    outcome = run("reconcile", "source-topic", "lines", *KAFKA)
+    assert outcome.code == 0, outcome.err
+    spec = read_spec(json.loads(outcome.out))
+    assert spec.left == FileSide(paths=("/data/in.txt",), format="text", limit_bytes=1234)
+    assert isinstance(spec.right, TopicSide)
+    assert spec.right.value == "connect-json"
+
+
+def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
+    run: Run, connect: FakeConnect
+) -> None:
+    """What is committed bounds the topic; dead letters count as arrived."""
+    connect.connectors["out"] = FakeConnector(
+        type="sink",
+        config={
+            "name": "out", "connector.class": SINK, "file": "/data/out.txt", "topics": "a, b",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "errors.deadletterqueue.topic.name": "dead",
+        },
+        offsets=[
+            {"partition": {"kafka_topic": "a", "kafka_partition": 0}, "offset": {"kafka_offset": 7}}
+        ],
+    )  # fmt: skip
+    outcome = run("reconcile", "topic-sink", "out", *KAFKA)
+    assert outcome.code == 0, outcome.err
+    spec = read_spec(json.loads(outcome.out))
+    assert spec.left == TopicSide(topics=("a", "b"))
+    assert spec.arrived == TopicSide(topics=("dead",))
+    assert spec.until == {"a": {0: 7}, "b": {}}
+
+
+def test_a_source_without_a_committed_offset_cannot_be_told(run: Run, connect: FakeConnect) -> None:
+    """Everything would look like lag."""
+    config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
+    connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
+    outcome = run("reconcile", "source-topic", "new", *KAFKA)
+    assert outcome.code == 2
+    assert "no offset of /f yet" in outcome.err
+
+
+def test_flags_win_over_a_spec_file_and_that_over_what_is_resolved(
+    run: Run, tmp_path: Path
+) -> None:
+    """Members of the file replace members, flags replace both."""
+    file = tmp_path / "spec.yaml"
+    file.write_text("topics: [other]\nfindings: 5\nidentity: key\nspark: {conf: {a: 1, b: 2}}\n")
+    outcome = run(
+        "reconcile", "duplicates", "t", "--spec", str(file), "--findings", "9",
+        "--conf", "b=3", "--master", "local[1]", *KAFKA,
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    spec = read_spec(json.loads(outcome.out))
+    assert (spec.topics, spec.findings, spec.identity) == (("other",), 9, "key")
+    assert spec.spark.conf == {"a": "1", "b": "3"}
+    assert spec.spark.master == "local[1]"
+
+
+def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
+    """The spec holds the path of the client properties, never what is in them."""
+    properties = tmp_path / "client.properties"
+    properties.write_text('sasl.jaas.config=x password="hunter2";\n')
+    outcome = run("reconcile", "ranges", "t", "--kafka-properties", str(properties), *KAFKA)
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["clusters"]["main"]["properties"] == str(properties)
+    assert "hunter2" not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("duplicates",), 2, "name a topic"),
+        (("duplicates", "t", "--connector", "c"), 2, "not both"),
+        (("duplicates", "--connector", "nobody"), 3, "nobody"),
+        (("sequence", "t"), 2, "where the sequence number is"),
+        (("source-topic",), 2, "what is compared is not known"),
+        (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
+        (("duplicates", "t", "--findings", "0"), 2, "no number of findings"),
+        (("duplicates", "t", "--since", "soon"), 2, "`soon` is no time"),
+        (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
+        (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
+        (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    run: Run, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    """A message and an exit code, never a traceback."""
+    outcome = run("reconcile", *arguments, "--kafka-bootstrap", "b:9092")
+    assert (outcome.code, message in outcome.err) == (code, True), outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_without_brokers_it_says_how_to_name_them(run: Run) -> None:
+    """Exit 9: a precondition."""
+    outcome = run("reconcile", "duplicates", "t")
+    assert outcome.code == 9
+    assert "--kafka-bootstrap" in outcome.err
+
+
+def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 2 with the command, before anything is started."""
+    monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
+    outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092")
+    assert outcome.code == 2
+    assert "pip install 'pyconnect-worker[reconcile]'" in outcome.err
+
+
+def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint is that of the machine's own package manager."""
+    with pytest.raises(spark_jars.UsageError, match="Spark needs Java 17") as caught:
+        spark_jars.require_java({"PATH": "/nowhere"})
+    assert "install it" in (caught.value.hint or "")

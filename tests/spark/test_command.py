@@ -1,0 +1,142 @@
+"""`pyconnect reconcile` from its command line to its report, and the jobs under spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+import pyconnect_reconcile
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.processes import python_environment
+from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.spark_cluster import spark_environment, spark_home, standalone_cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+RUN_S = 300.0
+QUICK = ("--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false")
+
+
+@pytest.fixture(scope="module")
+def seed(kafka_broker: SharedBroker) -> Seed:
+    """Twenty numbers, the fifth twice."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write([Record(f"n={n}".encode(), key=b"secret-key") for n in [*range(20), 5]])
+    return seed
+
+
+def start(seed: Seed, state: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "XDG_STATE_HOME": str(state), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "pyconnect_cli", "reconcile", *arguments, *QUICK]
+    return subprocess.Popen(
+        [*command, "--kafka-bootstrap", seed.bootstrap],
+        env=python_environment(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_run_leaves_its_whole_report(seed: Seed, tmp_path: Path, spark: SparkSession) -> None:
+    """report.json, NDJSON, Parquet and the page say the same; the exit code says it differs."""
+    process = start(
+        seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)", "--hide-keys",
+        "-o", "json",
+    )  # fmt: skip
+    out, err = process.communicate(timeout=RUN_S)
+    assert process.returncode == 1, err
+    answer = json.loads(out)
+    directory = Path(answer["report"])
+    assert directory.is_relative_to(tmp_path)
+    assert json.loads((directory / "report.json").read_text())["verdict"] == "differ"
+    written = (directory / "findings" / "findings.ndjson").read_text().splitlines()
+    [finding] = map(json.loads, written)
+    assert (finding["kind"], finding["first"]) == ("repeated", 5)
+    assert [copy["offset"] for copy in finding["copies"]] == [5, 20]
+    rows = spark.read.parquet(str(directory / "findings" / "findings.parquet")).collect()
+    assert [(row["kind"], row["first"]) for row in rows] == [("repeated", 5)]
+    page = (directory / "report.html").read_text()
+    assert "number 5 is there 2 times" in page
+    assert "secret-key" not in out + page + "".join(written)
+    assert "Traceback" not in err
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "findings", "log4j2.properties", "report.html", "report.json", "spark.log",
+    ]  # fmt: skip
+
+
+def test_ctrl_c_cancels_and_leaves_no_jvm(seed: Seed, tmp_path: Path) -> None:
+    """Exit 130, and nothing that the command started lives on."""
+    process = start(seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "folding" in line:
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert any("java" in child.name() for child in children)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=RUN_S)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert psutil.wait_procs(children, timeout=RUN_S)[1] == []
+
+
+def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> None:
+    """kill -9 leaves no JVM either: it hangs on a pipe."""
+    process = start(seed, tmp_path, "sequence", seed.topic, "--sequence", r"regex:n=(\d+)")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "folding" in line:
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.communicate(timeout=RUN_S)
+    assert psutil.wait_procs(children, timeout=RUN_S)[1] == []
+
+
+def test_the_same_job_runs_under_spark_submit(seed: Seed, tmp_path: Path) -> None:
+    """On a standalone master with two workers; executors need nothing of ours."""
+    spec, report = tmp_path / "spec.yaml", tmp_path / "report"
+    clusters = {"main": {"bootstrap": seed.bootstrap}}
+    spec.write_text(
+        json.dumps(
+            {"version": 1, "job": "duplicates", "topics": [seed.topic], "clusters": clusters}
+        )
+    )
+    (tmp_path / "cluster").mkdir()
+    job = Path(pyconnect_reconcile.__file__).parent / "__main__.py"
+    with standalone_cluster(tmp_path / "cluster", 2) as master:
+        done = subprocess.run(
+            [
+                str(spark_home() / "bin" / "spark-submit"),
+                *("--master", master, "--driver-memory", "512m", "--executor-memory", "512m"),
+                *("--conf", "spark.ui.enabled=false"),
+                *("--jars", ",".join(map(str, kafka_source_jars()))),
+                *(str(job), str(spec), "--report", str(report)),
+            ],
+            env={**python_environment(spark_environment()), "PYSPARK_PYTHON": sys.executable},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_S,
+        )
+        workers = [(tmp_path / "cluster" / f"work-{number}") for number in range(2)]
+        eventually(lambda: all(any(work.iterdir()) for work in workers if work.exists()), 10)
+    assert done.returncode == 1, done.stderr[-3000:]
+    answer = json.loads((report / "report.json").read_text())
+    [finding] = answer["findings"]
+    assert (finding["kind"], [copy["offset"] for copy in finding["copies"]]) == (
+        "duplicate",
+        [5, 20],
+    )

@@ -1,0 +1,75 @@
+"""A standalone Spark master with workers, from PySpark's wheel."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyconnect_cli.sandbox.ports import free_port
+from tests.support.eventually import eventually
+
+START_S = 90.0
+
+
+def spark_home() -> Path:
+    """Where PySpark's wheel has put Spark."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def spark_environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+
+
+@contextmanager
+def standalone_cluster(directory: Path, workers: int) -> Iterator[str]:
+    """Yield the master's URL once `workers` workers have registered."""
+    port = free_port()
+    master = f"spark://127.0.0.1:{port}"
+    package = "org.apache.spark.deploy"
+    host = ("--host", "127.0.0.1", "--webui-port", "0")
+    small = ("--cores", "1", "--memory", "600m")
+    commands = [[f"{package}.master.Master", *host, "--port", str(port)]]
+    for number in range(workers):
+        place = ("--work-dir", str(directory / f"work-{number}"))
+        commands.append([f"{package}.worker.Worker", *host, *small, *place, master])
+    started: list[subprocess.Popen[bytes]] = []
+    log = directory / "master.log"
+    try:
+        for number, command in enumerate(commands):
+            path = log if number == 0 else directory / f"worker-{number}.log"
+            with path.open("wb") as output:
+                started.append(
+                    subprocess.Popen(
+                        [str(spark_home() / "bin" / "spark-class"), *command],
+                        env=spark_environment(),
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=output,
+                        start_new_session=True,
+                    )
+                )
+            if number == 0:
+                eventually(lambda: "I have been elected leader" in log.read_text(), START_S)
+        eventually(
+            lambda: log.read_text().count("Registering worker") == workers, START_S, log.read_text
+        )
+        yield master
+    finally:
+        for process in started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
