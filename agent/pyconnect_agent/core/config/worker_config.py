@@ -19,6 +19,7 @@ from pyconnect_agent.core.config.response_headers import HeaderRule, parse_heade
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
 from pyconnect_agent.core.metrics.sampled import Sampling
+from pyconnect_agent.core.transactional_ids import leader_transactional_id
 from pyconnect_api.configdef import (
     ClassResolver,
     ConfigDef,
@@ -210,7 +211,7 @@ class DistributedConfig(WorkerConfig):
     @property
     def leader_transactional_id(self) -> str:
         """Transactional id under which the leader writes to the config topic."""
-        return f"connect-cluster-{self.group_id}"
+        return leader_transactional_id(self.group_id)
 
     def storage_topic_settings(self, kind: str) -> dict[str, str]:
         """Return the topic settings of the ``config``, ``offset`` or ``status`` topic.

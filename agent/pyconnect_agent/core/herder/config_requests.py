@@ -7,7 +7,12 @@ connector may be gone.
 from __future__ import annotations
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import AlreadyExistsError, NotFoundError, NotLeaderError
+from pyconnect_agent.core.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    NotFoundError,
+    NotLeaderError,
+)
 from pyconnect_agent.core.herder import stages
 from pyconnect_agent.core.herder.effects import (
     RemoveConnectorConfig,
@@ -29,6 +34,7 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
+from pyconnect_agent.core.transactional_ids import shared_id
 
 
 def not_found(connector: str) -> NotFoundError:
@@ -86,6 +92,10 @@ def begin_put(turn: Turn, operation: Operation, request: PutConnectorConfig) -> 
         error = AlreadyExistsError(f"Connector {request.connector} already exists")
         fail(turn, operation, error)
         return
+    refusal = None if exists else _shared_id_error(turn, request)
+    if refusal is not None:
+        fail(turn, operation, refusal)
+        return
     _write(
         turn,
         operation,
@@ -94,6 +104,33 @@ def begin_put(turn: Turn, operation: Operation, request: PutConnectorConfig) -> 
         target_state=request.initial_state,
         created=not exists,
     )
+
+
+def _shared_id_error(turn: Turn, request: PutConnectorConfig) -> BadRequestError | None:
+    """Exactly-once only: a producer of one connector must not fence one of another."""
+    settings, snapshot = turn.state.settings, turn.state.snapshot
+    if not settings.needs_clearance(request.config):
+        return None
+
+    def others(name: str) -> int | None:
+        config = snapshot.connector_config(name)
+        return None if config is None else tasks_max(config)
+
+    found = shared_id(settings.group_id, request.connector, tasks_max(request.config), others)
+    if found is None:
+        return None
+    user = "the leader of the group" if found.other is None else f"connector {found.other}"
+    return BadRequestError(
+        f"Connector {request.connector} cannot be created with exactly-once support: its producers"
+        f" would share the transactional id {found.transactional_id} with {user} and fence each"
+        " other. Choose another name."
+    )
+
+
+def tasks_max(config: ConnectorConfig) -> int:
+    """Return `tasks.max`, 1 where it is not given as a number."""
+    text = (config.get("tasks.max") or "").strip()
+    return int(text) if text.isdecimal() else 1
 
 
 def written(turn: Turn, operation: Operation, connector: str) -> None:

@@ -9,7 +9,12 @@ import pytest
 
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import InternalError, NoAnswerError, NotFoundError
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    InternalError,
+    NoAnswerError,
+    NotFoundError,
+)
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import (
@@ -339,6 +344,24 @@ def test_a_connector_of_unknown_type_is_fenced_too() -> None:
             exactly_once_source=True,
         )
         assert settings.needs_clearance({"name": "c"}) is needed
+
+
+def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> None:
+    """The message names both and the id; without exactly-once support there is no reason to."""
+    config = {"name": "c-0", "connector.class": "x", TASKS: "1"}
+    world = world_with(1)
+    number = world.ask(PutConnectorConfig(connector="c-0", config=config))
+    other = world.ask(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
+    world.settle()
+    error = world.replies[number].error
+    assert isinstance(error, BadRequestError)
+    assert "the transactional id group-c-0 with connector c" in error.message
+    assert world.replies[other].error is None
+    plain = World()
+    configured(plain, 1)
+    number = plain.ask(PutConnectorConfig(connector="c-0", config=config))
+    plain.settle()
+    assert plain.replies[number].error is None
 
 
 def _constant(kind: str, _: ConnectorConfig | None) -> str:
