@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.log_record import LogRecord
 
 OFFSETS = "offsets"
@@ -41,3 +43,39 @@ class FakeOffsets:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+@dataclass
+class FakeWorkerStore:
+    """Implements `WorkerStore`; `writes` are what it was given, `failures` end the next calls."""
+
+    entries: dict[bytes, bytes] = field(default_factory=dict)
+    used: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
+    writes: list[dict[bytes, bytes | None]] = field(default_factory=list)
+    asked: list[tuple[bytes, ...]] = field(default_factory=list)
+    failures: list[AgentError] = field(default_factory=list)
+    reads: int = 0
+
+    def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> Entries:
+        self.reads += 1
+        self._fail()
+        return {key: self.entries[key] for key in keys if key in self.entries}
+
+    def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        self._fail()
+        self.writes.append(entries)
+
+    def offset_keys_in_use(
+        self, keys: tuple[bytes, ...], timeout_ms: int
+    ) -> Mapping[bytes, tuple[bytes, ...]]:
+        self.asked.append(keys)
+        return {key: self.used.get(key, ()) for key in keys}
+
+    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
+        return {
+            key: value for key, value in self.entries.items() if json.loads(key)[0] == connector
+        }
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pytest
 
-from pyconnect_agent.core.errors import AgentError, KafkaError, RetriableKafkaError
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.tasks import source_offset_stores
 from pyconnect_agent.tasks.source_offset_stores import OwnOffsets, WorkerOffsets
 from pyconnect_agent.tasks.worker_copies import WorkerCopies
 from pyconnect_api import ConnectException
 from tests.support.fake_log import FakeLog, FakeTopic
+from tests.support.fake_offsets import FakeWorkerStore
 
 KEY = b'["c",{"a":1,"b":2}]'
 SAME = b'["c",{"b":2,"a":1}]'
@@ -26,61 +24,25 @@ WAIT_MS = 30_000
 Entries = Mapping[bytes, bytes | None]
 
 
-@dataclass
-class Worker:
-    """Implements `WorkerStore`; `writes` are what it was given, `failures` end the next calls."""
-
-    entries: dict[bytes, bytes] = field(default_factory=dict)
-    used: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)
-    writes: list[dict[bytes, bytes | None]] = field(default_factory=list)
-    asked: list[tuple[bytes, ...]] = field(default_factory=list)
-    failures: list[AgentError] = field(default_factory=list)
-    reads: int = 0
-
-    def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> Entries:
-        self.reads += 1
-        self._fail()
-        return {key: self.entries[key] for key in keys if key in self.entries}
-
-    def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
-        self._fail()
-        self.writes.append(entries)
-
-    def offset_keys_in_use(
-        self, keys: tuple[bytes, ...], timeout_ms: int
-    ) -> Mapping[bytes, tuple[bytes, ...]]:
-        self.asked.append(keys)
-        return {key: self.used.get(key, ()) for key in keys}
-
-    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]:
-        return {
-            key: value for key, value in self.entries.items() if json.loads(key)[0] == connector
-        }
-
-    def _fail(self) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
-
-
 def never() -> bool:
     return False
 
 
-def own(worker: Worker, topic: FakeTopic | None = None) -> tuple[OwnOffsets, FakeLog]:
+def own(worker: FakeWorkerStore, topic: FakeTopic | None = None) -> tuple[OwnOffsets, FakeLog]:
     log = FakeLog(topic)
     stores = OwnOffsets("own", log, worker, WAIT_MS)
     assert stores.start(never)
     return stores, log
 
 
-def copied(stores: OwnOffsets, worker: Worker) -> dict[bytes, bytes | None]:
+def copied(stores: OwnOffsets, worker: FakeWorkerStore) -> dict[bytes, bytes | None]:
     stores.close()
     return {key: value for write in worker.writes for key, value in write.items()}
 
 
 def test_the_own_value_wins_and_the_workers_is_the_fallback() -> None:
     """Per key; a key that only the own topic lacks is no hole."""
-    worker = Worker(entries={KEY: b"old", OTHER: b"theirs"})
+    worker = FakeWorkerStore(entries={KEY: b"old", OTHER: b"theirs"})
     stores, log = own(worker)
     log.topic.append(SAME, b"new")
     assert stores.read((KEY, OTHER), WAIT_MS) == {KEY: b"new", OTHER: b"theirs"}
@@ -88,7 +50,7 @@ def test_the_own_value_wins_and_the_workers_is_the_fallback() -> None:
 
 def test_a_write_goes_to_the_own_topic_first_and_is_copied() -> None:
     """Under the raw key in use there; the worker's store looks for its own."""
-    worker = Worker()
+    worker = FakeWorkerStore()
     stores, log = own(worker)
     log.topic.append(SAME, b"1")
     stores.read((), WAIT_MS)
@@ -99,7 +61,7 @@ def test_a_write_goes_to_the_own_topic_first_and_is_copied() -> None:
 
 def test_a_write_that_fails_is_not_copied() -> None:
     """The worker's topic would be ahead."""
-    worker = Worker()
+    worker = FakeWorkerStore()
     stores, log = own(worker)
     log.write_failures.append(RetriableKafkaError("no"))
     with pytest.raises(RetriableKafkaError):
@@ -109,7 +71,7 @@ def test_a_write_that_fails_is_not_copied() -> None:
 
 def test_tombstones_are_in_the_workers_topic_first() -> None:
     """Else the worker's value would show through; when that fails, nothing is written."""
-    worker = Worker()
+    worker = FakeWorkerStore()
     stores, log = own(worker)
     worker.failures.append(KafkaError("no"))
     with pytest.raises(KafkaError):
@@ -123,7 +85,7 @@ def test_tombstones_are_in_the_workers_topic_first() -> None:
 
 def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
     """Every other key of equal content is tombstoned; tombstones went to the worker's topic."""
-    worker = Worker()
+    worker = FakeWorkerStore()
     stores, log = own(worker)
     log.topic.append(KEY, b"1")
     log.topic.append(SAME, b"2")
@@ -139,7 +101,7 @@ def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
 
 def test_a_failed_copy_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """The next offset of the partition is copied again."""
-    worker = Worker(failures=[KafkaError("no")])
+    worker = FakeWorkerStore(failures=[KafkaError("no")])
     stores, _ = own(worker)
     stores.committed({KEY: b"1"})
     assert copied(stores, worker) == {}
@@ -196,7 +158,7 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
 
 def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
     """Asked for once: after the first write no other key of equal content is left."""
-    worker = Worker(used={KEY: (SAME, KEY)})
+    worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
     stores = WorkerOffsets("offsets", worker, reads_first=True)
     assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == {
         LogRecord(SAME, b"1"),
@@ -210,7 +172,7 @@ def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
 def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task of ever new partitions does not grow."""
     monkeypatch.setattr(source_offset_stores, "KNOWN_KEYS", 2)
-    worker = Worker()
+    worker = FakeWorkerStore()
     stores = WorkerOffsets("offsets", worker, reads_first=True)
     stores.prepare({b"1": b"", b"2": b""})
     stores.prepare({b"2": b"", b"3": b""})
@@ -220,7 +182,7 @@ def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.Monke
 
 def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
     """What an older task committed may have raw keys that are to be kept."""
-    worker = Worker(failures=[RetriableKafkaError("not yet")])
+    worker = FakeWorkerStore(failures=[RetriableKafkaError("not yet")])
     assert WorkerOffsets("offsets", worker, reads_first=True).start(never)
     assert worker.reads == 2
     assert WorkerOffsets("offsets", worker, reads_first=False).start(never)
@@ -229,7 +191,7 @@ def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
 
 def test_a_start_that_fails_says_of_which_topic() -> None:
     """And a start that is not wanted any more is given up."""
-    worker = Worker(failures=[KafkaError("no")])
+    worker = FakeWorkerStore(failures=[KafkaError("no")])
     with pytest.raises(ConnectException, match="read to the end"):
         WorkerOffsets("offsets", worker, reads_first=True).start(never)
     assert not WorkerOffsets("offsets", worker, reads_first=True).start(lambda: True)
