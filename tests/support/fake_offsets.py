@@ -32,6 +32,9 @@ class FakeOffsets:
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Entries:
         return {}
 
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        return {}
+
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         self.committed(entries)
 
