@@ -57,6 +57,14 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
     assert store.connector_entries("c") == {}
 
 
+def test_keys_in_use_are_told_by_content(store: OffsetStore) -> None:
+    """As they are on the topic, whoever asks in another form; none where nothing is stored."""
+    store.write({SAME: b"1"}, 1_000)
+    store.read([], 1_000)
+    found = store.keys_in_use([KEY, SAME, OTHER, b"no key"])
+    assert found == {KEY: (SAME,), SAME: (SAME,), OTHER: (), b"no key": ()}
+
+
 def test_a_failed_read_to_the_end_fails_the_read() -> None:
     """An old offset would be worse than none."""
     log = FakeLog()
