@@ -20,7 +20,7 @@ SCANS = ("ranges", "transactions", "sequence", "duplicates")
 JOBS = (*SCANS, *COMPARES, "offsets", "completeness")
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 FILE_FORMATS = ("text", "json", "csv", "parquet", "orc")
-VALUE_FORMS = ("bytes", "text", "json", "connect-json", "avro")
+VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 DEFAULT_FINDINGS = 1000
 
 
@@ -65,7 +65,6 @@ class TopicSide:
     cluster: str = MAIN
     isolation: str = "read_committed"
     value: str = "bytes"
-    registry: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +135,6 @@ class Spec:
     key: str = "key"
     columns: tuple[ColumnRule, ...] = ()
     duplicates_allowed: bool = False
-    compare_order: bool = False
     tiers: tuple[Tier, ...] = ()
     bucket_minutes: int = 10
     offsets: OffsetsTopics | None = None
@@ -183,7 +181,6 @@ def read_spec(document: object) -> Spec:
             for index, item in enumerate(members.items("columns"))
         ),
         duplicates_allowed=members.switch("duplicates_allowed"),
-        compare_order=members.switch("compare_order"),
         tiers=tuple(
             _tier(item, f"spec.tiers[{index}]") for index, item in enumerate(members.items("tiers"))
         ),
@@ -259,7 +256,6 @@ def _side(document: object, where: str) -> Side:
                 cluster=members.text("cluster", MAIN),
                 isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
                 value=members.choice("value", VALUE_FORMS, "bytes"),
-                registry=members.optional_text("registry"),
             )
             if not side.topics:
                 raise ReconcileError(f"{where}: `topics` is missing")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule, FileSide, TopicSide, read_spec
@@ -82,3 +85,10 @@ def test_a_document_that_is_no_map_is_refused() -> None:
     """YAML reads anything as a text."""
     with pytest.raises(ReconcileError, match="this is no map"):
         read_spec("duplicates")
+
+
+def test_the_shipped_example_is_a_spec() -> None:
+    """Who copies it starts from something that works."""
+    example = Path(__file__).parents[2] / "examples" / "reconcile.yaml"
+    spec = read_spec(yaml.safe_load(example.read_text("utf-8")))
+    assert spec.job == "topic-sink"

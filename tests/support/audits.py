@@ -29,7 +29,7 @@ class Audit:
     def run(self, job: str, **members: object) -> Answer:
         """Run a job with these members of a spec; the broker is the session's."""
         clusters = {"main": {"bootstrap": self.bootstrap}}
-        spec = read_spec({"version": 1, "job": job, "clusters": clusters, **members})
+        spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
         snapshots = take_snapshots(spec)
         if job == "ranges":
             return Answer(ranges.check(spec, snapshots[MAIN]))

@@ -1,0 +1,137 @@
+"""Reconciliation beside the cost of reading: `python benchmarks/reconcile.py 2000000 20000000`.
+
+Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, then times
+each job in one warm Spark session with 4 GiB, and a plain read of the topic as the limit. Prints
+Markdown rows for docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import verdict_of
+from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
+from pyconnect_reconcile.run import check, take_snapshots
+from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.spec import SparkSettings, read_spec
+
+PARTITIONS = 4
+TRANSACTION = 10_000
+
+
+def value(number: int, partition: int) -> bytes:
+    return (b'{"s":"p%d","n":%d,"pad":"' % (partition, number)).ljust(98, b"x") + b'"}'
+
+
+def fill(bootstrap: str, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(60)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": topic,
+            "batch.size": 2**20,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 2**20,
+        }
+    )
+    producer.init_transactions(60)
+    each = count // PARTITIONS
+    for first in range(0, each, TRANSACTION):
+        producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            batch = [
+                {"value": value(n, partition)} for n in range(first, min(first + TRANSACTION, each))
+            ]
+            sent = 0
+            while sent < len(batch):
+                sent += producer.produce_batch(topic, batch[sent:], partition=partition)
+                producer.poll(0)
+        producer.commit_transaction(120)
+
+
+def timed(action: Callable[[], object]) -> tuple[float, object]:
+    began = time.perf_counter()
+    answer = action()
+    return time.perf_counter() - began, answer
+
+
+def read(bench: Bench, topic: str, isolation: str) -> None:
+    parts = bench.snapshot([topic]).partitions
+    bench.records(parts, isolation=isolation).write.format("noop").mode("overwrite").save()
+
+
+def measure(spark: SparkSession, bootstrap: str, topic: str, count: int, directory: Path) -> None:
+    def bench(job: str, **members: object) -> Bench:
+        document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
+        spec = read_spec(document | members)
+        snapshots = take_snapshots(spec)
+        events = Events(machine=True, stream=io.StringIO())
+        return Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
+
+    files = directory / f"{topic}.parquet"
+    plain = bench("ranges")
+    read(plain, topic, COMMITTED)
+    committed, _ = timed(lambda: read(plain, topic, COMMITTED))
+    uncommitted, _ = timed(lambda: read(plain, topic, UNCOMMITTED))
+    records = plain.records(plain.snapshot([topic]).partitions, isolation=COMMITTED)
+    columns = "from_json(CAST(value AS STRING), 's STRING, n BIGINT, pad STRING') AS v"
+    records.selectExpr(columns).select("v.*").write.parquet(files.as_uri())
+    print(f"| read, {COMMITTED} | {count:,} | {committed:.1f} | 1 |")
+    print(f"| read, {UNCOMMITTED} | {count:,} | {uncommitted:.1f} | 1 |")
+    sides = {
+        "left": {"kind": "topic", "topics": [topic], "value": "json"},
+        "right": {"kind": "files", "paths": [str(files)], "format": "parquet"},
+    }
+    numbers = {"sequence": "json:n", "group": "json:s"}
+    jobs: list[tuple[str, dict[str, object], float]] = [
+        ("sequence", dict(numbers), committed),
+        ("duplicates", {}, uncommitted),
+        ("transactions", {}, committed + uncommitted),
+        ("topic-sink", dict(sides), committed),
+    ]
+    for job, members, limit in jobs:
+        made = bench(job, **members)
+        seconds, outcome = timed(lambda made=made: check(made, directory))
+        verdict = verdict_of(outcome.findings).word
+        print(f"| {job} ({verdict}) | {count:,} | {seconds:.1f} | {seconds / limit:.2f} |")
+        sys.stdout.flush()
+
+
+def main() -> None:
+    counts = [int(text) for text in sys.argv[1:]] or [2_000_000]
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        config = BrokerConfig(runtime=find_runtime(), directory=place / "broker")
+        broker = KafkaBroker(config).start()
+        jars = tuple(map(str, kafka_source_jars()))
+        settings = SparkSettings(conf={"spark.driver.memory": "4g"}, jars=jars)
+        events = Events(machine=True, stream=io.StringIO())
+        try:
+            with spark_session(
+                settings, app_name="benchmark", work_directory=place, events=events
+            ) as spark:
+                print("| job | records | s | times the read |\n|---|---|---|---|")
+                for count in counts:
+                    fill(broker.bootstrap_servers, f"t{count}", count)
+                    measure(spark, broker.bootstrap_servers, f"t{count}", count, place)
+        finally:
+            broker.stop()
+
+
+if __name__ == "__main__":
+    main()

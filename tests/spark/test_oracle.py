@@ -1,0 +1,177 @@
+"""Spark's answers against plain Python on random histories, many of them in one question."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile import compare, numbered
+from pyconnect_reconcile.hashes import HASHES, hashes
+from pyconnect_reconcile.intervals import Interval, holes_within, runs_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+FEW = settings(
+    max_examples=3,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
+Row = tuple[str, str, int, int, int]
+"""group, topic, partition, offset, sequence"""
+
+# Small numbers collide; far ones cross buckets and chunks.
+SEQUENCES = st.one_of(
+    st.integers(-70, 200), st.integers(262_100, 262_200), st.integers(-600_000, 600_000)
+)
+STEADY = st.tuples(st.integers(-100, 100), st.integers(1, 150), st.sets(st.integers(0, 150))).map(
+    lambda made: [(0, made[0] + n) for n in range(made[1]) if n not in made[2]]
+)
+WILD = st.lists(st.tuples(st.integers(0, 2), SEQUENCES), min_size=1, max_size=40)
+HISTORIES = st.lists(st.one_of(STEADY, WILD), min_size=20, max_size=40)
+
+
+def rows_of(histories: Iterable[list[tuple[int, int]]]) -> list[Row]:
+    """Give every history a group and topic of its own, and offsets with gaps after each third."""
+    rows: list[Row] = []
+    for number, history in enumerate(histories):
+        ends: dict[int, int] = defaultdict(int)
+        for index, (partition, sequence) in enumerate(history):
+            rows.append((f"g{number}", f"t{number}", partition, ends[partition], sequence))
+            ends[partition] += 2 if index % 3 == 2 else 1
+    return rows
+
+
+def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    schema = "`group` string, topic string, partition int, offset bigint, sequence bigint"
+    return spark.createDataFrame(rows, schema)
+
+
+@FEW
+@given(histories=HISTORIES)
+def test_gaps_copies_and_order_are_those_of_the_oracle(
+    spark: SparkSession, histories: list[list[tuple[int, int]]]
+) -> None:
+    """Missing intervals, repeated numbers and disordered records, group by group."""
+    rows = rows_of(histories)
+    numbers = frame(spark, rows)
+    folded = numbered.masks(numbers).persist()
+    buckets = numbered.over_partitions(folded).persist()
+    found: dict[str, set[Interval]] = defaultdict(set)
+    for row in numbered.gaps_between(buckets).collect():
+        found[row.group].add(Interval(row.first, row.last))
+    for row in numbered.holed(buckets).collect():
+        found[row.group] |= set(holes_within(row.bucket, row.mask, row.lowest, row.highest))
+    totals = {row.group: row for row in numbered.groups(buckets).collect()}
+    repeated = {(row.group, row.bucket) for row in numbered.repeated(buckets).collect()}
+    suspects = numbered.unproven(folded)
+    late = {tuple(row) for row in numbered.disordered(numbers, suspects).collect()}
+    folded.unpersist()
+    buckets.unpersist()
+
+    by_group: dict[str, list[int]] = defaultdict(list)
+    for group, *_, sequence in rows:
+        by_group[group].append(sequence)
+    for group, sequences in by_group.items():
+        expected = missing(set(sequences))
+        assert found.get(group, set()) == expected, group
+        assert totals[group].missing == sum(each.length for each in expected)
+        assert totals[group].distinct == len(set(sequences))
+        twice = {n for n, count in Counter(sequences).items() if count > 1}
+        assert {b for g, b in repeated if g == group} == {n >> 6 for n in twice}
+    assert late == disordered(rows)
+
+
+def missing(present: set[int]) -> set[Interval]:
+    ordered = sorted(present)
+    pairs = itertools.pairwise(ordered)
+    return {Interval(low + 1, high - 1) for low, high in pairs if high > low + 1}
+
+
+def disordered(rows: list[Row]) -> set[Row]:
+    """First copies that come after a higher number of their partition."""
+    highest: dict[tuple[str, int], int] = {}
+    seen: set[tuple[str, int, int]] = set()
+    late: set[Row] = set()
+    for row in rows:
+        group, _, partition, _, sequence = row
+        if (group, partition, sequence) not in seen and sequence < highest.get(
+            (group, partition), sequence
+        ):
+            late.add(row)
+        seen.add((group, partition, sequence))
+        highest[group, partition] = max(highest.get((group, partition), sequence), sequence)
+    return late
+
+
+VALUES = st.one_of(st.none(), st.just(b""), st.integers(0, 30).map(lambda n: b"v%d" % n))
+
+
+@FEW
+@given(
+    committed=st.lists(VALUES, max_size=60),
+    beyond=st.lists(VALUES, max_size=5),
+    there=st.lists(VALUES, max_size=60),
+    common=st.lists(st.binary(max_size=3), max_size=40),
+)
+def test_the_difference_of_multisets_is_that_of_the_oracle(
+    spark: SparkSession,
+    committed: list[bytes | None],
+    beyond: list[bytes | None],
+    there: list[bytes | None],
+    common: list[bytes],
+) -> None:
+    """Null and empty differ; rows beyond the committed offset may be there or not."""
+    left = [(value, False) for value in [*committed, *common]]
+    left += [(value, True) for value in beyond]
+    right = [(value, False) for value in [*there, *common]]
+    sides = [_hashed(spark, side) for side in (left, right)]
+    sums = compare.checksums(*sides, compare.FEWEST_BUCKETS)
+    assert (sums.left, sums.right) == (len(left), len(right))
+    # The bench gives no more than its session here.
+    bench = type("Session", (), {"spark": spark})()
+    rows = compare.differing_rows(bench, *sides, sums).collect() if sums.bad else []
+    found = {(row.first, row.second): (row.committed, row.uncommitted, row.there) for row in rows}
+    assert found == _oracle(spark, left, right)
+
+
+def _hashed(spark: SparkSession, rows: list[tuple[bytes | None, bool]]) -> DataFrame:
+    made = spark.createDataFrame(rows, "value binary, tail boolean")
+    columns = dict(zip(HASHES, hashes([sql.col("value")]), strict=True))
+    return made.withColumns({**columns, "unparsable": sql.lit(False)})
+
+
+def _oracle(
+    spark: SparkSession,
+    left: list[tuple[bytes | None, bool]],
+    right: list[tuple[bytes | None, bool]],
+) -> dict[tuple[int, int], tuple[int, int, int]]:
+    before = Counter(value for value, tail in left if not tail)
+    later = Counter(value for value, tail in left if tail)
+    after = Counter(value for value, _ in right)
+    values = [
+        value
+        for value in {*before, *later, *after}
+        if not before[value] <= after[value] <= before[value] + later[value]
+    ]
+    named = _hashed(spark, [(value, False) for value in values]).collect()
+    return {
+        (row.first, row.second): (before[key], later[key], after[key])
+        for row in named
+        for key in [None if row.value is None else bytes(row.value)]
+    }
+
+
+@given(st.sets(st.integers(-200, 200)))
+def test_the_oracle_of_gaps_agrees_with_runs(numbers: set[int]) -> None:
+    """The oracle itself: what lies between runs is missing."""
+    runs = runs_of(sorted(numbers))
+    between = {Interval(one.last + 1, other.first - 1) for one, other in itertools.pairwise(runs)}
+    assert missing(numbers) == between
