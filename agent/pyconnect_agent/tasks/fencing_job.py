@@ -40,6 +40,7 @@ def _fenced(job: FenceProducers) -> Message:
         }
 
     deadline = Deadline(job.timeout_ms)
+    LOG.info("fencing producers of older tasks", extra={"ids": len(job.transactional_ids)})
     fence(producers(job.transactional_ids), deadline.remaining_ms())
     try:
         fence(producers(job.ids_if_permitted), deadline.remaining_ms())
