@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.kafka_protocol import connected
+from pyconnect_cli.upgrade.lock import cluster_lock
 from pyconnect_cli.upgrade.run import Entry, Finished, StepChanged, StepStarted, StepVerified
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
 from tests.support.sequences import Sequences
 from tests.support.upgrade_cluster import Tool, phases, supervised_cluster
@@ -55,52 +58,96 @@ def check_complete(sequences: Sequences, last: int, *, once_after: int | None = 
             assert again == [], key
 
 
-def test_up_and_down_with_a_source_running(
-    cluster: Cluster, tool: Tool, sequences: Sequences
-) -> None:
-    """Nothing missing, nothing twice once all are enabled, no task FAILED, the leader last."""
-    sequences.allow(20)
-    tool.must_upgrade("preparing")
-    assert phases(cluster) == ["preparing"] * 3
-    sequences.allow(40)
-    tool.must_upgrade("enabled")
-    assert phases(cluster) == ["enabled"] * 3
-    cluster.wait_until_running({"numbers": 2}, 60)
-    check_complete(sequences, 40)
-    sequences.allow(60)
-    check_complete(sequences, 60, once_after=40)
-    tool.must_upgrade("disabled", "--direct")
-    assert phases(cluster) == ["disabled"] * 3
-    cluster.wait_until_running({"numbers": 2}, 60)
-    sequences.allow(80)
-    check_complete(sequences, 80, once_after=40)
-    entries = tool.journal()
-    verified = [entry.phase for entry in entries if isinstance(entry, StepVerified)]
-    assert verified == ["preparing"] * 3 + ["enabled"] * 3 + ["disabled"] * 3
-    assert sum(isinstance(entry, Finished) for entry in entries) == 3
+def goes_on_after_a_kill(cluster: Cluster, tool: Tool, target: str, *options: str) -> None:
+    """The same command resumes; the worker that was done is not repeated."""
+    before = len(tool.journal())
+    told = tool.must_upgrade(target, *options)
+    assert "goes on" in told
+    assert phases(cluster) == [target] * 3
+    run = tool.journal()[tool.started_at(before) :]
+    verified = [entry.url for entry in run if isinstance(entry, StepVerified)]
+    assert sorted(verified) == sorted(agent.url for agent in cluster.agents)
+    assert isinstance(run[-1], Finished)
 
 
-def is_second(kind: type[Entry]) -> object:
+def second(kind: type[Entry]) -> Callable[[list[Entry]], bool]:
     """Whether the newest run has two entries of a kind."""
 
-    def reached(entries: list[Entry]) -> bool:
-        return sum(isinstance(entry, kind) for entry in entries) >= 2
+    def reached(run: list[Entry]) -> bool:
+        return sum(isinstance(entry, kind) for entry in run) >= 2
 
     return reached
 
 
-@pytest.mark.parametrize("kind", [StepStarted, StepChanged, StepVerified])
-def test_a_killed_run_goes_on(
-    cluster: Cluster, tool: Tool, tmp_path: Path, kind: type[Entry]
+def test_up_and_down_with_a_source_running_and_kills_on_the_way(
+    cluster: Cluster, tool: Tool, sequences: Sequences
 ) -> None:
-    """Killed in the middle of the second worker's turn; the first one is not repeated."""
-    target = "disabled" if phases(cluster)[0] == "preparing" else "preparing"
-    tool.upgrade_until(is_second(kind), target)  # type: ignore[arg-type]
-    halfway = json.loads(tool.run("upgrade", "status", "-o", "json").stdout)
-    assert halfway[0]["target"] == target
-    told = tool.must_upgrade(target)
-    assert "goes on" in told
-    assert phases(cluster) == [target] * 3
-    verified = [e.url for e in tool.journal() if isinstance(e, StepVerified)]
-    assert sorted(verified) == sorted(agent.url for agent in cluster.agents)
-    assert "already" in tool.must_upgrade(target)
+    """Nothing missing, nothing twice once all are enabled, no task FAILED.
+
+    Each rolling is killed at another point of the second worker's turn.
+    """
+    sequences.allow(20)
+    tool.upgrade_until(second(StepStarted), "preparing")
+    (halfway,) = json.loads(tool.run("upgrade", "status", "-o", "json").stdout)
+    assert (halfway["target"], halfway["verified"] != []) == ("preparing", True)
+    goes_on_after_a_kill(cluster, tool, "preparing")
+    sequences.allow(40)
+    tool.upgrade_until(second(StepChanged), "enabled")
+    goes_on_after_a_kill(cluster, tool, "enabled")
+    cluster.wait_until_running({"numbers": 2}, 60)
+    check_complete(sequences, 40)
+    sequences.allow(60)
+    check_complete(sequences, 60, once_after=40)
+    tool.upgrade_until(second(StepVerified), "disabled", "--direct")
+    goes_on_after_a_kill(cluster, tool, "disabled", "--direct")
+    cluster.wait_until_running({"numbers": 2}, 60)
+    sequences.allow(80)
+    check_complete(sequences, 80)
+    leaders_last = [entry for entry in tool.journal() if isinstance(entry, StepVerified)]
+    assert len(leaders_last) == 9
+
+
+def test_a_full_stop_skips_preparing(
+    cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
+) -> None:
+    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere."""
+    refused = tool.upgrade("enabled")
+    assert refused.returncode == 9
+    assert "preparing would be skipped" in refused.stderr
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    with (
+        connected(settings, lambda: 10.0) as protocol,
+        cluster_lock(settings, protocol, cluster.group_id) as lock,
+    ):
+        assert tool.upgrade("enabled", "--full-stop").returncode == 6
+        assert lock.held()
+    tool.must_upgrade("enabled", "--full-stop")
+    assert phases(cluster) == ["enabled"] * 3
+    cluster.wait_until_running({"numbers": 2}, 60)
+    sequences.allow(20)
+    check_complete(sequences, 20, once_after=0)
+    assert "already" in tool.must_upgrade("enabled")
+
+
+def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
+    kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """Exit 75 with what to do; after it the same command ends the run."""
+    with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
+        (agent,) = cluster.agents
+        tool = Tool(kafka_broker.bootstrap_servers, agent.url, tmp_path)
+        told = tool.upgrade("preparing")
+        assert told.returncode == 75
+        assert "set exactly.once.source.support=preparing" in told.stderr
+        assert tool.upgrade("preparing").returncode == 75
+        agent.process.stop()
+        agent.process.config = replace(
+            agent.process.config,
+            properties={
+                **agent.process.config.properties,
+                "exactly.once.source.support": "preparing",
+            },
+        )
+        agent.process.start()
+        assert "goes on" in tool.must_upgrade("preparing")
+        assert phases(cluster) == ["preparing"]

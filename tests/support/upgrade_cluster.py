@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
-from pyconnect_cli.upgrade.run import Entry
+from pyconnect_cli.upgrade.run import Entry, Started
 from tests.support.agent import Agents, AgentWithFiles
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment, run_python
 
 RUN_S = 100
-SETTLE = "1s"
+SETTLE = "300ms"
 ALLOWED = {
     "agent.allow.phase.change": "true",
     "task.shutdown.graceful.timeout.ms": "5000",
@@ -61,7 +61,8 @@ class Tool:
     def upgrade_until(
         self, reached: Callable[[list[Entry]], bool], phase: str, *options: str
     ) -> None:
-        """Begin an upgrade and kill it as soon as its journal says so."""
+        """Begin an upgrade and kill it as soon as its entries say so."""
+        before = len(self.journal())
         arguments = ["upgrade", "--phase", phase, "--settle", SETTLE, "--yes", *options]
         process = subprocess.Popen(
             [sys.executable, "-m", "pyconnect_cli", *arguments],
@@ -71,11 +72,18 @@ class Tool:
             stderr=subprocess.DEVNULL,
         )
         try:
-            eventually(lambda: reached(self.journal()) or process.poll() is not None, RUN_S)
+            eventually(
+                lambda: reached(self.journal()[before:]) or process.poll() is not None, RUN_S
+            )
             assert process.poll() is None, "it ended before it was to be killed"
         finally:
             process.kill()
             process.wait()
+
+    def started_at(self, before: int) -> int:
+        """Where the run begins that was under way when there were `before` entries."""
+        entries = self.journal()[:before]
+        return max(at for at, entry in enumerate(entries) if isinstance(entry, Started))
 
     def journal(self) -> list[Entry]:
         """Every entry so far, of all runs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyconnect_cli.acls.model import Finding
 from pyconnect_cli.acls.model import Phase as AclPhase
 from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
@@ -118,8 +119,13 @@ def _acls(session: Session, target: Phase) -> tuple[tuple[str, ...], tuple[str, 
         report = acl_report(session, AclPhase[target.name])
     except UsageError as error:
         # No worker's configuration is known: there are only Java workers.
-        return (), (f"{error.message}",)
+        return (), (error.message,)
     return (
-        tuple(str(finding.need) for finding in report.blockers),
-        tuple(str(finding.need) for finding in report.undecided),
+        tuple(map(_missing, report.blockers)),
+        tuple(map(_missing, report.undecided)),
     )
+
+
+def _missing(finding: Finding) -> str:
+    need = finding.need
+    return f"{need.text} for {need.principal or 'a client'} of {need.owner} ({finding.evidence})"

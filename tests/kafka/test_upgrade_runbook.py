@@ -1,0 +1,51 @@
+"""docs/upgrade.md is a runbook: its commands are run here, in its order, on a real agent."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.kafka import SharedBroker
+from tests.support.upgrade_cluster import SETTLE, Tool, phases, supervised_cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "upgrade.md"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"\$ pyconnect (?P<arguments>[^#]*)(?:# exit (?P<code>\d+).*)?")
+
+
+class Step(NamedTuple):
+    """A command of the runbook and the exit code that it announces."""
+
+    arguments: list[str]
+    code: int
+
+
+def steps() -> list[Step]:
+    found = []
+    for block in BLOCK.findall(RUNBOOK.read_text("utf-8")):
+        for line in block.splitlines():
+            match = LINE.fullmatch(line)
+            assert match is not None, line
+            found.append(Step(shlex.split(match["arguments"]), int(match["code"] or 0)))
+    return found
+
+
+def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Path) -> None:
+    """From disabled to enabled and back."""
+    assert sum(step.arguments[:2] == ["upgrade", "--phase"] for step in steps()) >= 6
+    reached = []
+    with supervised_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
+        tool = Tool(kafka_broker.bootstrap_servers, cluster.agents[0].url, tmp_path)
+        for arguments, code in steps():
+            quick = ["--settle", SETTLE] if arguments[:2] == ["upgrade", "--phase"] else []
+            done = tool.run(*arguments, *quick)
+            assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}"
+            reached += phases(cluster)
+    assert list(dict.fromkeys(reached)) == ["disabled", "preparing", "enabled"]
+    assert reached[-1] == "disabled"
