@@ -50,6 +50,6 @@ def requests() -> st.SearchStrategy[ask.Request]:
         st.builds(
             ask.ChangeOffsets,
             connector=CONNECTORS,
-            offsets=st.none() | st.just((({"p": 1}, {"o": 1}),)),
+            offsets=st.none() | st.just(b'{"offsets":[{}]}'),
         ),
     )

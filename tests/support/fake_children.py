@@ -10,7 +10,6 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
 
 _STATES = {
@@ -35,8 +34,8 @@ class FakeChildren:
         self.stopped: list[bool] = []
         self.answers: list[tuple[ConnectorTaskId, int, str | None]] = []
         self.fenced: list[tuple[str, tuple[str, ...]]] = []
-        self.prepared: dict[str, Sequence[OffsetPair] | None] = {}
-        self.changed: list[tuple[str, Sequence[OffsetPair] | None]] = []
+        self.prepared: dict[str, bytes | None] = {}
+        self.changed: list[tuple[str, bytes | None]] = []
 
     async def start(self) -> None: ...
 
@@ -104,7 +103,7 @@ class FakeChildren:
         self,
         connector: str,
         config: ConnectorConfig,
-        offsets: Sequence[OffsetPair] | None,
+        offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
         self.prepared[connector] = offsets

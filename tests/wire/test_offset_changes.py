@@ -50,7 +50,11 @@ async def prepare(
     offsets: Any = ASKED,
     timeout_ms: int = TIMEOUT_MS,
 ) -> bool:
-    return await world.children.prepare_offset_change("c", settings, offsets, timeout_ms)
+    text = None
+    if offsets is not None:
+        entries = [{"partition": partition, "offset": offset} for partition, offset in offsets]
+        text = json.dumps({"offsets": entries}).encode()
+    return await world.children.prepare_offset_change("c", settings, text, timeout_ms)
 
 
 async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any) -> RequestError:

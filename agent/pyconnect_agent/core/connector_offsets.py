@@ -7,7 +7,7 @@ the connector's own; a sink's are topic partitions and positions in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,11 +40,6 @@ class CommittedOffset(NamedTuple):
     offset: int
 
 
-def offsets_json(offsets: Iterable[ConnectorOffset]) -> dict[str, Any]:
-    """Return the form that requests and answers have."""
-    return {"offsets": [offset.to_json() for offset in offsets]}
-
-
 def sink_offsets(committed: Iterable[CommittedOffset]) -> tuple[ConnectorOffset, ...]:
     """Return what a consumer group has committed."""
     return tuple(
@@ -57,24 +52,34 @@ def sink_offsets(committed: Iterable[CommittedOffset]) -> tuple[ConnectorOffset,
 
 
 def source_offsets(
-    entries: Mapping[bytes, bytes],
+    entries: dict[bytes, bytes],
 ) -> tuple[tuple[ConnectorOffset, ...], tuple[bytes, ...]]:
     """Read a connector's raw entries; of keys of equal meaning the last counts.
 
     Returns the offsets, and the keys of entries whose values cannot be read, which are left out.
     """
-    found: dict[str, ConnectorOffset] = {}
     unreadable: list[bytes] = []
-    for key, value in entries.items():
+    found = list(each_source_offset(entries, unreadable.append))
+    return tuple(reversed(found)), tuple(reversed(unreadable))
+
+
+def each_source_offset(
+    entries: dict[bytes, bytes], unreadable: Callable[[bytes], object]
+) -> Iterator[ConnectorOffset]:
+    """Do as `source_offsets`, the last first and one at a time: there may be very many."""
+    seen: set[str] = set()
+    for key in reversed(entries.keys()):
         parsed = parse_key(key)
         assert not isinstance(parsed, str), "the store indexes readable keys only"
+        if parsed.content in seen:
+            continue
         try:
-            offset = json_text.loads(value)
+            offset = json_text.loads(entries[key])
         except ValueError:
-            unreadable.append(key)
+            unreadable(key)
             continue
         if isinstance(offset, dict):
-            found[parsed.content] = ConnectorOffset(partition=parsed.partition, offset=offset)
+            seen.add(parsed.content)
+            yield ConnectorOffset(partition=parsed.partition, offset=offset)
         elif offset is not None:
-            unreadable.append(key)
-    return tuple(found.values()), tuple(unreadable)
+            unreadable(key)

@@ -17,6 +17,7 @@ from typing import Any
 from pyconnect_agent.core import json_text
 from pyconnect_agent.core.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
 from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.offsetlog import content_of
 from pyconnect_api import DataException, TopicPartition
 
 JsonMap = Mapping[str, Any]
@@ -30,6 +31,8 @@ FENCING_FAILED = "Failed to perform zombie fencing for source connector prior to
 
 _INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _INT, _LONG = 1 << 31, 1 << 63
+_PLAIN = frozenset({str, bool, type(None)})
+"""Types that come back as they are."""
 
 
 class ChangeStage(Enum):
@@ -103,6 +106,12 @@ def zombie_text(connector: str, verb: str) -> str:
     )
 
 
+def read_pairs(text: bytes) -> list[OffsetPair]:
+    """Return the pairs of a request whose JSON `text` is known to be bound without errors."""
+    document = json.loads(text)
+    return [(entry.get("partition"), entry.get("offset")) for entry in document["offsets"]]
+
+
 def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
     """Return the positions asked for, None where there shall be none. Raises BadRequestError."""
     asked: dict[TopicPartition, int | None] = {}
@@ -130,8 +139,7 @@ def _last_of_each(pairs: Iterable[OffsetPair]) -> list[OffsetPair]:
     """Of pairs of one partition the last; as in Java 1, 1.0, "1" and true are four partitions."""
     last: dict[str, OffsetPair] = {}
     for partition, offset in pairs:
-        content = json.dumps(partition, sort_keys=True, separators=(",", ":"))
-        last[content] = (partition, offset)
+        last[content_of(partition)] = (partition, offset)
     return list(last.values())
 
 
@@ -196,8 +204,8 @@ def _java_text(value: object) -> str:
 
 
 def _normalized(values: JsonMap | None) -> JsonMap | None:
-    if values is None:
-        return None
+    if values is None or _PLAIN.issuperset(map(type, values.values())):
+        return values
     _check_values(values)
     if any(isinstance(value, float) and math.isinf(value) for value in values.values()):
         # Written as strings, they come back as strings.

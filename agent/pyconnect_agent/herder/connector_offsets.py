@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,
+    each_source_offset,
     sink_offsets,
-    source_offsets,
 )
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
 from pyconnect_agent.core.log_record import key_text
@@ -46,8 +46,11 @@ class ConnectorOffsetReader:
 
     async def read(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
-        """Return every partition that has an offset. Raises InternalError."""
+    ) -> Iterable[ConnectorOffset]:
+        """Return every partition that has an offset, to be gone through once.
+
+        Raises InternalError.
+        """
         kind = self._kind(config)
         if kind is not PluginKind.SOURCE:
             committed = await self._committed(connector, config, kind, timeout_ms)
@@ -84,7 +87,7 @@ class ConnectorOffsetReader:
 
     async def _read_source(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
+    ) -> Iterable[ConnectorOffset]:
         try:
             own: Mapping[bytes, bytes] = {}
             if self._may_have_own_topic(config):
@@ -101,14 +104,16 @@ class ConnectorOffsetReader:
 
     def _stored(
         self, connector: str, own: Mapping[bytes, bytes], timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
+    ) -> Iterable[ConnectorOffset]:
         # What was written just now counts too: Apache's worker lists partitions before it reads on.
         self._store.read((), timeout_ms)
         entries = dict(self._store.connector_entries(connector))
         for key in own:
             entries.pop(key, None)
         # Of entries of equal meaning the last counts: those of the connector's own topic.
-        offsets, unreadable = source_offsets({**entries, **own})
-        for key in unreadable:
-            LOG.error("stored offset cannot be read", extra={"key": key_text(key)})
-        return offsets
+        entries.update(own)
+        return each_source_offset(entries, _log_unreadable)
+
+
+def _log_unreadable(key: bytes) -> None:
+    LOG.error("stored offset cannot be read", extra={"key": key_text(key)})

@@ -5,7 +5,7 @@ Called on the event loop only; nothing here blocks it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
@@ -74,8 +74,8 @@ class Herder(Protocol):
 
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
-        """Every partition with an offset (KIP-875); waits for its turn in the herder's queue.
+    ) -> Iterable[ConnectorOffset]:
+        """Every partition with an offset (KIP-875), to be gone through once, off the event loop.
 
         Raises NotFoundError, RequestTimedOutError or InternalError.
         """

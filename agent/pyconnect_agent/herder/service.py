@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -300,7 +300,7 @@ class HerderService:
 
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
-    ) -> tuple[ConnectorOffset, ...]:
+    ) -> Iterable[ConnectorOffset]:
         config = await self.submit(GetConnectorConfig(connector=connector), timeout_ms=timeout_ms)
         return await self._offset_reader.read(connector, config, timeout_ms)
 

@@ -93,12 +93,7 @@ class LogProducer:
         def report(error: Any, _message: Any) -> None:
             on_delivery(None if error is None else errors.translate(error, action))
 
-        try:
-            self._producer.produce(
-                self._topic, value=record.value, key=record.key, on_delivery=report
-            )
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, action) from exc
+        self._produce(record, report)
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
         """Send all and wait for every acknowledgement.
@@ -107,9 +102,14 @@ class LogProducer:
         """
         deadline = Deadline(timeout_ms)
         pending = AcknowledgedWrite(len(records))
+        action = self._action()
+
+        def report(error: Any, _message: Any) -> None:
+            pending.delivered(None if error is None else errors.translate(error, action))
+
         for record in records:
-            self.send(record, pending.delivered)
-        pending.wait(deadline, self._action())
+            self._produce(record, report)
+        pending.wait(deadline, action)
 
     def flush(self, timeout_ms: float) -> None:
         """Wait until nothing is outstanding; RetriableKafkaError at the deadline."""
@@ -139,6 +139,14 @@ class LogProducer:
                 self._producer.poll(_POLL_S)
             except Exception:  # noqa: BLE001 - raised by one delivery callback; serve the others
                 _log.exception("Unexpected exception in producer", extra={"topic": self._topic})
+
+    def _produce(self, record: LogRecord, report: Callable[[Any, Any], None]) -> None:
+        try:
+            self._producer.produce(
+                self._topic, value=record.value, key=record.key, on_delivery=report
+            )
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, self._action()) from exc
 
     def _action(self) -> str:
         return f"Failed to write to topic '{self._topic}'"

@@ -49,15 +49,21 @@ def bind_offsets(body: bytes) -> Offsets | None:
 
 
 def _quickly(body: bytes) -> Offsets:
-    document = json.loads(
-        body.decode(), object_pairs_hook=_without_repetition, parse_constant=_refuse_constant
-    )
+    document = json.loads(body.decode(), parse_constant=_refuse_constant)
     if not isinstance(document, dict) or document.keys() != {"offsets"}:
         raise _UnusualError
     entries = document["offsets"]
     if not isinstance(entries, list):
         raise _UnusualError
-    return tuple(_pair(entry) for entry in entries)
+    pairs = tuple(_pair(entry) for entry in entries)
+    # Python keeps the last of members of one name. That none was lost their number tells, unless
+    # maps hold such names too: then every object is looked at.
+    members = sum(map(len, entries))
+    if body.count(b'"partition"') + body.count(b'"offset"') != members or (
+        body.count(b'"offsets"') != 1
+    ):
+        json.loads(body.decode(), object_pairs_hook=_refuse_repetition)
+    return pairs
 
 
 def _pair(entry: Any) -> OffsetPair:
@@ -69,11 +75,9 @@ def _pair(entry: Any) -> OffsetPair:
     return partition, offset
 
 
-def _without_repetition(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(members)
-    if len(made) != len(members):
+def _refuse_repetition(members: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in members}) != len(members):
         raise _UnusualError
-    return made
 
 
 def _refuse_constant(_: str) -> NoReturn:

@@ -17,7 +17,6 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import Job, Lease, Message
 from pyconnect_agent.supervise.child import Child, kill_children
@@ -198,7 +197,7 @@ class ChildProcesses:
         self,
         connector: str,
         config: ConnectorConfig,
-        offsets: Sequence[OffsetPair] | None,
+        offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
         return await self._offset_changes.prepare(connector, config, offsets, timeout_ms)

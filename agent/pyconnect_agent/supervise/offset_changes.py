@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.offset_changes import (
     ChangeStage,
-    OffsetPair,
     failed_text,
     timed_out_text,
 )
@@ -57,7 +55,7 @@ class OffsetChanges:
         self,
         connector: str,
         config: ConnectorConfig,
-        offsets: Sequence[OffsetPair] | None,
+        offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
         """See `ports.Children.prepare_offset_change`."""
@@ -66,7 +64,7 @@ class OffsetChanges:
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
-            offsets=None if offsets is None else tuple(offsets),
+            offsets=offsets,
             timeout_ms=timeout_ms,
         )
         change = self._changes[connector] = _Change(job, self._factory, self._offsets)

@@ -16,7 +16,6 @@ from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.offset_changes import OffsetPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +23,13 @@ class TaskConfigsGenerated:
     """Raw task configs, completed as task-runtime.md §10 says, references restored.
 
     `connector_config_changed`: the resolved connector config differs from the resolved
-    `applied_config` that was passed in (True when that was None).
+    `applied_config` that was passed in (True when that was None). `values_changed`: config
+    providers supply other values than they did when this worker last asked, for the same config.
     """
 
     configs: tuple[ConnectorConfig, ...]
     connector_config_changed: bool
+    values_changed: bool = False
 
 
 class SourceOffsets(Protocol):
@@ -160,7 +161,7 @@ class Children(Protocol):
         self,
         connector: str,
         config: ConnectorConfig,
-        offsets: Sequence[OffsetPair] | None,
+        offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
         """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.

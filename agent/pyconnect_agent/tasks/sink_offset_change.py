@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from pyconnect_agent.core.client_configs import connector_admin, sink_group_id
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AgentError, InternalError
-from pyconnect_agent.core.offset_changes import failed_text, sink_offsets_asked, zombie_text
+from pyconnect_agent.core.offset_changes import (
+    failed_text,
+    read_pairs,
+    sink_offsets_asked,
+    zombie_text,
+)
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.group_offset_changes import GroupInUseError, GroupOffsetChanges
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
@@ -46,7 +51,7 @@ class SinkOffsetChange:
 
     def collect(self) -> None:
         if self._job.offsets is not None:
-            self._asked = sink_offsets_asked(self._job.offsets)
+            self._asked = sink_offsets_asked(read_pairs(self._job.offsets))
             return
         offsets = GroupOffsets(self._admin.build().properties, self._group)
         try:

@@ -6,7 +6,6 @@ from pyconnect_agent.core import json_text
 from pyconnect_agent.core.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,
-    offsets_json,
     sink_offsets,
     source_offsets,
 )
@@ -18,13 +17,10 @@ def entry(partition: object) -> bytes:
 
 def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
     """Partition and offset are told as numbers, whatever a request may use."""
-    assert offsets_json(sink_offsets([CommittedOffset("t", 3, 1000)])) == {
-        "offsets": [
-            {
-                "partition": {"kafka_topic": "t", "kafka_partition": 3},
-                "offset": {"kafka_offset": 1000},
-            }
-        ]
+    (found,) = sink_offsets([CommittedOffset("t", 3, 1000)])
+    assert found.to_json() == {
+        "partition": {"kafka_topic": "t", "kafka_partition": 3},
+        "offset": {"kafka_offset": 1000},
     }
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.herder.events import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 
@@ -131,15 +130,15 @@ class FenceProducers:
 class PrepareOffsetChange:
     """Ask the connector about a change of its offsets (KIP-875), write nothing yet. -> bool.
 
-    `offsets` None: reset all. True: the connector did all that is to be done outside of Kafka
-    Connect. All of the change has `timeout_ms`; it ends by `CommitOffsetChange` or
-    `AbandonOffsetChange`, or when its time is over.
+    `offsets`: see `requests.ChangeOffsets`; None: reset all. True: the connector did all that is
+    to be done outside of Kafka Connect. All of the change has `timeout_ms`; it ends by
+    `CommitOffsetChange` or `AbandonOffsetChange`, or when its time is over.
     """
 
     effect_id: int
     connector: str
     config: ConnectorConfig
-    offsets: tuple[OffsetPair, ...] | None
+    offsets: bytes | None
     timeout_ms: int
 
 

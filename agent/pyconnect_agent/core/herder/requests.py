@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.reporting import ConnectorInfo
 
 
@@ -127,11 +126,12 @@ class FenceZombies:
 class ChangeOffsets:
     """KIP-875: alter the offsets of a stopped connector, or reset them all (None). -> str.
 
-    The result is the text for the client.
+    The result is the text for the client. `offsets`: the request's JSON text, known to be bound
+    without errors; there may be very many, and only the child that needs them reads them.
     """
 
     connector: str
-    offsets: tuple[OffsetPair, ...] | None
+    offsets: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from starlette.responses import Response
 
 from pyconnect_agent.core import json_text
-from pyconnect_agent.core.connector_offsets import ConnectorOffset, offsets_json
+from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.herder.requests import ChangeOffsets
-from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER, OffsetPair
+from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
@@ -18,7 +19,6 @@ from pyconnect_agent.rest.media_types import JSON
 from pyconnect_agent.rest.offsets_binding import (
     OFFSET_CLASS,
     OFFSETS_CLASS,
-    Offsets,
     bind_offsets,
 )
 from pyconnect_agent.rest.routing import Route
@@ -33,42 +33,38 @@ async def get_offsets(exchange: Exchange) -> Response:
 
 async def alter_offsets(exchange: Exchange) -> Response:
     body = await exchange.json_body()
-    offsets = _usable(await asyncio.to_thread(bind_offsets, body))
-    return await _change(exchange, "PATCH", offsets, body)
+    await asyncio.to_thread(_check, body)
+    return await _change(exchange, "PATCH", body)
 
 
 async def reset_offsets(exchange: Exchange) -> Response:
     return await _change(exchange, "DELETE")
 
 
-async def _change(
-    exchange: Exchange,
-    method: str,
-    offsets: tuple[OffsetPair, ...] | None = None,
-    body: bytes | None = None,
-) -> Response:
+async def _change(exchange: Exchange, method: str, offsets: bytes | None = None) -> Response:
     answer = await exchange.submit_or_forward(
         ChangeOffsets(connector=exchange.connector, offsets=offsets),
         method=method,
         path=("connectors", exchange.connector, "offsets"),
-        body=body,
+        body=offsets,
     )
     return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
 
 
-def _usable(offsets: Offsets | None) -> tuple[OffsetPair, ...]:
+def _check(body: bytes) -> None:
+    """Raise what Apache's worker answers to a body that it cannot use."""
+    offsets = bind_offsets(body)
     if offsets is None:
         raise NullBodyError(f"{OFFSETS_CLASS}.offsets()", "offsets")
     if not offsets:
         raise BadRequestError(NOTHING_TO_ALTER)
-    usable = tuple(pair for pair in offsets if pair is not None)
-    if len(usable) != len(offsets):
+    if None in offsets:
         raise NullBodyError(f"{OFFSET_CLASS}.partition()", "offset")
-    return usable
 
 
-def _written(offsets: tuple[ConnectorOffset, ...]) -> bytes:
-    return json_text.dumps(offsets_json(offsets))
+def _written(offsets: Iterable[ConnectorOffset]) -> bytes:
+    entries = b",".join(json_text.dumps(offset.to_json()) for offset in offsets)
+    return b'{"offsets":[%s]}' % entries
 
 
 ROUTES = (

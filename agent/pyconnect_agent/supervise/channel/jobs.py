@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.offset_changes import OffsetPair
 from pyconnect_agent.core.plugin_catalog import PluginDesc
 
 StringMap = Mapping[str, str | None]
@@ -109,14 +108,15 @@ class ReadOwnOffsets:
 class ChangeOffsets:
     """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
 
-    `offsets` None: reset all. The child tells by `OffsetChangeReached` what it is about to do, asks
-    by `ConfirmOffsetChange` before it writes, and ends with `OffsetsChanged` or `RequestFailed`.
+    `offsets`: JSON text; None: reset all. The child tells by `OffsetChangeReached` what it is about
+    to do, asks by `ConfirmOffsetChange` before it writes, and ends with `OffsetsChanged` or
+    `RequestFailed`.
     """
 
     worker: WorkerSettings
     connector: str
     config: StringMap
-    offsets: tuple[OffsetPair, ...] | None
+    offsets: bytes | None
     timeout_ms: int
 
 

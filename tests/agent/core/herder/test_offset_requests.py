@@ -19,7 +19,7 @@ from tests.support.herder_world import TASKS, World
 
 CONFIG = {"name": "c", "connector.class": "x", TASKS: "2"}
 RESET = ChangeOffsets(connector="c", offsets=None)
-ALTER = ChangeOffsets(connector="c", offsets=(({"p": 1}, {"o": 1}),))
+ALTER = ChangeOffsets(connector="c", offsets=b'{"offsets":[{}]}')
 RESUMED = config_records.target_state("c", TargetState.STARTED)
 MUST_BE_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done"
