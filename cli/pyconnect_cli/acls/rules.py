@@ -25,7 +25,7 @@ _ROWS = (
         role=_W,
         operation=Operation.READ,
         why="read connectors' configurations",
-        symptom="the worker does not finish its start: the config topic cannot be read (29)",
+        symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W2w",
@@ -39,7 +39,7 @@ _ROWS = (
         role=_W,
         operation=Operation.READ,
         why="read source offsets",
-        symptom="the worker does not finish its start: the offsets topic cannot be read (29)",
+        symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W3w",
@@ -53,7 +53,7 @@ _ROWS = (
         role=_W,
         operation=Operation.READ,
         why="read the states of connectors and tasks",
-        symptom="the worker does not finish its start, or shows no states: the status topic (29)",
+        symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W4w",
@@ -137,7 +137,8 @@ _ROWS = (
         role=_C,
         operation=Operation.READ,
         why="read source offsets from the offsets topic",
-        symptom="connector and tasks FAILED (29), or Apache's start hangs with `Error polling`",
+        symptom="once the topic holds anything: the start hangs and no state is shown, with"
+        " `Error polling` in Apache's log; or connector and tasks FAILED (29)",
     ),
     Rule(
         id="O3",
