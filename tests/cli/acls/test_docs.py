@@ -1,0 +1,22 @@
+"""docs/acls.md explains every row of the table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.acls.model import Role, Rule, Severity
+from pyconnect_cli.acls.rules import RULES
+
+DOCS = (Path(__file__).parents[3] / "docs" / "acls.md").read_text()
+ROWS = [rule for rule in RULES.values() if rule.role is not Role.TOOL]
+
+
+@pytest.mark.parametrize("rule", ROWS, ids=lambda rule: rule.id)
+def test_every_row_is_explained_with_its_weight(rule: Rule) -> None:
+    """By its id, or the id without the letter that splits it; warnings have a star."""
+    line = re.search(rf"\b(?:{rule.id}|{rule.id.rstrip('acdpr')})(\*?)[ |]", DOCS)
+    assert line is not None
+    assert bool(line[1]) is (rule.severity is Severity.WARNING)
