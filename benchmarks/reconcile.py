@@ -1,6 +1,6 @@
 """Reconciliation beside the cost of reading: `python benchmarks/reconcile.py 2000000 20000000`.
 
-Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, then times
+Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, times
 each job in one warm Spark session with 4 GiB, and a plain read of the topic as the limit. Prints
 Markdown rows for docs/benchmarks.md.
 """
