@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from pyconnect_cli.kafka_protocol import connected
+from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.lock import cluster_lock
 from pyconnect_cli.upgrade.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
 from tests.support.sequences import Sequences
 from tests.support.upgrade_cluster import Tool, phases, supervised_cluster
 
@@ -151,3 +154,21 @@ def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
         agent.process.start()
         assert "goes on" in tool.must_upgrade("preparing")
         assert phases(cluster) == ["preparing"]
+
+
+def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -> None:
+    """Keys whose newest record was aborted; those committed again are not."""
+    topic = unique_name("offsets")
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    producer = Producer({**settings, "transactional.id": unique_name("t")})
+    producer.init_transactions(30)
+    for commits, keys in ((True, "abc"), (False, "bc"), (True, "c")):
+        producer.begin_transaction()
+        for key in keys:
+            producer.produce(topic, b"1", key)
+        if commits:
+            producer.commit_transaction(30)
+        else:
+            producer.flush(30)
+            producer.abort_transaction(30)
+    assert aborted_offsets(settings, topic) == ("partition 0, key b",)

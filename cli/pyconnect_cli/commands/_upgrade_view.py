@@ -8,9 +8,11 @@ from pyconnect_cli.acls.model import Finding
 from pyconnect_cli.acls.model import Phase as AclPhase
 from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
+from pyconnect_cli.kafka_admin import kafka_settings
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade import java
+from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.broker_facts import brokers
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.model import (
@@ -26,6 +28,7 @@ from pyconnect_cli.upgrade.observe import Observer
 from pyconnect_cli.upgrade.perform import Performer
 
 CONFIG_TOPIC = "config.storage.topic"
+OFFSETS_TOPIC = "offset.storage.topic"
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
 
@@ -37,9 +40,12 @@ def planning_view(session: Session, observer: Observer, wish: Wish, show: Perfor
     if not any(worker.reachable for worker in view.workers):
         return view
     blockers, unknown = _acls(session, wish.target)
+    topic = observer.workers.inventory.offsets_topic or _agents_value(observer, view, OFFSETS_TOPIC)
     return replace(
         view,
-        brokers=brokers(observer.protocol, _config_topic(observer, view)),
+        brokers=brokers(observer.protocol, _agents_value(observer, view, CONFIG_TOPIC)),
+        offsets_topic=topic,
+        aborted_offsets=_aborted(session, view, topic),
         sources=_sources(observer, view, wish),
         acl_blockers=blockers,
         acl_unknown=unknown,
@@ -73,11 +79,20 @@ def _permitted(observer: Observer, worker: Worker) -> Worker:
     return worker if allowed and restarts else replace(worker, means=Means.OPERATOR)
 
 
-def _config_topic(observer: Observer, view: View) -> str | None:
+def _agents_value(observer: Observer, view: View, key: str) -> str | None:
+    """Return a worker property as the first agent has it; None among Java workers only."""
     for worker in view.workers:
         if worker.kind is Kind.AGENT and worker.reachable:
-            return observer.workers.admin(worker.url).config().get(CONFIG_TOPIC)
+            return observer.workers.admin(worker.url).config().get(key)
     return None
+
+
+def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
+    """Search only where it matters: Java workers that come down from `enabled`."""
+    java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
+    if topic is None or not java_enabled:
+        return ()
+    return aborted_offsets(kafka_settings(session, "offsets topics are read from Kafka"), topic)
 
 
 def _sources(observer: Observer, view: View, wish: Wish) -> tuple[SourceConnector, ...]:

@@ -232,6 +232,29 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
             )
 
 
+def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
+    """A Java worker below `enabled` takes aborted offsets for valid ones (spec upgrade.md §8.1)."""
+    enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
+    java = [worker.url for worker in enabled if worker.kind is Kind.JAVA]
+    if not java or wish.target is Phase.ENABLED:
+        return
+    remedy = "isolation.level=read_committed at the top level of every Java worker's properties"
+    if view.aborted_offsets:
+        yield Finding(
+            message=f"{view.offsets_topic} ends with offsets of no committed transaction"
+            f" ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip records",
+            hint=f"{remedy}, restart them, then say --declared",
+            blocks=not wish.declared,
+        )
+    elif view.offsets_topic is None:
+        yield Finding(
+            message="the workers' offsets topic is not known, so it was not searched for offsets of"
+            " aborted transactions",
+            hint=f"name it in the inventory: offsets_topic; or set {remedy}",
+            blocks=False,
+        )
+
+
 def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
     """Workers before 3.5 take STOPPED for PAUSED (spec upgrade.md §9)."""
     if not view.stopped:
@@ -270,6 +293,7 @@ CHECKS: tuple[Check, ...] = (
     _acls,
     _brokers,
     _sources,
+    _aborted,
     _stopped,
     _means,
 )

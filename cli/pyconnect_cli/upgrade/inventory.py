@@ -1,6 +1,7 @@
 """The inventory file: which workers there are, and the commands that stop, change and start them.
 
 group = "connect-cluster"
+offsets_topic = "connect-offsets" # of Java workers; searched on their way down
 [commands]                    # argv, no shell; {host} {port} {url} {phase} {run_id} are filled in
 configure = ["ssh", "{host}", "set-connect-phase", "{phase}"]
 restart = ["ssh", "{host}", "sudo", "systemctl", "restart", "connect"]
@@ -79,6 +80,7 @@ class Inventory:
     """`workers`: their advertised URLs, empty when the file names none."""
 
     group: str | None = None
+    offsets_topic: str | None = None
     workers: tuple[str, ...] = ()
     addresses: Mapping[str, str] = field(default_factory=dict)
     admins: Mapping[str, str] = field(default_factory=dict)
@@ -113,8 +115,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _inventory(document: Mapping[str, object]) -> Inventory:
-    _only(document, ("group", "commands", "workers"), "the file")
-    group = document.get("group")
+    _only(document, ("group", "offsets_topic", "commands", "workers"), "the file")
     common = _commands(document.get("commands", {}), Commands(), "commands")
     urls: list[str] = []
     addresses: dict[str, str] = {}
@@ -133,13 +134,18 @@ def _inventory(document: Mapping[str, object]) -> Inventory:
         if "commands" in worker:
             own[url] = _commands(worker["commands"], common, f"{url}: commands")
     return Inventory(
-        group=None if group is None else str(group),
+        group=_text(document, "group"),
+        offsets_topic=_text(document, "offsets_topic"),
         workers=tuple(urls),
         addresses=addresses,
         admins=admins,
         common=common,
         own=own,
     )
+
+
+def _text(document: Mapping[str, object], name: str) -> str | None:
+    return str(document[name]) if name in document else None
 
 
 def _commands(value: object, base: Commands, what: str) -> Commands:

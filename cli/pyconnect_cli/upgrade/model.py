@@ -138,7 +138,8 @@ class View:
     """One look at the cluster. Workers: members of the group and those of the inventory.
 
     `hanging`: transactional ids of this group whose transaction is open for longer than its
-    timeout. `acl_blockers` and `acl_unknown` concern the next phase; they are filled for plans.
+    timeout. The rest is filled for plans: `aborted_offsets` are keys of `offsets_topic` whose
+    newest record is of no committed transaction; the ACLs are those of the next phase.
     """
 
     group_id: str
@@ -151,6 +152,8 @@ class View:
     sources: tuple[SourceConnector, ...] = ()
     stopped: tuple[str, ...] = ()
     brokers: Brokers = Brokers()
+    aborted_offsets: tuple[str, ...] = ()
+    offsets_topic: str | None = None
     acl_blockers: tuple[str, ...] = ()
     acl_unknown: tuple[str, ...] = ()
     leader_writes: bool | None = None

@@ -11,6 +11,7 @@ from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
 
 TEXT = """
 group = "g"
+offsets_topic = "o"
 [commands]
 configure = ["ssh", "{host}", "set {phase} ${HOME} {a b}"]
 restart = ["r", "{url}", "{port}", "{run_id}"]
@@ -34,7 +35,7 @@ def read(directory: Path, text: str) -> Inventory:
 def test_a_file_is_read(tmp_path: Path) -> None:
     """A worker's own commands stand beside the common ones; places are filled in."""
     inventory = read(tmp_path, TEXT)
-    assert inventory.group == "g"
+    assert (inventory.group, inventory.offsets_topic) == ("g", "o")
     assert inventory.workers == ("http://w1:8083", "https://w2")
     assert inventory.address("http://w1:8083") == "http://10.0.0.1:8083"
     assert inventory.admin("http://w1:8083") == "http://10.0.0.1:8084"

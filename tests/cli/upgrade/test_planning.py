@@ -156,6 +156,11 @@ SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
             TO_1,
             "its phase cannot be told",
         ),
+        (
+            view(java("a", ENABLED), aborted_offsets=("key k",), offsets_topic="offsets"),
+            TO_0,
+            "offsets ends with offsets of no committed transaction (key k): http://a would skip",
+        ),
         (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
         (view(*P, brokers=Brokers(config_topic_problems=("two",))), TO_2, "two"),
     ],
@@ -190,6 +195,7 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
         ),
         (view(A, B, brokers=Brokers(log_warnings=("one replica",))), TO_1, "one replica"),
         (view(java("a", ENABLED), java("b", ENABLED)), TO_1, "enabled (inferred)"),
+        (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
     ],
 )
 def test_what_is_only_told(seen: View, wish: Wish, text: str) -> None:
