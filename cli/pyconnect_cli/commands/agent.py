@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.agent_client import AgentChild, AgentClient, AgentInfo
+from pyconnect_cli.commands._agent_doctor import AgentFinding, ExaminedAgent, examine
 from pyconnect_cli.commands._workers import worker_urls
 from pyconnect_cli.durations import format_duration
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
@@ -47,6 +48,12 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
     Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
     Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
+)
+DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
+    Column(title="WORKER", value=lambda finding: finding.url),
+    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
+    Column(title="CHECK", value=lambda finding: finding.check),
+    Column(title="DETAIL", value=lambda finding: finding.detail),
 )
 
 
@@ -124,6 +131,38 @@ def drain(
             return
         _wait_for_state(agent, session, wanted)
     session.output.message(f"{url} is {wanted}")
+
+
+@app.command()
+def doctor(
+    context: typer.Context,
+    *,
+    all_workers: Annotated[
+        bool, typer.Option("--all-workers", help="also those that connectors' statuses name")
+    ] = False,
+) -> None:
+    """Check each agent: state, configuration, phase, protocol, and whether it can be upgraded.
+
+    Warnings are exit 0. Agents that do not answer are told at the end, with their exit code.
+    """
+    session = session_of(context)
+    failures: list[PyconnectError] = []
+    urls = worker_urls(session, everywhere=all_workers)
+    examined = _ask(
+        session,
+        urls,
+        lambda agent: ExaminedAgent(info=agent.info(), config=agent.config()),
+        failures,
+    )
+    findings = examine(examined)
+    if findings:
+        session.output.listing(
+            DOCTOR_COLUMNS, findings, document=[finding.to_json() for finding in findings]
+        )
+    for failure in failures[:-1]:
+        session.output.error(failure)
+    if failures:
+        raise failures[-1]
 
 
 def _ask(

@@ -1,0 +1,95 @@
+"""`pyconnect agent doctor`: what stands between agents and their work, or an upgrade of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.agent_client import AgentInfo
+
+ALLOW = "agent.allow.phase.change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFinding:
+    """One finding about one agent; `status` is ok, warning or failed."""
+
+    url: str
+    status: str
+    check: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """The stable form for machines."""
+        return {
+            "url": self.url,
+            "status": self.status,
+            "check": self.check,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedAgent:
+    """One agent with its configuration in force."""
+
+    info: AgentInfo
+    config: dict[str, str | None]
+
+
+def examine(agents: Sequence[ExaminedAgent]) -> list[AgentFinding]:
+    """Return a finding per agent and check, and what the agents have in common or not. Pure."""
+    phases = Counter(agent.info.phase for agent in agents)
+    usual = phases.most_common(1)[0][0] if phases else None
+    return [finding for agent in agents for finding in _each(agent, usual)]
+
+
+def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFinding]:
+    info = agent.info
+    url = info.url
+
+    def finding(check: str, detail: str, *, status: str = "ok") -> AgentFinding:
+        return AgentFinding(url=url, status=status, check=check, detail=detail)
+
+    state = "ok" if info.state == "active" else "warning"
+    yield finding("state", info.state, status=state)
+    if info.config_outdated:
+        yield finding(
+            "configuration", "its file was changed since it was started", status="warning"
+        )
+    else:
+        yield finding("configuration", "the file is in force")
+    if info.phase is None:
+        yield finding("phase", "standalone: it has none")
+        return
+    differs = info.phase != usual_phase
+    yield finding(
+        "phase",
+        f"{info.phase}, others are {usual_phase}: an upgrade is under way or was left"
+        if differs
+        else info.phase,
+        status="warning" if differs else "ok",
+    )
+    protocol = str(info.raw.get("protocol") or "-")
+    weak = protocol in {"eager", "compatible"}
+    yield finding(
+        "protocol",
+        f"{protocol}: requests between workers are not signed" if weak else protocol,
+        status="warning" if weak else "ok",
+    )
+    yield _changes(agent, finding("upgrades", "changes its phase and restarts itself"))
+
+
+def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
+    """Whether `pyconnect upgrade` can change this agent without a person."""
+    restart = str(agent.info.raw.get("restart") or "none")
+    missing = []
+    if agent.config.get(ALLOW) != "true":
+        missing.append(f"{ALLOW}=true")
+    if restart == "none":
+        missing.append("--supervise or agent.restart.command")
+    if not missing:
+        return able
+    detail = f"by hand: it has not {' and not '.join(missing)}"
+    return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)

@@ -1,0 +1,52 @@
+"""What `pyconnect agent doctor` finds, from what agents say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyconnect_cli.agent_client import AgentInfo
+from pyconnect_cli.commands._agent_doctor import ExaminedAgent, examine
+
+INFO = AgentInfo(
+    url="http://a",
+    state="active",
+    version="1",
+    pid=1,
+    leader=True,
+    generation=1,
+    phase="preparing",
+    config_outdated=False,
+    raw={"protocol": "sessioned", "restart": "supervised"},
+)
+AGENT = ExaminedAgent(info=INFO, config={"agent.allow.phase.change": "true"})
+
+
+def warned(*agents: ExaminedAgent) -> dict[str, str]:
+    """Details of warnings by check."""
+    return {found.check: found.detail for found in examine(agents) if found.status == "warning"}
+
+
+def test_a_sound_agent_has_no_warnings() -> None:
+    """Every check is still listed."""
+    checks = [found.check for found in examine([AGENT])]
+    assert checks == ["state", "configuration", "phase", "protocol", "upgrades"]
+    assert warned(AGENT) == {}
+
+
+def test_what_is_not_right_is_warned_of() -> None:
+    """One line each."""
+    other = replace(
+        INFO, state="drained", config_outdated=True, phase="disabled", raw={"protocol": "eager"}
+    )
+    found = warned(AGENT, AGENT, ExaminedAgent(info=other, config={}))
+    assert found["state"] == "drained"
+    assert "changed since it was started" in found["configuration"]
+    assert found["phase"].startswith("disabled, others are preparing")
+    assert found["protocol"].startswith("eager")
+    assert "agent.allow.phase.change=true and not --supervise" in found["upgrades"]
+
+
+def test_a_standalone_agent_has_no_phase() -> None:
+    """Nor anything that follows from one."""
+    standalone = ExaminedAgent(info=replace(INFO, phase=None), config={})
+    assert [found.check for found in examine([standalone])] == ["state", "configuration", "phase"]

@@ -1,0 +1,61 @@
+"""`pyconnect upgrade` before it reaches a cluster: usage, what is missing, status."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.upgrade.run import Halted, Inventoried, Leg, Started, StepStarted
+from tests.cli.conftest import Run
+
+STARTED = Started(
+    run_id="r1",
+    group_id="g",
+    cluster_id="k",
+    target=Phase.PREPARING,
+    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
+    inventory=(Inventoried(url="http://w", version="1", phase="disabled", config_sha256=None),),
+    protocol="sessioned",
+    tool_version="1",
+)
+
+
+def test_a_phase_must_be_named(run: Run) -> None:
+    """Exit 2; a word that is none too."""
+    assert run("upgrade").code == 2
+    assert run("upgrade", "--phase", "ready").code == 2
+
+
+@pytest.mark.parametrize("option", ["--hard", "--direct"])
+def test_ways_down_go_down(run: Run, option: str) -> None:
+    """They mean nothing on the way up."""
+    outcome = run("upgrade", "--phase", "enabled", option)
+    assert outcome.code == 2
+    assert "ways down" in outcome.err
+
+
+def test_kafka_is_needed(run: Run) -> None:
+    """Exit 9 with the option to give."""
+    outcome = run("upgrade", "--phase", "preparing")
+    assert outcome.code == 9
+    assert "--kafka-bootstrap" in outcome.err
+
+
+def test_the_status_asks_nobody(run: Run, environ: dict[str, str]) -> None:
+    """The last run of each journal, and why it halted."""
+    assert "no upgrade was ever run" in run("upgrade", "status", address=None).err
+    journal = Journal(journal_directory(environ), "k", "g")
+    journal.lock()
+    journal.append(STARTED)
+    journal.append(StepStarted(url="http://w", phase=Phase.PREPARING, instance="m"))
+    shown = json.loads(run("upgrade", "status", "-o", "json", address=None).out)
+    assert shown[0]["state"] == "ROLLING (0 of 1)"
+    assert shown[0]["under_way"] == ["http://w"]
+    journal.append(Halted(reason="it is broken", hint="repair it", operator=True))
+    journal.close()
+    outcome = run("upgrade", "status", address=None)
+    assert "WAITING FOR OPERATOR" in outcome.out
+    assert "it is broken" in outcome.out
