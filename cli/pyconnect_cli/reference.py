@@ -12,14 +12,14 @@ from pyconnect_cli.verbs import load_noun
 
 
 def verb_helps(noun: Noun) -> Iterator[tuple[str, str]]:
-    """Yield the title and the help text of each verb, or of the noun itself when it has none."""
+    """Yield the title and the help text of each verb, and of the noun itself when it acts."""
     command = load_noun(noun)
     yield from _helps(command, Context(command, info_name=f"pyconnect {noun.name}"))
 
 
 def _helps(command: Any, context: Context) -> Iterator[tuple[str, str]]:
     verbs = getattr(command, "commands", {})
-    if not verbs:
+    if not verbs or command.invoke_without_command:
         yield context.command_path, command.get_help(context).rstrip()
     for name, verb in verbs.items():
         yield from _helps(verb, Context(verb, info_name=name, parent=context))

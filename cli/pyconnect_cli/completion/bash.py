@@ -73,7 +73,8 @@ def bash_completion(tree: tuple[NounNode, ...]) -> str:
 
 def _find_words(tree: tuple[NounNode, ...], everywhere: tuple[OptionNode, ...]) -> list[str]:
     """Find noun and verb among the words, leaving out options and their values."""
-    options = [*everywhere, *(o for n in tree for v in n.verbs for o in v.options)]
+    own = (o for n in tree for part in (n, *n.verbs) for o in part.options)
+    options = [*everywhere, *own]
     valued = sorted({f for option in options if option.takes_value for f in option.flags})
     nouns = "|".join(sorted({word for noun in tree for word in (noun.name, *noun.aliases)}))
     return [
@@ -99,6 +100,8 @@ def _find_words(tree: tuple[NounNode, ...], everywhere: tuple[OptionNode, ...]) 
 def _option_values(tree: tuple[NounNode, ...], everywhere: tuple[OptionNode, ...]) -> list[str]:
     lines = ['    case "$noun $verb $previous" in']
     for noun in tree:
+        for option in noun.options:
+            lines += _value_case(f"{noun.name} ", option)
         for verb in noun.verbs:
             for option in verb.options:
                 lines += _value_case(f"{noun.name} {verb.name}", option)

@@ -59,7 +59,7 @@ class VerbNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NounNode:
-    """One noun; without verbs its own options stand in `options`."""
+    """One noun; `options`: its own, when it acts without a verb."""
 
     name: str
     help: str

@@ -53,6 +53,12 @@ def _noun(noun: NounNode) -> list[str]:
         lines.append('                    words=(pyconnect "${words[@]}"); ((CURRENT++))')
         lines.append(f"                    _arguments $everywhere {own}{values}")
         return [*lines, "                    ;;"]
+    if noun.options:
+        own = " ".join(_argument(option) for option in noun.options)
+        lines.append("                    if [[ $words[1] == -* ]]; then")
+        lines.append('                        words=(pyconnect "${words[@]}"); ((CURRENT++))')
+        lines.append(f"                        _arguments $everywhere {own}")
+        lines += ["                        return", "                    fi"]
     lines.append("                    if ((CURRENT == 1)); then")
     lines.append("                        _pyconnect_words \\")
     lines += [_described(verb.name, verb.help) for verb in noun.verbs]
