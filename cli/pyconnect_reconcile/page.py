@@ -35,7 +35,8 @@ h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5r
 .counts b { display: block; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: anywhere; }
+  vertical-align: top; overflow-wrap: break-word; }
+th:first-child, td:first-child { white-space: nowrap; }
 .severity-error { color: var(--bad); font-weight: 600; } .severity-unknown { color: var(--warn); }
 svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--ink); }
 rect.read { fill: var(--read); } rect.expired { fill: var(--line); }

@@ -39,11 +39,12 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
     else:
         events.step("starting Spark")
         with (
+            tempfile.TemporaryDirectory(prefix="pyconnect-spark-") as work,
             spark_errors_translated(),
             spark_session(
                 spec.spark,
                 app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
-                work_directory=directory,
+                work_directory=Path(work),
                 events=events,
             ) as spark,
         ):

@@ -71,7 +71,7 @@ def test_a_run_leaves_its_whole_report(seed: Seed, tmp_path: Path, spark: SparkS
     assert "secret-key" not in out + page + "".join(written)
     assert "Traceback" not in err
     assert sorted(path.name for path in directory.iterdir()) == [
-        "findings", "log4j2.properties", "report.html", "report.json", "spark.log",
+        "findings", "report.html", "report.json", "spark.log",
     ]  # fmt: skip
 
 

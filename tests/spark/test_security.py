@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_reconcile import kafka_snapshot
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.reading import COMMITTED, read_topics
 from pyconnect_reconcile.run import take_snapshots
@@ -24,7 +25,7 @@ JAAS = MODULE + ' required username="{}" password="{}";'
 
 
 def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
-    servers: Servers, spark: SparkSession, tmp_path: Path
+    servers: Servers, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same file serves Java's consumer, librdkafka and kafka-python; plans hide it."""
     broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": "hunter2"}))
@@ -50,6 +51,8 @@ def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
     properties.write_text(
         "\n".join([*lines, "sasl.jaas.config=" + JAAS.format("auditor", "wrong")])
     )
+    # librdkafka tries again until the time is over.
+    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 3.0)
     with pytest.raises(ReconcileError) as caught:
         audit.run("sequence", topics=["t"], sequence=r"regex:(\d+)", clusters=clusters)
     assert "wrong" not in caught.value.message

@@ -131,15 +131,12 @@ def _gaps(buckets: DataFrame, limit: int) -> list[Finding]:
 
 
 def _missing(group: str, interval: Interval) -> Finding:
-    numbers = (
-        f"number {interval.first} is"
-        if interval.length == 1
-        else f"numbers {interval.first} to {interval.last} are"
-    )
+    one = interval.length == 1
+    numbers = f"number {interval.first}" if one else f"numbers {interval.first} to {interval.last}"
     return Finding(
         kind="missing",
         severity=Severity.ERROR,
-        message=f"{numbers} missing{_of(group)}",
+        message=f"{numbers}{_of(group)} {'is' if one else 'are'} missing",
         group=group or None,
         of="sequence",
         first=interval.first,

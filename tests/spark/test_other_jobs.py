@@ -1,0 +1,74 @@
+"""Offsets topics and completeness, on a real broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Verdict
+from tests.support.audits import Audit
+from tests.support.seeding import Record, seed_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+HOUR_MS = 3_600_000
+START_MS = 1_760_000_400_000
+
+
+def offset(connector: str, file: str, position: int | None) -> Record:
+    key = json.dumps([connector, {"filename": file}]).encode()
+    value = None if position is None else json.dumps({"position": position}).encode()
+    return Record(value, key=key)
+
+
+def test_histories_of_source_offsets_are_judged(audit: Audit) -> None:
+    """A regression, a reset, an orphan and a copy that is ahead, each at its records."""
+    compact = {"cleanup.policy": "compact"}
+    worker = seed_topic(audit.bootstrap, partitions=2, config=compact)
+    own = seed_topic(audit.bootstrap, config=compact)
+    config = seed_topic(audit.bootstrap, config=compact)
+    config.write([Record(b'{"properties":{}}', key=b"connector-fine")])
+    worker.write([offset("fine", "a", 10), offset("fine", "a", 20), offset("fine", "b", 5)])
+    places = worker.write([offset("back", "a", 90), offset("back", "a", 40)])
+    worker.write([offset("fine", "b", None), offset("fine", "b", 1)])
+    worker.write([offset("gone", "x", 7), offset("own", "a", 31)])
+    own.write([offset("own", "a", 30)])
+    answer = audit.run(
+        "offsets",
+        offsets={
+            "worker": worker.topic,
+            "connectors": {"own": own.topic},
+            "config": config.topic,
+            "known": ["back", "own"],
+        },
+    )
+    assert answer.places("regression") == {frozenset(places)}
+    assert [finding.group for finding in answer.of("reset")] == ["fine"]
+    assert [finding.group for finding in answer.of("orphan")] == ["gone"]
+    assert [finding.group for finding in answer.of("topics-disagree")] == ["own"]
+    assert answer.kinds() == {"regression", "topics-disagree"}
+
+
+def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
+    """The second tier lacks two rows of the second hour; what is newest may be under way."""
+    first = seed_topic(audit.bootstrap)
+    times = [START_MS + hour * HOUR_MS + n * 1000 for hour in range(3) for n in range(10)]
+    first.write([Record(b"x", timestamp_ms=time) for time in times])
+    second = tmp_path / "tier.jsonl"
+    kept = [time for time in times if time not in {times[12], times[13], times[29]}]
+    second.write_text("".join(json.dumps({"at": time}) + "\n" for time in kept))
+    files = {"kind": "files", "paths": [str(second)], "format": "json"}
+    tiers = [
+        {"name": "topic", "side": {"kind": "topic", "topics": [first.topic]}},
+        {"name": "lake", "side": files, "event_time": "json:at"},
+    ]
+    answer = audit.run("completeness", tiers=tiers, bucket_minutes=60)
+    found = {(each.count, each.severity.value) for each in answer.of("difference")}
+    assert found == {(2, "error"), (1, "note")}
+    assert answer.verdict is Verdict.DIFFER
+    assert answer.outcome.counts["rows_lake"] == 27
+    with pytest.raises(ReconcileError, match="no timestamp of their own"):
+        audit.run("completeness", tiers=[tiers[0], {"name": "lake", "side": files}])
