@@ -73,8 +73,9 @@ def bash_completion(tree: tuple[NounNode, ...]) -> str:
 
 def _find_words(tree: tuple[NounNode, ...], everywhere: tuple[OptionNode, ...]) -> list[str]:
     """Find noun and verb among the words, leaving out options and their values."""
-    own = (o for n in tree for part in (n, *n.verbs) for o in part.options)
-    options = [*everywhere, *own]
+    of_nouns = (option for noun in tree for option in noun.options)
+    of_verbs = (option for noun in tree for verb in noun.verbs for option in verb.options)
+    options = [*everywhere, *of_nouns, *of_verbs]
     valued = sorted({f for option in options if option.takes_value for f in option.flags})
     nouns = "|".join(sorted({word for noun in tree for word in (noun.name, *noun.aliases)}))
     return [
