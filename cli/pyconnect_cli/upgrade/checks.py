@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyconnect_cli.upgrade import versions
 from pyconnect_cli.upgrade.gates import PROTOCOLS
-from pyconnect_cli.upgrade.model import Kind, Means, Phase, PhaseSource, View
+from pyconnect_cli.upgrade.model import Kind, Means, Phase, PhaseSource, View, Worker
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
 AGENTS_ONLY = "only pyconnect's own agents tell; a Java worker's is inferred"
@@ -88,9 +88,7 @@ def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
                 hint="every worker must be seen; give `address` in the inventory if it is reached"
                 " elsewhere from here",
             )
-        elif worker.kind is Kind.JAVA and versions.is_before(
-            worker.version, versions.FIRST_WITH_PHASES
-        ):
+        elif _older(worker, versions.FIRST_WITH_PHASES):
             yield Finding(
                 message=f"{worker.url} runs version {worker.version}: exactly-once support came"
                 " with 3.3.0",
@@ -101,12 +99,17 @@ def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
                 message=f"{worker.url}: its properties file was changed since it was started",
                 hint="restart it first, or take the change back",
             )
-        elif versions.is_before(worker.version, versions.FIRST_WITHOUT_KNOWN_FAULTS):
+        elif _older(worker, versions.FIRST_WITHOUT_KNOWN_FAULTS):
             yield Finding(
                 message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
                 " matter were repaired by 3.4.1",
                 blocks=False,
             )
+
+
+def _older(worker: Worker, first: tuple[int, int, int]) -> bool:
+    """Whether Apache's worker is older; versions of agents are of their own."""
+    return worker.kind is Kind.JAVA and versions.is_before(worker.version, first)
 
 
 def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
@@ -265,7 +268,7 @@ def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
             message=f"STOPPED: {names}; software before 3.5 takes them for PAUSED",
             hint="resume, pause or delete them first",
         )
-    elif any(versions.is_before(w.version, versions.FIRST_WITH_STOPPED) for w in view.workers):
+    elif any(_older(worker, versions.FIRST_WITH_STOPPED) for worker in view.workers):
         yield Finding(
             message=f"STOPPED: {names}; a worker before 3.5 takes them for PAUSED", blocks=False
         )
