@@ -23,6 +23,7 @@ from pyconnect_cli.acls.model import (
 from pyconnect_cli.acls.needs import TOOL
 from pyconnect_cli.agent_client import AgentClient
 from pyconnect_cli.commands._acls_options import AclOptions
+from pyconnect_cli.commands._acls_probe import probed_here
 from pyconnect_cli.commands._workers import worker_urls
 from pyconnect_cli.errors import (
     NotFound,
@@ -75,6 +76,9 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
         principals=options.principals,
     )
     facts, evidence = _asked_brokers(session, facts)
+    if options.probe or evidence.refused:
+        files = [worker for worker in workers if not worker.is_agent]
+        reports |= probed_here(session, facts, wanted, files)
     return Gathered(
         facts=facts,
         phase=wanted,

@@ -66,6 +66,16 @@ EveryoneOption = Annotated[
 ]
 
 
+ProbeOption = Annotated[
+    bool,
+    typer.Option(
+        "--probe",
+        help="ask brokers as the clients of --worker-config would, from this host; done by itself"
+        " where ACLs may not be listed",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
     """What the user knows and brokers or workers do not tell."""
@@ -78,6 +88,7 @@ class AclOptions:
     hosts: dict[str, str] = field(default_factory=dict)
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
+    probe: bool = False
 
 
 def acl_options(
@@ -90,6 +101,7 @@ def acl_options(
     hosts: Iterable[str] | None = None,
     super_users: Iterable[str] | None = None,
     allow_everyone: bool = False,
+    probe: bool = False,
 ) -> AclOptions:
     """Read the options; UsageError names what cannot be read."""
     named = tuple(connectors or ())
@@ -108,6 +120,7 @@ def acl_options(
         hosts=dict(_pair(text, "--host", "OWNER=ADDRESS") for text in hosts or ()),
         super_users=frozenset(super_users or ()),
         allow_everyone=allow_everyone,
+        probe=probe,
     )
 
 

@@ -25,6 +25,7 @@ from pyconnect_cli.commands._acls_options import (
     HostOption,
     PhaseOption,
     PrincipalOption,
+    ProbeOption,
     SuperUserOption,
     TopicOption,
     WorkerConfigOption,
@@ -61,6 +62,7 @@ def check(
     host: HostOption = None,
     super_user: SuperUserOption = None,
     allow_everyone: EveryoneOption = False,
+    probe: ProbeOption = False,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
         bool, typer.Option("--accept-unknown", help="take grants that nobody can see for given")
@@ -81,6 +83,7 @@ def check(
         hosts=host,
         super_users=super_user,
         allow_everyone=allow_everyone,
+        probe=probe,
     )
     report = acl_report(session, parse_phase(phase), options)
     show_report(session.output, report, everything=everything)
@@ -148,6 +151,7 @@ def generate(
     host: HostOption = None,
     super_user: SuperUserOption = None,
     allow_everyone: EveryoneOption = False,
+    probe: ProbeOption = False,
     everything: EverythingOption = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORM", help="kafka-acls, strimzi or terraform")
@@ -183,6 +187,7 @@ def generate(
         hosts=host,
         super_users=super_user,
         allow_everyone=allow_everyone,
+        probe=probe,
     )
     wanted = _format(form)
     gathered = gather(session, parse_phase(phase), options)

@@ -1,0 +1,470 @@
+"""Generated grants are enough for a real broker, and each of them is needed.
+
+A broker with StandardAuthorizer, SASL users, one agent with exactly-once enabled. All connectors
+that lack something are made at once; each test then waits for what its own one was predicted.
+Rows for brokers before 2.8 and for `topic.creation.*` are tested with simulated answers only, in
+tests/cli/acls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from pyconnect_agent.core.acl_needs import (
+    AclClient,
+    AclNeed,
+    AclOperation,
+    AclResource,
+    AclVerdict,
+)
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
+from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.kafka.acl_probes import AclProbes
+from pyconnect_cli.acls.check import assess
+from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.grants import Grant, missing_grants
+from pyconnect_cli.acls.model import Evidence, Operation, Pattern, Phase, Resource, ResourceType
+from pyconnect_cli.acls.needs import cluster_needs
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.acls import sasl
+from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.pyconnect_command import Pyconnect
+from tests.support.secured import TOOL, SecuredBroker, overrides, secured_broker
+from tests.support.sequences import Sequences
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+NOBODY = "http://127.0.0.1:1"
+GROUP = "secured"
+TOPICS = frozenset({f"{GROUP}-configs", f"{GROUP}-offsets", f"{GROUP}-status"})
+
+
+@pytest.fixture(scope="module")
+def secured(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredBroker]:
+    with secured_broker(kafka_runtime, tmp_path_factory.mktemp("secured")) as broker:
+        yield broker
+
+
+def worker_file(directory: Path, properties: Mapping[str, str]) -> Path:
+    file = directory / "worker.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return file
+
+
+def internal(group: str) -> dict[str, str]:
+    return {
+        "group.id": group,
+        "config.storage.topic": f"{group}-configs",
+        "offset.storage.topic": f"{group}-offsets",
+        "status.storage.topic": f"{group}-status",
+    }
+
+
+def read_grants(text: str) -> list[Grant]:
+    return [
+        Grant(
+            entry["bootstrap_servers"] or "",
+            entry["principal"],
+            Resource(ResourceType(entry["resource_type"]), entry["resource"]),
+            Pattern(entry["pattern"]),
+            Operation(entry["operation"]),
+        )
+        for entry in json.loads(text)["grants"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def agent(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """A worker that may do what was generated from its file, and nothing else."""
+    directory = tmp_path_factory.mktemp("worker")
+    properties = {**internal(GROUP), **secured.worker(secured.user())}
+    file = worker_file(directory, properties)
+    command = Pyconnect(directory, NOBODY, secured.plaintext)
+    generated = command(
+        *("acls", "generate", "--worker-config", str(file), "--phase", "enabled", "-o", "json")
+    )
+    assert generated.code == 0, generated.err
+    secured.grant(read_grants(generated.out))
+    agents = Agents(secured.sasl, directory)
+    try:
+        yield agents.start(
+            group_id=GROUP,
+            properties={
+                **properties,
+                "exactly.once.source.support": "enabled",
+                "scheduled.rebalance.max.delay.ms": "0",
+            },
+        )
+    finally:
+        agents.close()
+
+
+@pytest.fixture(scope="module")
+def pyconnect(
+    agent: Agent, secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Pyconnect:
+    return Pyconnect(tmp_path_factory.mktemp("home"), agent.url, secured.plaintext)
+
+
+def blockers(pyconnect: Pyconnect, connector: str) -> set[str]:
+    """Rules of the blockers that `acls check` finds for one connector."""
+    ended = pyconnect(
+        *("acls", "check", "--phase", "enabled", "--connector", connector, "-o", "json")
+    )
+    document = json.loads(ended.out)
+    missing = {
+        grant["rule"]
+        for grant in document["grants"]
+        if grant["severity"] == "blocker" and grant["verdict"] not in {"proven", "predicted"}
+    }
+    assert ended.code == (1 if missing else 0), ended.err
+    return missing
+
+
+def test_the_generated_set_is_enough(
+    agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect, tmp_path: Path
+) -> None:
+    """A source with two transactional tasks and a sink run, and are fenced when they change."""
+    sequences = Sequences(secured.plaintext, tmp_path)
+    secured.create_topics(sequences.topic)
+    source, sink = unique_name("source"), unique_name("sink")
+    copied = tmp_path / "copied"
+    configs = {
+        source: {**sequences.config(2), **overrides(secured.client_users())},
+        sink: {**sink_config(copied, sequences.topic), **overrides(secured.client_users())},
+    }
+    for name, config in configs.items():
+        agent.create(name, config, initial_state="STOPPED")
+    assert {"S1", "O1", "X1", "X2"} <= blockers(pyconnect, source)
+    assert blockers(pyconnect, sink) == {"K1", "K2"}
+    selected = [word for name in configs for word in ("--connector", name)]
+    generated = pyconnect("acls", "generate", "--phase", "enabled", *selected, "-o", "json")
+    secured.grant(read_grants(generated.out))
+    for name in configs:
+        eventually(lambda name=name: not blockers(pyconnect, name), WAIT_S)
+        assert agent.call("PUT", f"/connectors/{name}/resume").status == 202
+    sequences.allow(20)
+    sequences.check(20, 2)
+    eventually(lambda: line_count(copied) == 40, WAIT_S, lambda: line_count(copied))
+    fewer = {**configs[source], "tasks.max": "1"}
+    assert agent.call("PUT", f"/connectors/{source}/config", fewer).status == 200
+    sequences.allow(30)
+    sequences.wait_for(30, 1)
+    eventually(lambda: agent.states(source) == ("RUNNING", "RUNNING"), WAIT_S)
+    for name in configs:
+        agent.call("DELETE", f"/connectors/{name}")
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A connector from which one grant was taken, the grants, and what is predicted for it."""
+
+    name: str
+    grants: tuple[Grant, ...]
+    config: Mapping[str, str]
+    trace: str
+
+
+# What the trace of a failed connector or task must speak of.
+PREDICTED = {
+    "S1": "Unrecoverable exception|Failed to flush offsets and/or records",
+    "O1": "Failed to flush offsets and/or records",
+    "O3": "offsets topic",
+    "O4": "offsets topic",
+    "X1": "ransactional",
+    "X2": "Failed to perform zombie fencing",
+    "K1": "uthorization failed",
+    "K2": "uthorization failed",
+    "K4d": "dead letter queue",
+    "K4c": "dead letter queue",
+}
+
+
+def lacking(rule: str, secured: SecuredBroker, agent: Agent, directory: Path) -> Lack:
+    """Grant all that a connector needs but one row, then make it."""
+    name = unique_name(f"lacks-{rule.lower()}")
+    users = secured.client_users()
+    topic, dead, offsets = f"{name}-topic", f"{name}-dead", f"{name}-offsets"
+    existing = {topic}
+    if rule.startswith("K"):
+        config = sink_config(directory / name, topic)
+        if rule.startswith("K4"):
+            config |= {
+                "errors.deadletterqueue.topic.name": dead,
+                "errors.deadletterqueue.topic.replication.factor": "1",
+                "errors.tolerance": "all",
+            }
+            existing |= {dead} if rule == "K4d" else set()
+    else:
+        tasks = 2 if rule == "X2" else 1
+        folder = directory / name
+        folder.mkdir()
+        sequences = Sequences(secured.plaintext, folder)
+        sequences.allow(10)
+        config = {**sequences.config(tasks), "topic": topic}
+        if rule in {"O2", "O3", "O4"}:
+            config["offsets.storage.topic"] = offsets
+            existing |= {offsets} if rule != "O4" else set()
+    secured.create_topics(*existing)
+    if rule == "O2":
+        secured.fill(offsets)
+    config |= overrides(users)
+    facts = ClusterFacts(
+        workers=(WorkerFacts(name=agent.url, properties=internal(GROUP), is_agent=True),),
+        connectors=(
+            ConnectorFacts(
+                name=name, type="sink" if rule.startswith("K") else "source", config=config
+            ),
+        ),
+        existing_topics={"": TOPICS | existing},
+    )
+    needs = [need for need in cluster_needs(facts, Phase.ENABLED).needs if need.owner == name]
+    findings = assess(needs, Evidence(bindings={"": ()}))
+    everything = missing_grants(findings).grants
+    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
+    assert taken
+    secured.grant(set(everything) - set(taken))
+    agent.create(name, config)
+    return Lack(name, taken, config, PREDICTED.get(rule, ""))
+
+
+@pytest.fixture(scope="module")
+def lacks(
+    agent: Agent, secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Lack]:
+    directory = tmp_path_factory.mktemp("lacks")
+    return {rule: lacking(rule, secured, agent, directory) for rule in (*PREDICTED, "O2")}
+
+
+def trace_of(agent: Agent, name: str) -> str:
+    """The first trace of the connector or a task; empty while nothing has failed."""
+    answer = agent.call("GET", f"/connectors/{name}/status")
+    if answer.status != 200:
+        return ""
+    status = answer.json()
+    parts = [status["connector"], *status["tasks"]]
+    return next((part["trace"] for part in parts if part["state"] == "FAILED"), "")
+
+
+@pytest.mark.parametrize("rule", sorted(PREDICTED))
+def test_without_a_connectors_grant_the_predicted_fails(
+    rule: str, lacks: Mapping[str, Lack], agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect
+) -> None:
+    """`acls check` names that row alone; with it granted, a restart is all that it takes."""
+    lack = lacks[rule]
+    if rule == "X2":
+        eventually(lambda: agent.states(lack.name)[1:] == ("RUNNING", "RUNNING"), WAIT_S)
+        config = {**lack.config, "tasks.max": "1"}
+        assert agent.call("PUT", f"/connectors/{lack.name}/config", config).status == 200
+    trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
+    assert re.search(lack.trace, trace), trace
+    assert blockers(pyconnect, lack.name) == {rule}
+    secured.grant(lack.grants)
+    eventually(lambda: blockers(pyconnect, lack.name) == set(), WAIT_S)
+    restart_until_it_runs(agent, lack.name)
+
+
+def restart_until_it_runs(agent: Agent, name: str) -> None:
+    """Restart what has failed, then delete the connector."""
+
+    def runs() -> bool:
+        states = agent.states(name)
+        if "FAILED" in states:
+            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true")
+        return states == ("RUNNING", "RUNNING")
+
+    eventually(runs, WAIT_S, lambda: (agent.states(name), trace_of(agent, name)))
+    assert agent.call("DELETE", f"/connectors/{name}").status == 204
+
+
+def test_without_the_right_to_read_its_offsets_a_connector_does_not_start(
+    lacks: Mapping[str, Lack], agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect
+) -> None:
+    """O2: its process waits without a state, and goes on when the grant is there."""
+    lack = lacks["O2"]
+    eventually(lambda: blockers(pyconnect, lack.name) == {"O2"}, WAIT_S)
+    children = {child["connector"]: child["state"] for child in agent.get("/agent/tasks")}
+    assert children[lack.name] is None
+    assert agent.states(lack.name) == ()
+    secured.grant(lack.grants)
+    restart_until_it_runs(agent, lack.name)
+
+
+def test_asking_leaves_a_living_producer_alone(
+    agent: Agent, secured: SecuredBroker, pyconnect: Pyconnect
+) -> None:
+    """Producer id, epoch and open transaction stay; it commits; no id appears that was not there.
+
+    Asked as the agent's user and as a super user, of a task's id and of the leader's.
+    """
+    name = unique_name("living")
+    agent.create(name, {**source_config(Path("/nowhere"), name)}, initial_state="STOPPED")
+    secured.create_topics(name)
+    transactional_id = f"{GROUP}-{name}-0"
+    living = Producer(
+        {"bootstrap.servers": secured.plaintext, "transactional.id": transactional_id}
+    )
+    living.init_transactions(30)
+    living.begin_transaction()
+    living.produce(name, b"before", b"key")
+    assert living.flush(30) == 0
+
+    def known() -> list[dict[str, object]]:
+        listed = pyconnect("transactions", "list", "--all-ids", "-o", "json")
+        found: list[dict[str, object]] = json.loads(listed.out)
+        return found
+
+    before = known()
+    leader = f"connect-cluster-{GROUP}"
+    assert {transactional_id, leader} <= {entry["transactional_id"] for entry in before}
+    checked = pyconnect("acls", "check", "--phase", "enabled", "--connector", name, "-o", "json")
+    probed = {
+        (grant["rule"], grant["resource"]): grant["verdict"]
+        for grant in json.loads(checked.out)["grants"]
+    }
+    assert probed["W7", leader] == "proven"
+    assert probed["X1", transactional_id] == "denied"
+    config = kafka_python_config({"bootstrap.servers": secured.plaintext}, client_id="probe")
+    need = AclNeed(
+        AclClient.PRODUCER,
+        name,
+        AclOperation.WRITE,
+        AclResource.TRANSACTIONAL_ID,
+        transactional_id,
+        ExactlyOnceSourceSupport.ENABLED,
+    )
+    needs = [need, need._replace(resource=leader), need._replace(resource="never-used")]
+    with AclProbes(config, WAIT_S * 1000) as probes:
+        answers = probes.ask(needs)
+    assert {verdict for verdict, _ in answers.values()} == {AclVerdict.PROVEN}
+    assert known() == before
+    living.produce(name, b"after", b"key")
+    living.commit_transaction(30)
+    created = agent.call("PUT", f"/connectors/{name}/config", source_config(Path("/other"), name))
+    assert created.status == 200, created.text
+    agent.call("DELETE", f"/connectors/{name}")
+
+
+WORKER_RULES = ("W1", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w", "W7")
+
+
+@dataclass(frozen=True)
+class LackingWorker:
+    """Properties of a worker that lacks one grant, its internal topics, and what it lacks."""
+
+    properties: Mapping[str, str]
+    lacks: tuple[Grant, ...]
+
+
+def worker_that_lacks(rule: str, secured: SecuredBroker, *, topics_exist: bool) -> LackingWorker:
+    """Grant a new worker all but one row."""
+    group = unique_name(f"lacks-{rule.lower()}")
+    names = internal(group)
+    topics = {name for key, name in names.items() if key.endswith(".topic")}
+    if topics_exist:
+        secured.create_topics(*topics)
+        secured.fill(*topics)
+    properties = {**names, **secured.worker(secured.user())}
+    facts = ClusterFacts(
+        workers=(WorkerFacts(name="w", properties=properties),),
+        existing_topics={"": frozenset(topics if topics_exist else ())},
+    )
+    findings = assess(cluster_needs(facts, Phase.ENABLED).needs, Evidence(bindings={"": ()}))
+    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
+    secured.grant(set(missing_grants(findings).grants) - set(taken))
+    return LackingWorker(properties, taken)
+
+
+@pytest.fixture
+def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
+    made = Agents(secured.sasl, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("rule", WORKER_RULES)
+def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
+    rule: str, secured: SecuredBroker, agents: Agents
+) -> None:
+    """Exit 3; the log names that grant and no other."""
+    worker = worker_that_lacks(rule, secured, topics_exist=True)
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "exactly.once.source.support": "enabled"},
+    )
+    process.launch()
+    assert process.wait_until_exited(WAIT_S) == 3
+    log = process.log_path.read_text()
+    (lack,) = worker.lacks
+    refusal = next(line for line in log.splitlines() if "worker could not start" in line)
+    assert f"enabled needs what the brokers deny this worker: {lack.operation.value}" in refusal
+    assert f"{lack.resource} for {lack.principal}. Grant it" in refusal
+
+
+def complains(log: Path) -> bool:
+    """Whether more is said of refusals than by the check of grants at the start."""
+    lines = [line for line in log.read_text().splitlines() if "this worker needs" not in line]
+    return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
+
+
+@pytest.mark.parametrize("rule", ["W1", "W2r", "W3r", "W4r"])
+def test_a_worker_without_its_group_or_topics_never_gets_ready(
+    rule: str, secured: SecuredBroker, agents: Agents
+) -> None:
+    """Disabled workers try, as Apache's do: the log says what the brokers refuse."""
+    worker = worker_that_lacks(rule, secured, topics_exist=rule != "W5")
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "default.api.timeout.ms": "5000"},
+    )
+    process.launch()
+    try:
+        eventually(lambda: complains(process.log_path), WAIT_S, process.log_path.read_text)
+        assert not process.is_running or Agent(process).call("GET", "/health").status != 200
+    finally:
+        process.kill()
+
+
+def test_a_worker_that_may_not_create_its_topics_does_not_start(
+    secured: SecuredBroker, agents: Agents
+) -> None:
+    """W5: it waits for topics that nobody makes, and ends."""
+    worker = worker_that_lacks("W5", secured, topics_exist=False)
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "default.api.timeout.ms": "5000"},
+    )
+    process.launch()
+    assert process.wait_until_exited(WAIT_S) != 0
+    assert worker.properties["config.storage.topic"] in process.log_path.read_text()
+
+
+@pytest.mark.parametrize("rule", ["W7", "W2w", None])
+def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
+    rule: str | None, secured: SecuredBroker, tmp_path: Path
+) -> None:
+    """Nothing is granted to the command itself; of a Java worker only its file is known."""
+    worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
+    file = worker_file(tmp_path, worker.properties)
+    command = Pyconnect(tmp_path, NOBODY, secured.sasl)
+    credentials = tmp_path / "tool.properties"
+    credentials.write_text("".join(f"{k}={v}\n" for k, v in sasl(TOOL).items()))
+    command.environ["PYCONNECT_KAFKA_PROPERTIES"] = str(credentials)
+    arguments = ("acls", "check", "--worker-config", str(file), "--phase", "preparing")
+    ended = command(*arguments, "-o", "json")
+    assert ended.code == (0 if rule is None else 1), ended.err
+    lacking = [g for g in json.loads(ended.out)["grants"] if g["verdict"] == "denied"]
+    assert [g["rule"] for g in lacking if g["severity"] == "blocker"] == ([rule] if rule else [])
+    assert "secret" not in ended.out + ended.err

@@ -1,0 +1,158 @@
+"""A broker with ACLs and users, and agents that log in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyconnect_cli.acls.grants import Grant
+from pyconnect_cli.acls.model import Operation, Pattern
+from pyconnect_cli.acls.model import ResourceType as GrantedType
+from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.acls import sasl
+
+PASSWORD = "secret"
+TOOL = "tool"
+_TYPES = {
+    GrantedType.TOPIC: ResourceType.TOPIC,
+    GrantedType.GROUP: ResourceType.GROUP,
+    GrantedType.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    GrantedType.CLUSTER: ResourceType.BROKER,
+}
+_OPERATIONS = {
+    Operation.READ: AclOperation.READ,
+    Operation.WRITE: AclOperation.WRITE,
+    Operation.CREATE: AclOperation.CREATE,
+    Operation.DELETE: AclOperation.DELETE,
+    Operation.ALTER: AclOperation.ALTER,
+    Operation.DESCRIBE: AclOperation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
+}
+_PATTERNS = {
+    Pattern.LITERAL: ResourcePatternType.LITERAL,
+    Pattern.PREFIXED: ResourcePatternType.PREFIXED,
+}
+
+
+class SecuredBroker:
+    """PLAINTEXT clients are super users; SASL users may what is granted."""
+
+    def __init__(self, broker: KafkaBroker, users: Iterable[str]) -> None:
+        self.plaintext = broker.bootstrap_servers
+        self.sasl = broker.sasl_bootstrap_servers
+        self._users = iter(users)
+        self._admin = AdminClient({"bootstrap.servers": self.plaintext})
+
+    def user(self) -> str:
+        """Return a user nobody has had yet, and to whom nothing is granted."""
+        return next(self._users)
+
+    def client_users(self) -> dict[str, str]:
+        """A user for each client of a connector."""
+        return {client: self.user() for client in ("producer", "consumer", "admin")}
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        """As the generated commands would."""
+        bindings = [_binding(grant) for grant in grants]
+        if bindings:
+            for future in self._admin.create_acls(bindings).values():
+                future.result(30)
+
+    def revoke(self, grant: Grant) -> None:
+        """Take one back; it must have been there."""
+        found = _binding(grant)
+        pattern = AclBindingFilter(
+            found.restype,
+            found.name,
+            found.resource_pattern_type,
+            found.principal,
+            found.host,
+            found.operation,
+            found.permission_type,
+        )
+        (future,) = self._admin.delete_acls([pattern]).values()
+        assert future.result(30)
+
+    def create_topics(self, *names: str) -> None:
+        """With one partition each; compacted, as offsets topics must be."""
+        config = {"cleanup.policy": "compact"}
+        topics = [NewTopic(name, 1, 1, config=config) for name in names]
+        for future in self._admin.create_topics(topics).values():
+            future.result(30)
+
+    def fill(self, *topics: str) -> None:
+        """Put a record of nobody's into each: readers of an empty topic need no right to read."""
+        producer = Producer({"bootstrap.servers": self.plaintext})
+        for topic in topics:
+            producer.produce(topic, b"{}", b'["nobody",{}]')
+        assert producer.flush(30) == 0
+
+    def client(self, user: str) -> dict[str, str]:
+        """Settings of librdkafka."""
+        return {
+            "bootstrap.servers": self.sasl,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": user,
+            "sasl.password": PASSWORD,
+        }
+
+    def worker(self, user: str) -> dict[str, str]:
+        """Worker properties under which all its clients are one user."""
+        return {
+            "bootstrap.servers": self.sasl,
+            **sasl(user),
+            **sasl(user, "producer."),
+            **sasl(user, "consumer."),
+        }
+
+
+def overrides(users: Mapping[str, str]) -> dict[str, str]:
+    """A connector's settings under which its producer, consumer and admin client are `users`."""
+    return {
+        key: value
+        for client, user in users.items()
+        for key, value in sasl(user, f"{client}.override.").items()
+    }
+
+
+@contextmanager
+def secured_broker(runtime: KafkaRuntime, directory: Path) -> Iterator[SecuredBroker]:
+    users = [f"user-{number}" for number in range(100)]
+    config = BrokerConfig(
+        runtime=runtime,
+        directory=directory,
+        security=BrokerSecurity(acl=True, sasl_users=dict.fromkeys((TOOL, *users), PASSWORD)),
+        # Nobody's topics appear by themselves, so what lacks is what was not made.
+        properties={"auto.create.topics.enable": "false"},
+        hold_file=directory / "hold",
+    )
+    with KafkaBroker(config) as broker:
+        yield SecuredBroker(broker, users)
+
+
+def _binding(grant: Grant) -> AclBinding:
+    return AclBinding(
+        _TYPES[grant.resource.type],
+        grant.resource.name,
+        _PATTERNS[grant.pattern],
+        grant.principal,
+        "*",
+        _OPERATIONS[grant.operation],
+        AclPermissionType.ALLOW,
+    )
