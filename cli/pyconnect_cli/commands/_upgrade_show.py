@@ -86,6 +86,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
                 "phase": worker.phase_text,
                 "phase_source": worker.source,
                 "leader": worker.leader,
+                "fences": worker.fences,
                 "changed_by": worker.means,
             }
             for worker in plan.view.workers

@@ -35,7 +35,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 def planning_view(session: Session, observer: Observer, wish: Wish, show: Performer) -> View:
     """Return a look with brokers, connectors, ACLs and what the `show` commands print."""
     view = observer.look()
-    view = replace(view, workers=tuple(_shown(worker, show) for worker in view.workers))
+    view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
     view = _with_permissions(observer, view)
     if not any(worker.reachable for worker in view.workers):
         return view
@@ -52,10 +52,14 @@ def planning_view(session: Session, observer: Observer, wish: Wish, show: Perfor
     )
 
 
-def _shown(worker: Worker, show: Performer) -> Worker:
-    """Take the phase of a Java worker's file, unless its behaviour contradicts."""
-    if not worker.reachable or worker.source is PhaseSource.TOLD:
+def _probed(observer: Observer, worker: Worker, show: Performer) -> Worker:
+    """Ask a Java worker for its fencing endpoint, and its file for its phase.
+
+    What a file says counts unless the worker's behaviour contradicts.
+    """
+    if not worker.reachable or worker.kind is not Kind.JAVA:
         return worker
+    worker = replace(worker, fences=java.has_fencing_endpoint(observer.workers.rest(worker.url)))
     phase = show.show(worker.url)
     if phase is None or phase not in worker.phases:
         return worker

@@ -8,10 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from pyconnect_cli.commands._upgrade_options import (
+    AcceptUnknownOption,
+    CleanupOption,
+    DeclaredOption,
+    DirectOption,
+    FullStopOption,
+    GroupOption,
+    HardOption,
+    InventoryOption,
+    PhaseOption,
+    PlanOption,
+    ResumeOption,
+    SettleOption,
+    StepTimeoutOption,
+    StrictOption,
+    WorkerOption,
+)
 from pyconnect_cli.commands._upgrade_show import runs, show_plan
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
@@ -33,9 +49,6 @@ app = typer.Typer(
 )
 
 KAFKA_NEEDED = "an upgrade needs Kafka itself: the members of the group and the lock are there"
-PhaseOption = Annotated[
-    Phase | None, typer.Option("--phase", help="where to: disabled, preparing or enabled")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,48 +68,20 @@ def upgrade(
     context: typer.Context,
     *,
     phase: PhaseOption = None,
-    plan: Annotated[bool, typer.Option("--plan", help="show the plan and change nothing")] = False,
-    worker: Annotated[
-        list[str] | None,
-        typer.Option("--worker", metavar="URL", help="only this worker; repeatable"),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="only go on with a run that has begun")
-    ] = False,
-    full_stop: Annotated[
-        bool, typer.Option("--full-stop", help="stop all workers first; any phase to any other")
-    ] = False,
-    direct: Annotated[
-        bool, typer.Option("--direct", help="enabled to disabled in one rolling")
-    ] = False,
-    hard: Annotated[
-        bool, typer.Option("--hard", help="after disabled, replace the software, one by one")
-    ] = False,
-    cleanup: Annotated[
-        bool, typer.Option("--cleanup", help="end an unfinished run; changes no worker")
-    ] = False,
-    inventory: Annotated[
-        str | None,
-        typer.Option("--inventory", metavar="FILE", help="workers, and commands that change them"),
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME", help="the workers' group.id")
-    ] = None,
-    settle: Annotated[
-        str, typer.Option("--settle", metavar="TIME", help="quiet before each step")
-    ] = "30s",
-    step_timeout: Annotated[
-        str, typer.Option("--step-timeout", metavar="TIME", help="the most one step may take")
-    ] = "7m",
-    accept_unknown: Annotated[
-        bool, typer.Option("--accept-unknown", help="go on though some ACLs are not known")
-    ] = False,
-    declared: Annotated[
-        bool, typer.Option("--declared", help="Java workers are at preparing: you have looked")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="refuse when a connector cannot do exactly-once")
-    ] = False,
+    plan: PlanOption = False,
+    worker: WorkerOption = None,
+    resume: ResumeOption = False,
+    full_stop: FullStopOption = False,
+    direct: DirectOption = False,
+    hard: HardOption = False,
+    cleanup: CleanupOption = False,
+    inventory: InventoryOption = None,
+    group: GroupOption = None,
+    settle: SettleOption = "30s",
+    step_timeout: StepTimeoutOption = "7m",
+    accept_unknown: AcceptUnknownOption = False,
+    declared: DeclaredOption = False,
+    strict: StrictOption = False,
 ) -> None:
     """Take a cluster from one phase of exactly-once to another, worker by worker.
 
@@ -106,32 +91,23 @@ def upgrade(
     if context.invoked_subcommand is not None:
         return
     session = session_of(context)
-    if phase is None and not (resume or cleanup):
-        raise UsageError(
-            "say where to: --phase preparing, enabled or disabled",
-            hint="see the last runs: pyconnect upgrade status",
-        )
+    _check_usage(phase, needed=not (resume or cleanup), down_only=hard or direct)
     read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
-    target = phase or Phase.DISABLED
-    if (hard and target is not Phase.DISABLED) or (direct and target is not Phase.DISABLED):
-        raise UsageError("--hard and --direct are ways down: they go with --phase disabled")
+    wish = Wish(
+        target=phase or Phase.DISABLED,
+        direct=direct,
+        full_stop=full_stop,
+        hard=hard,
+        only=tuple(_url(name) for name in worker or ()),
+        inventory=read.workers,
+        accept_unknown=accept_unknown,
+        declared=declared,
+        strict=strict,
+    )
     options = Options(
-        wish=Wish(
-            target=target,
-            direct=direct,
-            full_stop=full_stop,
-            hard=hard,
-            only=tuple(_url(name) for name in worker or ()),
-            inventory=read.workers,
-            accept_unknown=accept_unknown,
-            declared=declared,
-            strict=strict,
-        ),
+        wish=wish,
         inventory=read,
-        limits=Limits(
-            settle_ms=round(parse_duration(settle, what="--settle") * 1000),
-            step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
-        ),
+        limits=_limits(settle, step_timeout),
         group=group,
         plan_only=plan,
         resume=resume,
@@ -148,6 +124,23 @@ def status(context: typer.Context) -> None:
     """Show the last run of each cluster from this user's journals; asks nobody."""
     session = session_of(context)
     runs(session, journal_directory(session.environ))
+
+
+def _check_usage(phase: Phase | None, *, needed: bool, down_only: bool) -> None:
+    if phase is None and needed:
+        raise UsageError(
+            "say where to: --phase preparing, enabled or disabled",
+            hint="see the last runs: pyconnect upgrade status",
+        )
+    if down_only and phase not in (None, Phase.DISABLED):
+        raise UsageError("--hard and --direct are ways down: they go with --phase disabled")
+
+
+def _limits(settle: str, step_timeout: str) -> Limits:
+    return Limits(
+        settle_ms=round(parse_duration(settle, what="--settle") * 1000),
+        step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
+    )
 
 
 @contextmanager

@@ -94,6 +94,11 @@ def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
                 " with 3.3.0",
                 hint="replace its software first",
             )
+        elif worker.fences is False:
+            yield Finding(
+                message=f"{worker.url} has no fencing endpoint: its software is older than 3.3.0",
+                hint="replace its software first",
+            )
         elif worker.outdated:
             yield Finding(
                 message=f"{worker.url}: its properties file was changed since it was started",

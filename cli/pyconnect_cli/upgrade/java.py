@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pyconnect_cli.client import ConnectClient
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.exchange import Request
 from pyconnect_cli.model import Validation
 from pyconnect_cli.upgrade.model import Kind, Phase, PhaseSource, Worker
 
@@ -21,6 +22,7 @@ HARMLESS = (
     "org.apache.kafka.connect.file.FileStreamSourceConnector",
     "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
 )
+FENCE_ANSWERS = frozenset({400, 401, 403, 404, 409, 503})
 NOT_ENABLED_PHASES = frozenset({Phase.DISABLED, Phase.PREPARING})
 
 
@@ -45,6 +47,32 @@ def observe(client: ConnectClient, seen: Worker) -> Worker:
         phases=frozenset({Phase.ENABLED}) if enabled else NOT_ENABLED_PHASES,
         source=PhaseSource.INFERRED,
     )
+
+
+def has_fencing_endpoint(client: ConnectClient) -> bool | None:
+    """Whether requests to fence are served; None when that cannot be told."""
+    answer = client.exchange.send(
+        Request(
+            method="PUT",
+            path=("connectors", PROBE, "fence"),
+            query=(("forward", "false"),),
+            accepted=FENCE_ANSWERS,
+        )
+    )
+    message = answer.body.get("message") if isinstance(answer.body, dict) else None
+    return fences(answer.status, str(message))
+
+
+def fences(status: int, message: str) -> bool | None:
+    """Read the answer to an unsigned request for a connector that does not exist."""
+    match status:
+        case 400 | 409 | 503:
+            return True
+        case 404:
+            # The resource answers by the connector's name, the router does not.
+            return PROBE in message
+        case _:
+            return None
 
 
 def support_errors(validation: Validation) -> tuple[str, ...]:

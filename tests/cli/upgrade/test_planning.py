@@ -120,6 +120,7 @@ SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
         (view(A, replace(B, reachable=False, reason="refused")), TO_1, "does not answer: refused"),
         (view(A, replace(B, instance=None)), TO_1, "http://b is no member of group g"),
         (view(A, java("b", DISABLED, version="3.2.1")), TO_1, "exactly-once support came with"),
+        (view(A, java("b", DISABLED, fences=False)), TO_1, "http://b has no fencing endpoint"),
         (view(A, B, group_state="PreparingRebalance"), TO_1, "a rebalance is under way"),
         (view(A, B, hanging=("g-c-0",)), TO_1, "open beyond its timeout: the transaction of g-c-0"),
         (view(A, B, brokers=Brokers(transactions=False)), TO_1, "the brokers have no transactions"),
