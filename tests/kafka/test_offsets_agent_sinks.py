@@ -1,0 +1,212 @@
+"""Offsets of sinks altered and reset on agents (KIP-875), read from their consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.agent import Agent, Agents, closing, line_count
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.offset_hooks import HOOK_SINK
+from tests.support.rest_client import Answer
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+LINES = 10
+PARTITIONS = 3
+SAFE_TO_RETRY = "If the connector is in a stopped state, this operation can be safely retried"
+
+
+class Groups:
+    """Consumer groups as Kafka's own admin client sees them."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def committed(self, group: str) -> dict[int, int]:
+        """Positions by partition; none without a group."""
+        request = ConsumerGroupTopicPartitions(group)
+        try:
+            found = self._admin.list_consumer_group_offsets([request])[group].result(30)
+        except KafkaException:
+            return {}
+        return {one.partition: one.offset for one in found.topic_partitions if one.offset >= 0}
+
+    def names(self) -> set[str]:
+        return {group.group_id for group in self._admin.list_consumer_groups().result(30).valid}
+
+    def fill(self, topic: str) -> None:
+        """Create a topic and write `LINES` lines to each partition."""
+        self._admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        for partition in range(PARTITIONS):
+            for number in range(LINES):
+                producer.produce(topic, f"{partition}-{number}", partition=partition)
+        assert producer.flush(30) == 0
+
+
+class Sink:
+    """A connector that has read all lines of its topic and is stopped."""
+
+    def __init__(self, agent: Agent, groups: Groups, directory: Path, **settings: str) -> None:
+        self.agent = agent
+        self.groups = groups
+        self.name = unique_name("sink")
+        self.group = settings.get("consumer.override.group.id", f"connect-{self.name}")
+        self.topic = unique_name("lines")
+        self.file = directory / "out.txt"
+        groups.fill(self.topic)
+        topics = {} if "topics.regex" in settings else {"topics": self.topic}
+        config = {
+            "connector.class": HOOK_SINK,
+            "file": str(self.file),
+            "hook": "true",
+            **topics,
+            **settings,
+        }
+        if "topics.regex" in settings:
+            config["topics.regex"] = f"{self.topic}.*"
+        agent.create(self.name, config)
+        self.path = f"/connectors/{self.name}/offsets"
+        self.wait_until_read(PARTITIONS * LINES)
+        self.stop()
+
+    def wait_until_read(self, lines: int) -> None:
+        eventually(lambda: line_count(self.file) == lines, WAIT_S, lambda: line_count(self.file))
+
+    def stop(self) -> None:
+        assert self.agent.call("PUT", f"/connectors/{self.name}/stop").status == 204
+        self.agent.wait_for_states(self.name, "STOPPED")
+        eventually(lambda: self.committed() == dict.fromkeys(range(PARTITIONS), LINES), WAIT_S)
+
+    def committed(self) -> dict[int, int]:
+        return self.groups.committed(self.group)
+
+    def alter(self, *positions: int | None, topic: str | None = None) -> Answer:
+        """Alter partition 0, 1 … to these."""
+        entries = [
+            {
+                "partition": {"kafka_topic": topic or self.topic, "kafka_partition": partition},
+                "offset": None if position is None else {"kafka_offset": position},
+            }
+            for partition, position in enumerate(positions)
+        ]
+        return self.agent.call("PATCH", self.path, {"offsets": entries})
+
+    def reset(self) -> Answer:
+        return self.agent.call("DELETE", self.path)
+
+
+@pytest.fixture(scope="module")
+def agent(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    directory = tmp_path_factory.mktemp("agent")
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
+        yield agents.start()
+
+
+@pytest.fixture(scope="module")
+def groups(kafka_broker: SharedBroker) -> Groups:
+    return Groups(kafka_broker.bootstrap_servers)
+
+
+@pytest.mark.parametrize("own_group", [False, True], ids=["connect-group", "own-group"])
+def test_a_stopped_sink_is_altered_reset_and_resumed(
+    agent: Agent, groups: Groups, tmp_path: Path, own_group: bool
+) -> None:
+    """Each change is in the group at once; a resumed connector reads from there."""
+    settings = {"topics.regex": "yes"}
+    if own_group:
+        settings["consumer.override.group.id"] = unique_name("own-group")
+    sink = Sink(agent, groups, tmp_path, **settings)
+    assert sink.alter(None, 5, 5).status == 200
+    assert sink.committed() == {1: 5, 2: 5}
+    assert sink.alter(9, None).status == 200
+    assert sink.committed() == {0: 9, 2: 5}
+    assert agent.call("PUT", f"/connectors/{sink.name}/resume").status == 202
+    sink.wait_until_read(30 + 1 + 10 + 5)
+    sink.stop()
+    for _ in range(2):
+        assert sink.reset().status == 200
+        assert (sink.committed(), agent.get(sink.path)) == ({}, {"offsets": []})
+        assert sink.group not in groups.names()
+    assert agent.call("PUT", f"/connectors/{sink.name}/resume").status == 202
+    sink.wait_until_read(46 + 30)
+    assert (f"connect-{sink.name}" in groups.names()) is not own_group
+    agent.call("DELETE", f"/connectors/{sink.name}")
+
+
+def test_members_of_the_group_keep_its_offsets_and_are_named(
+    agent: Agent, groups: Groups, tmp_path: Path
+) -> None:
+    """As tasks that have not ended yet do; once they are gone the same request succeeds."""
+    sink = Sink(agent, groups, tmp_path)
+    member = Consumer(
+        {
+            "bootstrap.servers": groups.bootstrap_servers,
+            "group.id": sink.group,
+            "client.id": "a-zombie",
+            "enable.auto.commit": False,
+        }
+    )
+    member.subscribe([sink.topic])
+    eventually(lambda: bool(member.poll(0.2) or member.assignment()), WAIT_S)
+    stored = sink.committed()
+    for verb, answer in (
+        ("alter", sink.alter(1)),
+        ("alter", sink.alter(None)),
+        ("reset", sink.reset()),
+    ):
+        assert answer.status == 500
+        assert answer.message.startswith(f"Failed to {verb} consumer group offsets for connector")
+        assert SAFE_TO_RETRY in answer.message
+        assert f"Members of group {sink.group}: a-zombie at " in answer.message
+        assert sink.committed() == stored
+    member.close()
+    assert sink.alter(1).status == 200
+    assert sink.committed() == {**stored, 0: 1}
+    agent.call("DELETE", f"/connectors/{sink.name}")
+
+
+def test_what_can_be_done_of_a_request_is_done(
+    agent: Agent, groups: Groups, tmp_path: Path
+) -> None:
+    """A partition that Kafka does not have fails the request, which can be repeated."""
+    sink = Sink(agent, groups, tmp_path)
+    failure = f"Failed to alter consumer group offsets for connector {sink.name}"
+    answer = sink.alter(2, None, 2, 2)
+    assert (answer.status, answer.message) == (500, failure)
+    assert sink.committed() == {0: 2, 2: 2}
+    answer = sink.alter(1, topic="no-such-topic")
+    assert (answer.status, answer.message) == (500, failure)
+    answer = sink.alter(-1, 3)
+    assert answer.message == f"Failed to modify offsets for sink connector {sink.name}"
+    assert sink.committed() == {0: 2, 2: 2}
+    agent.call("DELETE", f"/connectors/{sink.name}")
+
+
+def test_a_new_config_counts_for_the_next_change(
+    agent: Agent, groups: Groups, tmp_path: Path
+) -> None:
+    """A stopped connector's group and answer may change; what is stored stays."""
+    sink = Sink(agent, groups, tmp_path)
+    config = f"/connectors/{sink.name}/config"
+    assert agent.call("PATCH", config, {"hook": "false"}).status == 200
+    answer = sink.alter(4)
+    assert (answer.status, "framework-managed offsets" in answer.text) == (200, True)
+    other = unique_name("other")
+    assert agent.call("PATCH", config, {"consumer.override.group.id": other}).status == 200
+    assert sink.alter(3).status == 200
+    assert groups.committed(other) == {0: 3}
+    assert sink.committed() == {0: 4, 1: LINES, 2: LINES}
+    assert agent.call("PATCH", config, {"hook": "refuse"}).status == 200
+    assert sink.reset().message == "The connector refuses"
+    assert groups.committed(other) == {0: 3}
+    agent.call("DELETE", f"/connectors/{sink.name}")
