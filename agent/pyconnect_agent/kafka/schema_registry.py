@@ -171,3 +171,17 @@ def _call(action: str, request: Callable[[], T]) -> T:
         raise RetriableException(
             f"The schema registry could not be reached to {action}: {type(error).__name__}"
         ) from error
+
+
+def confluent_meta() -> Any:
+    """Return the module of Confluent's options `field_meta` and `message_meta`."""
+    from confluent_kafka.schema_registry.confluent import meta_pb2
+
+    return meta_pb2
+
+
+def confluent_descriptors() -> tuple[Any, ...]:
+    """Return the descriptors of the .proto files that Confluent's registries know."""
+    from confluent_kafka.schema_registry.confluent.type import decimal_pb2
+
+    return confluent_meta().DESCRIPTOR, decimal_pb2.DESCRIPTOR

@@ -56,7 +56,11 @@ _OTHER_NAMES = {
     ),
 }
 """Names beside Java's and the class's own: those of Confluent's connectors that these stand for."""
-_WITH_REGISTRY = (("avro.AvroConverter", "avro.converter:AvroConverter"),)
+_WITH_REGISTRY = (
+    ("avro.AvroConverter", "avro.converter:AvroConverter"),
+    ("json.JsonSchemaConverter", "registry_json.converter:JsonSchemaConverter"),
+    ("protobuf.ProtobufConverter", "protobuf.converter:ProtobufConverter"),
+)
 
 _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     (

@@ -12,7 +12,9 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
+from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConverter
 from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
+from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
 from pyconnect_api import (
     BYTES_SCHEMA,
     FLOAT64_SCHEMA,
@@ -31,7 +33,19 @@ from tests.support.registry_values import ORDER, full_order, sparse_order
 
 pytestmark = pytest.mark.java
 
-CONVERTERS: list[type[RegistryConverter]] = [AvroConverter]
+CONVERTERS: list[type[RegistryConverter]] = [
+    AvroConverter,
+    JsonSchemaConverter,
+    ProtobufConverter,
+]
+
+FAITHFUL: dict[type[RegistryConverter], dict[str, str]] = {
+    ProtobufConverter: {
+        "optional_for_nullables": "true",
+        "enhanced_protobuf_schema_support": "true",
+    }
+}
+"""What a format needs to keep all that Connect knows of an order."""
 
 
 @pytest.fixture
@@ -68,8 +82,9 @@ def test_a_struct_of_every_type_comes_back_as_it_was(
 ) -> None:
     """Schema and value, logical types and optional fields included; by another instance."""
     topic = unique_name("orders")
-    message = converter_of(kind).from_connect_data(topic, [], ORDER, order)
-    found = converter_of(kind).to_connect_data(topic, [], message)
+    options = FAITHFUL.get(kind, {})
+    message = converter_of(kind, **options).from_connect_data(topic, [], ORDER, order)
+    found = converter_of(kind, **options).to_connect_data(topic, [], message)
     assert found.schema == ORDER
     assert found.value == order
 

@@ -19,7 +19,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable
 from decimal import Decimal
 
-from pyconnect_agent.builtin.converters.json_writer import JsonOptions
+from pyconnect_agent.builtin.converters.json_writer import ONE_OF, JsonOptions
 from pyconnect_api import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -214,11 +214,23 @@ def _map_reader(schema: Schema, options: JsonOptions) -> Read:
             entries[hashable_key(read_key(pair[0]))] = read_value(pair[1])
         return entries
 
+    def read_entries(found: object) -> object:
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise _unfit(schema, found)
+        return {
+            hashable_key(read_key(entry.get("key"))): read_value(entry.get("value"))
+            for entry in found
+        }
+
     is_object = key_schema is None or key_schema.type is Type.STRING
+    if options.registry_forms and key_schema is not None and (key_schema.optional or not is_object):
+        return read_entries
     return read_object if is_object else read_pairs
 
 
 def _struct_reader(schema: Schema, options: JsonOptions) -> Read:
+    if options.registry_forms and schema.name == ONE_OF:
+        return _one_of_reader(schema, options)
     members = [(field.name, reader_for(field.schema, options)) for field in schema.fields]
 
     def read(found: object) -> object:
@@ -230,6 +242,22 @@ def _struct_reader(schema: Schema, options: JsonOptions) -> Read:
         return Struct.of_checked(
             schema, [read_member(member(name)) for name, read_member in members]
         )
+
+    return read
+
+
+def _one_of_reader(schema: Schema, options: JsonOptions) -> Read:
+    branches = [reader_for(field.schema, options) for field in schema.fields]
+
+    def read(found: object) -> object:
+        for index, read_branch in enumerate(branches):
+            values: list[object] = [None] * len(branches)
+            try:
+                values[index] = read_branch(found)
+            except DataException:
+                continue
+            return Struct.of_checked(schema, values)
+        raise _unfit(schema, found)
 
     return read
 

@@ -39,10 +39,16 @@ class JsonOptions:
 
     `decimals_as_numbers`: `decimal.format` is NUMERIC rather than BASE64 (writing only).
     `replace_null_with_default`: None stands for the schema's default, if it has one.
+    `registry_forms`: entries of maps without text keys are objects of `key` and `value`, and a
+    struct named ONE_OF is the one of its fields that has a value, as Confluent's converter has it.
     """
 
     decimals_as_numbers: bool = False
     replace_null_with_default: bool = True
+    registry_forms: bool = False
+
+
+ONE_OF = "io.confluent.connect.json.OneOf"
 
 
 def writer_for(schema: Schema | None, options: JsonOptions) -> Write:
@@ -154,6 +160,10 @@ def _map_writer(schema: Schema, options: JsonOptions) -> Write:
     # A None key of an optional string has the text `null`; as a member's name that is a string.
     null_name = '"null"'
 
+    before_key, between, after = (
+        ('{"key":', ',"value":', "}") if options.registry_forms else ("[", ",", "]")
+    )
+
     def write_object(value: object) -> str:
         if not isinstance(value, dict):
             raise _unfit(schema, value)
@@ -166,13 +176,21 @@ def _map_writer(schema: Schema, options: JsonOptions) -> Write:
     def write_pairs(value: object) -> str:
         if not isinstance(value, dict):
             raise _unfit(schema, value)
-        pairs = [f"[{write_key(key)},{write_value(member)}]" for key, member in value.items()]
+        pairs = [
+            f"{before_key}{write_key(key)}{between}{write_value(member)}{after}"
+            for key, member in value.items()
+        ]
         return f"[{','.join(pairs)}]"
 
-    return write_object if schema.key_schema.type is Type.STRING else write_pairs
+    is_object = schema.key_schema.type is Type.STRING
+    if options.registry_forms:
+        is_object = is_object and not schema.key_schema.optional
+    return write_object if is_object else write_pairs
 
 
 def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
+    if options.registry_forms and schema.name == ONE_OF:
+        return _one_of_writer(schema, options)
     members = [
         (
             f"{',' if field.index else ''}{json_text.string_text(field.name)}:",
@@ -191,6 +209,20 @@ def _struct_writer(schema: Schema, options: JsonOptions) -> Write:
             for (name, write_member), member in zip(members, value.stored_values(), strict=True)
         ]
         return f"{{{''.join(texts)}}}"
+
+    return write
+
+
+def _one_of_writer(schema: Schema, options: JsonOptions) -> Write:
+    branches = [_value_writer(field.schema, options) for field in schema.fields]
+
+    def write(value: object) -> str:
+        if not isinstance(value, StructValue):
+            raise _unfit(schema, value)
+        for write_branch, stored in zip(branches, value.stored_values(), strict=True):
+            if stored is not None:
+                return write_branch(stored)
+        raise DataException(f"No field of {schema} has a value")
 
     return write
 

@@ -1,0 +1,1 @@
+"""Connect data as Protobuf, with the mapping of Confluent's `ProtobufData`."""
