@@ -84,6 +84,7 @@ def _task_configs(channel: Channel, request: GenerateTaskConfigs) -> None:
             request_id=request.request_id,
             configs=({"n": "0"}, {"n": "1"}),
             connector_config_changed=request.applied_config is None,
+            values_digest=b"",
         )
     )
 

@@ -24,6 +24,7 @@ class Generated:
 
     configs: tuple[ConnectorConfig, ...]
     connector_config_changed: bool
+    values_changed: bool = False
 
 
 @dataclass(slots=True)
@@ -221,6 +222,7 @@ class Performer(Surroundings):
             return Generated(
                 generated_configs(effect.connector, effect.config),
                 effect.config != effect.applied_config,
+                values_changed=self.values_changed,
             )
 
         self._later(f"generate {effect.connector}", effect.effect_id, configs)

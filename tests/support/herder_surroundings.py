@@ -49,10 +49,14 @@ class Answer:
 
 @dataclass(slots=True)
 class Surroundings:
-    """`log` and `statuses` survive a crash of the worker, the rest does not."""
+    """`log` and `statuses` survive a crash of the worker, the rest does not.
+
+    `values_changed`: config providers have supplied other values since the last generation.
+    """
 
     standalone: bool = False
     exactly_once: bool = False
+    values_changed: bool = False
     log: list[LogRecord] = field(default_factory=list)
     connector_statuses: dict[str, Status] = field(default_factory=dict)
     task_statuses: dict[ConnectorTaskId, Status] = field(default_factory=dict)

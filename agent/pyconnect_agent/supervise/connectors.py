@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ class ConnectorChildren:
         self._offsets = offsets
         self._connectors: dict[str, RunningConnector] = {}
         self._request_ids = itertools.count(1)
+        self._digest_key = secrets.token_bytes(32)
+        self._digests: dict[str, tuple[ConnectorConfig, bytes]] = {}
         self.startups = Startups("connector", settings.sampling)
         self._catalog = Catalog(settings.worker.plugins)
         self._retired: dict[Child, asyncio.Task[None]] = {}
@@ -167,6 +170,7 @@ class ConnectorChildren:
         entry.child.send(
             GenerateTaskConfigs(
                 request_id=request_id,
+                digest_key=self._digest_key,
                 config=dict(config),
                 applied_config=None if applied_config is None else dict(applied_config),
             )
@@ -205,7 +209,7 @@ class ConnectorChildren:
                 if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
                     self._retire(entry)
             case TaskConfigs():
-                self._resolve(entry, message)
+                self._resolve(connector, entry, message)
             case RequestFailed():
                 future = entry.requests.get(message.request_id)
                 if future is not None and not future.done():
@@ -239,15 +243,22 @@ class ConnectorChildren:
             if not future.done():
                 future.set_exception(AgentError(text))
 
-    def _resolve(self, entry: RunningConnector, message: TaskConfigs) -> None:
+    def _resolve(self, connector: str, entry: RunningConnector, message: TaskConfigs) -> None:
         future = entry.requests.get(message.request_id)
         if future is not None and not future.done():
             future.set_result(
                 TaskConfigsGenerated(
                     configs=message.configs,
                     connector_config_changed=message.connector_config_changed,
+                    values_changed=self._values_changed(connector, entry, message.values_digest),
                 )
             )
+
+    def _values_changed(self, connector: str, entry: RunningConnector, digest: bytes) -> bool:
+        """Kafka: AppliedConnectorConfig, which keeps the resolved config itself."""
+        config, before = self._digests.get(connector, (None, None))
+        self._digests[connector] = (entry.config, digest)
+        return config == entry.config and before != digest
 
     def _exit(
         self,

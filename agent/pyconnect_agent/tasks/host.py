@@ -22,6 +22,7 @@ from pyconnect_agent.observability.logging import LogFormat, bind_scope, configu
 from pyconnect_agent.supervise.channel import (
     ChangeOffsets,
     Channel,
+    ConfigTtlExpired,
     DescribePlugin,
     FenceProducers,
     Message,
@@ -34,6 +35,7 @@ from pyconnect_agent.supervise.channel import (
     WorkerSettings,
 )
 from pyconnect_agent.tasks.answers import describe_plugin, validate_config
+from pyconnect_agent.tasks.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector_checks import check_connector_config
 from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
@@ -166,6 +168,7 @@ def _run_connector(channel: Channel, job: RunConnector) -> None:
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         resolved = worker.resolve(job.config)
+        ConfigExpiry(partial(control.send, ConfigTtlExpired())).watch(resolved.resolution)
         connector = worker.connector(resolved.values)
         read: ReadOffsets = control.read_offsets
         if isinstance(connector, SourceConnector):

@@ -5,7 +5,10 @@ Layer: tasks.
 
 from __future__ import annotations
 
+import hmac
+import json
 import logging
+from collections.abc import Mapping
 
 from pyconnect_agent.core.config.variables import restore_references
 from pyconnect_agent.supervise.channel import GenerateTaskConfigs, TaskConfigs
@@ -61,7 +64,13 @@ def generate_task_configs(
         request_id=request.request_id,
         configs=tuple(restore_references(request.config, {**config, **added}) for config in made),
         connector_config_changed=applied is None or worker.resolve(applied).values != resolved,
+        values_digest=_digest(request.digest_key, resolved),
     )
+
+
+def _digest(key: bytes, config: Mapping[str, str]) -> bytes:
+    text = json.dumps(sorted(config.items())).encode()
+    return hmac.digest(key, text, "sha256")
 
 
 def _too_many(name: str, count: int, tasks_max: int, *, enforce: bool) -> None:

@@ -53,6 +53,9 @@ def generated(turn: Turn, waiter: GenerationWaiter, result: Any) -> None:
     if not _runs_here(turn, connector):
         turn.reconfigurations.discard(connector)
         return
+    values_changed = active.values_changed or result.values_changed
+    active = replace(active, values_changed=values_changed)
+    turn.reconfigurations.set(connector, active)
     if active.again or turn.state.snapshot.connector_config(connector) != waiter.config:
         _generate(turn, connector, attempt=active.attempt)
         return
@@ -62,6 +65,7 @@ def generated(turn: Turn, waiter: GenerationWaiter, result: Any) -> None:
         configs=result.configs,
         generated_from=waiter.config,
         connector_config_changed=result.connector_config_changed,
+        values_changed=values_changed,
     )
     # The herder's own requests have negative ids, the shell's are positive.
     enqueue(turn, -turn.new_id(), apply, deadline_ms=None)
@@ -133,7 +137,7 @@ def failed(turn: Turn, connector: str, error: Exception) -> None:
         turn.reconfigurations.discard(connector)
         return
     attempt = active.attempt + 1
-    waiting = Reconfiguration(step=ReconfigurationStep.BACKING_OFF, attempt=attempt)
+    waiting = replace(active, step=ReconfigurationStep.BACKING_OFF, attempt=attempt, again=False)
     turn.reconfigurations.set(connector, waiting)
     timer = ReconfigurationRetry(connector=connector, attempt=attempt)
     turn.wake_at(turn.now_ms + backoff_ms(attempt), timer)
@@ -161,7 +165,8 @@ def backoff_ms(attempt: int) -> int:
 def _generate(turn: Turn, connector: str, *, attempt: int) -> None:
     config = turn.state.snapshot.connector_configs[connector]
     step = ReconfigurationStep.GENERATING
-    turn.reconfigurations.set(connector, Reconfiguration(step=step, attempt=attempt))
+    active = turn.reconfigurations.get(connector) or Reconfiguration(step=step)
+    turn.reconfigurations.set(connector, replace(active, step=step, attempt=attempt, again=False))
     turn.emit(
         GenerateTaskConfigs(
             effect_id=turn.wait_for(GenerationWaiter(connector=connector, config=config)),
@@ -184,6 +189,8 @@ def _differs(turn: Turn, apply: ApplyTaskConfigs) -> bool:
         apply.connector_config_changed
         and snapshot.applied_config(connector) != apply.generated_from
     ):
+        return True
+    if apply.values_changed:
         return True
     if snapshot.task_count(connector) != len(apply.configs) or connector in snapshot.inconsistent:
         return True

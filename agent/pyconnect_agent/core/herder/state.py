@@ -199,13 +199,15 @@ class Step(Enum):
 class ApplyTaskConfigs:
     """The herder's own request: write newly generated task configs if they differ.
 
-    `generated_from` is the connector config they were made of.
+    `generated_from` is the connector config they were made of. `values_changed`: what config
+    providers supply for it is new, so the tasks restart even with the same configs.
     """
 
     connector: str
     configs: tuple[ConnectorConfig, ...]
     generated_from: ConnectorConfig
     connector_config_changed: bool
+    values_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,11 +243,15 @@ class ReconfigurationStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconfiguration:
-    """Task configs of a running connector being made anew. `again`: asked for meanwhile."""
+    """Task configs of a running connector being made anew. `again`: asked for meanwhile.
+
+    `values_changed` as in `ApplyTaskConfigs`: told once, kept until it was applied.
+    """
 
     step: ReconfigurationStep
     attempt: int = 0
     again: bool = False
+    values_changed: bool = False
 
 
 class ClearanceStep(Enum):

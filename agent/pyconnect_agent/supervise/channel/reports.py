@@ -30,11 +30,16 @@ class StateReported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfigs:
-    """Raw task configs: see `supervise.ports.TaskConfigsGenerated`."""
+    """Raw task configs: see `supervise.ports.TaskConfigsGenerated`.
+
+    `values_digest`: keyed, of the resolved connector config, so that the supervisor can tell
+    whether what config providers supply has changed without ever knowing it.
+    """
 
     request_id: int
     configs: tuple[StringMap, ...]
     connector_config_changed: bool
+    values_digest: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

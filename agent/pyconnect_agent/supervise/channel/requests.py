@@ -19,9 +19,13 @@ class SetTargetState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateTaskConfigs:
-    """Answered by `TaskConfigs` or `RequestFailed`. `applied_config`: see `supervise.ports`."""
+    """Answered by `TaskConfigs` or `RequestFailed`. `applied_config`: see `supervise.ports`.
+
+    `digest_key`: of the answer's `values_digest`.
+    """
 
     request_id: int
+    digest_key: bytes
     config: StringMap
     applied_config: StringMap | None
 

@@ -97,6 +97,15 @@ def test_the_environment_provider_takes_no_path(monkeypatch: pytest.MonkeyPatch)
         provider.configure({"allowlist.pattern": "("})
 
 
+def test_names_match_the_allowlist_with_javas_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a whole, and with syntax that only Java has."""
+    for name in ("PYCONNECT_TEST_A", "PYCONNECT_TEST_1"):
+        monkeypatch.setenv(name, "x")
+    provider = EnvVarConfigProvider()
+    provider.configure({"allowlist.pattern": r"PYCONNECT_TEST_\p{Upper}"})
+    assert provider.get("").data == {"PYCONNECT_TEST_A": "x"}
+
+
 def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
     """By Java class name or alias; the worker's own properties too, but not plugin.path."""
     properties = {

@@ -121,3 +121,17 @@ def test_a_paused_connector_makes_no_tasks() -> None:
     world.ask(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
     world.settle()
     assert len(world.tasks) == 2
+
+
+def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
+    """What is stored stays the same, so only the child that resolved it can tell."""
+    before = len(world.log)
+    world.values_changed = True
+    world.inbox.append(on.ReconfigurationRequested(connector="c"))
+    world.settle()
+    assert len(world.log) > before
+    after = len(world.log)
+    world.values_changed = False
+    world.inbox.append(on.ReconfigurationRequested(connector="c"))
+    world.settle()
+    assert len(world.log) == after

@@ -1,0 +1,51 @@
+"""Asks for a restart of the connector when what config providers supplied has expired.
+
+Layer: tasks. Kafka: WorkerConfigTransformer.scheduleReload. The connector's process does it, for
+the worker that has it is the one that can restart it; the restart reads the values again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.config.variables import ResolvedConfig
+
+LOG = logging.getLogger(__name__)
+
+
+class ConfigExpiry:
+    """`expired` is called on a thread of its own. Used by the connector's thread."""
+
+    def __init__(self, expired: Callable[[], None]) -> None:
+        self._expired = expired
+        self._timers: dict[str, threading.Timer] = {}
+
+    def watch(self, resolution: ResolvedConfig) -> None:
+        """Replace what is scheduled for the paths of a connector's config.
+
+        Nothing is scheduled with `config.action.reload=none`.
+        """
+        if not resolution.ttls_ms or not _restarts(resolution.values):
+            return
+        for path, ttl_ms in resolution.ttls_ms.items():
+            LOG.info("connector restarts when its config expires", extra={"ttl_ms": ttl_ms})
+            before = self._timers.get(path)
+            if before is not None:
+                before.cancel()
+            timer = threading.Timer(min(ttl_ms / 1000, threading.TIMEOUT_MAX), self._expire)
+            timer.daemon = True
+            self._timers[path] = timer
+            timer.start()
+
+    def _expire(self) -> None:
+        # Without a supervisor there is nobody to ask, and soon no process.
+        with contextlib.suppress(OSError):
+            self._expired()
+
+
+def _restarts(config: Mapping[str, str | None]) -> bool:
+    return ConnectorSettings.parse(config).restart_on_reload
