@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_cli.sandbox import ports
 from tests.support.agent import Agent
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
+from tests.support.proxy import Proxy
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = pytest.mark.kafka
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+TASKS = "/connectors/numbers/tasks"
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
 
 
@@ -106,3 +113,46 @@ def test_the_owner_dies_in_a_transaction(cluster: Cluster, sequences: Sequences)
     assert sequences.seen() == {}
     assert cluster.agents[0].call("PUT", "/connectors/numbers/pause").status == 202
     sequences.check(40)
+
+
+def test_the_leader_dies_while_it_fences(
+    cluster: Cluster, sequences: Sequences, kafka_broker: SharedBroker
+) -> None:
+    """Tasks that waited for its answer are cleared by the next leader; none is left FAILED."""
+    port = int(kafka_broker.bootstrap_servers.rpartition(":")[2])
+    with Proxy(port) as proxy:
+        servers = f"{ports.LOOPBACK}:{proxy.port}"
+        clients = ("producer", "consumer", "admin")
+        overrides = {f"{client}.override.bootstrap.servers": servers for client in clients}
+        leader = cluster.leader()
+        other = next(agent for agent in cluster.agents if agent is not leader)
+        other.create("numbers", {**sequences.config(4), **overrides})
+        cluster.wait_until_running({"numbers": 4}, WAIT_S)
+        sequences.allow(30)
+        sequences.wait_for(30, 4)
+        configs = {task["id"]["task"]: task["config"] for task in other.get(TASKS)}
+        proxy.cut()
+        # A new task set, as a connector anywhere would have made it: its older one is fenced.
+        records = [
+            config_records.task_config(ConnectorTaskId("numbers", number), {**config, "new": "yes"})
+            for number, config in configs.items()
+        ]
+        write(kafka_broker, f"{cluster.group_id}-configs", records)
+        write(
+            kafka_broker,
+            f"{cluster.group_id}-configs",
+            [config_records.tasks_commit("numbers", len(configs))],
+        )
+        eventually(lambda: "fencing producers of older tasks" in leader.log(), WAIT_S)
+        cluster.kill(leader)
+        proxy.mend()
+        cluster.wait_until_running({"numbers": 4}, WAIT_S)
+        sequences.allow(60)
+        sequences.check(60, 4)
+
+
+def write(broker: SharedBroker, topic: str, records: Sequence[LogRecord]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for record in records:
+        producer.produce(topic, record.value, record.key, partition=0)
+    assert producer.flush(30) == 0
