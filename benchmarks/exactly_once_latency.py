@@ -36,6 +36,7 @@ ENABLED = {
 INTERVALS_MS = (100, 1_000, 10_000)
 JSON = {"Content-Type": "application/json"}
 TIMEOUT_S = 60.0
+WARM_UP_S = 3.0
 
 
 def boundaries() -> Mapping[str, Mapping[str, str]]:
@@ -58,7 +59,10 @@ def append(file: Path, lines_per_s: int, stopping: threading.Event) -> None:
 
 
 def latencies(bootstrap_servers: str, topic: str, seconds: float, group_id: str) -> list[float]:
-    """Seconds from append to visible, of what came within `seconds` after the first record."""
+    """Seconds from append to visible, of what came within `seconds` once it ran steadily.
+
+    The first lines do not count: they waited for the task to start.
+    """
     settings = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group_id,
@@ -70,14 +74,16 @@ def latencies(bootstrap_servers: str, topic: str, seconds: float, group_id: str)
     found: list[float] = []
     with closing(Consumer(settings)) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        until_s = time.monotonic() + TIMEOUT_S
+        until_s, steady_s = time.monotonic() + TIMEOUT_S, None
         while time.monotonic() < until_s:
             message = consumer.poll(0.1)
             if message is None or message.error() is not None:
                 continue
-            if not found:
-                until_s = time.monotonic() + seconds
-            found.append(time.time() - int(message.value() or b"") / 1e9)
+            if steady_s is None:
+                steady_s = time.monotonic() + WARM_UP_S
+                until_s = steady_s + seconds
+            if time.monotonic() >= steady_s:
+                found.append(time.time() - int(message.value() or b"") / 1e9)
     return found
 
 

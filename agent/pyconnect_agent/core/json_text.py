@@ -108,6 +108,12 @@ def parse(data: bytes) -> object:
 
 def parse_text(text: str) -> object:
     """Return the JSON value of a decoded text; otherwise as `parse`."""
+    try:
+        value, end = _EXACT.raw_decode(text)
+        if end == len(text):
+            return value
+    except (ValueError, InvalidOperation, RecursionError):
+        pass  # looked at more closely below
     value, rest = _first_value(_EXACT, text, _after_whitespace(text, 0))
     if rest.strip(_WHITESPACE_CHARACTERS):
         raise JsonTextError(f"unexpected characters after the JSON value: {rest[:20]}")

@@ -31,6 +31,7 @@ from pyconnect_api import (
     Schema,
     SchemaAndValue,
     Width,
+    pair_of,
 )
 
 T = TypeVar("T")
@@ -105,11 +106,15 @@ class JsonConverter(DataConverter):
     ) -> SchemaAndValue:
         if data is None:
             return NULL
-        text = _parsed(json_text.decode, data)
         if not self._schemas_enabled:
-            if not text or text.isspace():
-                return NULL
-            return SchemaAndValue(None, self._read_content(_parsed(json_text.parse_text, text)))
+            try:
+                found = json_text.parse(data)
+            except json_text.JsonTextError as exc:
+                if not data.strip():
+                    return NULL
+                raise _unreadable(exc) from exc
+            return pair_of((None, self._read_content(found)))
+        text = _parsed(json_text.decode, data)
         if self._content_schema is not None:
             found = _parsed(json_text.parse_text, text)
             return SchemaAndValue(self._content_schema, self._read_content(found))
@@ -139,7 +144,7 @@ class JsonConverter(DataConverter):
                 end = -1
             if end == len(text) - 1 and text[end] == "}":
                 self._last_read = last
-                return SchemaAndValue(schema, read(found))
+                return pair_of((schema, read(found)))
         return self._from_any_envelope(text)
 
     def _known_start(self, text: str) -> tuple[str, Schema | None, json_reader.Read] | None:
@@ -181,9 +186,13 @@ def _parsed(parse: Callable[[T], R], given: T) -> R:
     try:
         return parse(given)
     except json_text.JsonTextError as exc:
-        raise DataException(
-            f"Converting byte[] to Kafka Connect data failed due to serialization error: {exc}"
-        ) from exc
+        raise _unreadable(exc) from exc
+
+
+def _unreadable(error: json_text.JsonTextError) -> DataException:
+    return DataException(
+        f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
+    )
 
 
 _CONFIG_DEF = (
