@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agent, Agents, closing
+from tests.support.agent import JSON, Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.offset_hooks import HOOK_SOURCE
 from tests.support.offset_topics import OffsetTopic
-from tests.support.rest_client import Answer
+from tests.support.rest_client import Answer, call_url
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
@@ -22,6 +22,23 @@ pytestmark = pytest.mark.kafka
 WAIT_S = 60
 SUPPORT = "exactly.once.source.support"
 QUICK = {"offset.flush.interval.ms": "500"}
+BAD_BODIES: tuple[tuple[object, int], ...] = (
+    ("", 500),
+    ("null", 500),
+    ("{", 500),
+    ("[]", 500),
+    ('{"offsets":[{"partition":{1:2}}]}', 500),
+    ({}, 400),
+    ({"offsets": []}, 400),
+    ({"offsets": {}}, 500),
+    ({"offsets": [None]}, 500),
+    ({"offsets": [{"partition": "0", "offset": {"last": 1}}]}, 500),
+    ({"offsets": [{"partition": {"number": "0"}, "offset": {"last": [1]}}]}, 500),
+    ({"offsets": [{"partition": {"number": "0"}, "offset": {"last": 2**64}}]}, 500),
+    ({"offsets": [{"partition": {"number": {"a": 1}}, "offset": {"last": 1}}]}, 500),
+    ({"offsets": [{"partition": {"number": "0"}, "offset": 1, "more": 1}]}, 500),
+    ('{"offsets":[{"partition":{},"offset":{},"partition":{}}]}', 500),
+)
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
 PLACES = ("worker's topic", "own topic")
@@ -115,6 +132,9 @@ class Numbers:
     def send(self, body: object) -> Answer:
         return self.agent.call("PATCH", self.path, body)
 
+    def send_text(self, text: str) -> Answer:
+        return call_url(self.agent.url, "PATCH", self.path, text, JSON)
+
     def reset(self) -> Answer:
         return self.agent.call("DELETE", self.path)
 
@@ -180,6 +200,7 @@ def test_a_reset_tombstones_keys_of_any_form(numbers: Numbers, worker: Worker) -
         assert {odd, undecodable} <= last.keys()
 
 
+@pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
 def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Numbers) -> None:
     """Before it ever ran."""
     numbers.sequences.allow(10)
@@ -189,3 +210,26 @@ def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Number
     numbers.resume()
     numbers.run(10)
     assert numbers.sequences.seen() == {"0": [*range(6, 11)], "1": [10]}
+
+
+@pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
+def test_what_is_refused_leaves_the_topic_as_it_was(numbers: Numbers) -> None:
+    """By REST, by Kafka Connect's checks, or by the connector; Apache's lenient rules stay."""
+    numbers.create(initial_state="STOPPED")
+    numbers.agent.wait_for_states(numbers.name, "STOPPED")
+    assert numbers.alter(5, 5).status == 200
+    before = numbers.topic.records()
+    for body, status in BAD_BODIES:
+        answer = numbers.send_text(body) if isinstance(body, str) else numbers.send(body)
+        assert (answer.status, body) == (status, body)
+    config = f"/connectors/{numbers.name}/config"
+    for hook in ("refuse", "unsupported", "break"):
+        assert numbers.agent.call("PATCH", config, {"hook": hook}).status == 200
+        for answer in (numbers.alter(1, None), numbers.reset()):
+            assert answer.status == 500
+    assert numbers.topic.records() == before
+    assert numbers.agent.call("PATCH", config, {"hook": "false"}).status == 200
+    twice = [{"partition": {"number": "9"}, "offset": {"last": last}} for last in (-3, 10**12)]
+    answer = numbers.send({"offsets": twice})
+    assert (answer.status, "framework-managed" in answer.text) == (200, True)
+    assert numbers.stored() == [5, 5, 10**12]

@@ -57,11 +57,10 @@ def _quickly(body: bytes) -> Offsets:
         raise _UnusualError
     pairs = tuple(_pair(entry) for entry in entries)
     # Python keeps the last of members of one name. That none was lost their number tells, unless
-    # maps hold such names too: then every object is looked at.
+    # maps hold such names too, or names are escaped: then every object is looked at.
     members = sum(map(len, entries))
-    if body.count(b'"partition"') + body.count(b'"offset"') != members or (
-        body.count(b'"offsets"') != 1
-    ):
+    named = body.count(b'"partition"') + body.count(b'"offset"')
+    if named != members or body.count(b'"offsets"') != 1 or b"\\u" in body:
         json.loads(body.decode(), object_pairs_hook=_refuse_repetition)
     return pairs
 
