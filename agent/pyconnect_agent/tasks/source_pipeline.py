@@ -99,6 +99,18 @@ def compose(
     return convert
 
 
+def place_of(record: object) -> str:
+    """Return a polled record's topic, source partition and source offset, nothing of its content.
+
+    Both are what the worker stores and shows of the record anyway.
+    """
+    assert isinstance(record, SourceRecord)
+    return (
+        f"topic '{record.topic}', source partition {record.source_partition}, source offset "
+        f"{record.source_offset}"
+    )
+
+
 def _timestamp(timestamp: int) -> int:
     """Kafka's ConnectUtils.checkAndConvertTimestamp; 0 is librdkafka's word for "now"."""
     if timestamp < -1:

@@ -27,7 +27,7 @@ from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
-from pyconnect_agent.tasks.source_pipeline import Convert, compose
+from pyconnect_agent.tasks.source_pipeline import Convert, compose, place_of
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance
@@ -126,6 +126,7 @@ class SourceWork:
             task_id=str(setup.task_id),
             describe_record=lambda record: f", where source record is = {record}",
             stop_requested=control.stop_requested,
+            place_of=place_of,
         )
         offsets = offset_stores(
             setup.worker.config,

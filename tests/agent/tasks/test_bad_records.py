@@ -1,0 +1,196 @@
+"""Records that cannot be processed: what is said of them, and what never is."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.tasks import consumed_record, sink_pipeline, source_pipeline
+from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.tolerance import ErrorCounts, Tolerance
+from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.transform_chain import chain
+from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_api import (
+    INT32_SCHEMA,
+    STRING_SCHEMA,
+    ConnectException,
+    DataException,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+)
+from tests.support.fake_clients import FakeMessage
+
+SECRET = "hunter2"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms."
+WORKER = {
+    "bootstrap.servers": "127.0.0.1:1",
+    "key.converter": STRING,
+    "value.converter": STRING,
+    "offset.storage.file.filename": "offsets",
+}
+AN_OBJECT = json.dumps({"name": SECRET}).encode()
+
+
+def tolerance(
+    place_of: Callable[[object], str], counts: ErrorCounts | None = None, **config: str
+) -> Tolerance:
+    return tolerance_of(
+        {name.replace("_", "."): value for name, value in config.items()},
+        task_id="c-0",
+        describe_record=consumed_record.describe_consumed,
+        stop_requested=threading.Event(),
+        place_of=place_of,
+        counts=counts,
+    )
+
+
+def transformation(kind: str, **options: str) -> dict[str, str]:
+    settings = {f"transforms.x.{name.replace('_', '.')}": text for name, text in options.items()}
+    return {"transforms": "x", "transforms.x.type": f"{TRANSFORMS}{kind}", **settings}
+
+
+def consume(
+    value: bytes, config: dict[str, str], handling: Tolerance, *, schemas: bool = False
+) -> list[SinkRecord]:
+    """Take one consumed record through converter and transformations."""
+    values = JsonConverter()
+    values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
+    batch: list[SinkRecord] = []
+    sink_pipeline.compose(
+        key_converter=StringConverter(),
+        value_converter=values,
+        header_converter=SimpleHeaderConverter(),
+        transform=chain(WorkerView(WORKER).transformations(config), handling),
+        tolerance=handling,
+        topic_used=None,
+        is_assigned=lambda _: True,
+        check_error=lambda _: None,
+        keep_consumed=True,
+    )([FakeMessage("orders", 3, 7, value)], batch, {})
+    return batch
+
+
+BAD = [
+    pytest.param(f"{SECRET} is no JSON".encode(), {}, False, id="poison"),
+    pytest.param(f'{{"a": "{SECRET}'.encode(), {}, False, id="cut off"),
+    pytest.param(b"\xff" + SECRET.encode(), {}, False, id="no text"),
+    pytest.param(AN_OBJECT, {}, True, id="no schema"),
+    pytest.param(
+        json.dumps({"schema": {"type": "int32"}, "payload": SECRET}).encode(),
+        {},
+        True,
+        id="value of another type than its schema",
+    ),
+    pytest.param(
+        AN_OBJECT, transformation("Cast$Value", spec="name:int32"), False, id="cast of no number"
+    ),
+    pytest.param(
+        AN_OBJECT,
+        transformation("TimestampConverter$Value", field="name", format="yyyy", target_type="Date"),
+        False,
+        id="no date",
+    ),
+    pytest.param(
+        json.dumps(SECRET).encode(),
+        transformation("InsertField$Value", static_field="f", static_value="v"),
+        False,
+        id="no fields at all",
+    ),
+    pytest.param(
+        json.dumps({"schema": {"type": "struct", "fields": []}, "payload": {}}).encode(),
+        transformation("ExtractField$Value", field="missing"),
+        True,
+        id="missing field",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "config", "schemas"), BAD)
+def test_a_bad_record_fails_the_task_by_its_place_alone(
+    value: bytes, config: dict[str, str], schemas: bool
+) -> None:
+    """Topic, partition and offset are in the trace; the value never is."""
+    with pytest.raises(ConnectException) as raised:
+        consume(value, config, tolerance(consumed_record.place_of), schemas=schemas)
+    trace = format_trace(raised.value)
+    assert "Tolerance exceeded in error handler" in trace
+    assert "for the record of topic 'orders', partition 3, offset 7\n" in trace
+    assert SECRET not in trace
+
+
+@pytest.mark.parametrize(("value", "config", "schemas"), BAD)
+def test_a_bad_record_is_left_out_when_errors_are_tolerated(
+    caplog: pytest.LogCaptureFixture, value: bytes, config: dict[str, str], schemas: bool
+) -> None:
+    """Logged by its place, without its value, and counted once."""
+    counts = ErrorCounts()
+    handling = tolerance(
+        consumed_record.place_of,
+        counts,
+        errors_tolerance="all",
+        errors_log_enable="true",
+        errors_log_include_messages="true",
+    )
+    assert consume(value, config, handling, schemas=schemas) == []
+    (message,) = caplog.messages
+    assert "{topic='orders', partition=3, offset=7" in message
+    assert SECRET not in caplog.text
+    assert (counts.record_failures, counts.record_errors, counts.records_skipped) == (1, 1, 1)
+
+
+def test_a_struct_refuses_a_value_of_another_type() -> None:
+    """With field and type, before the record is even made."""
+    schema = SchemaBuilder.struct().field("amount", INT32_SCHEMA).build()
+    with pytest.raises(DataException) as raised:
+        Struct(schema).put("amount", SECRET)
+    assert "amount" in str(raised.value)
+
+
+def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes | None:
+    values = JsonConverter()
+    values.configure({}, is_key=False)
+    convert = source_pipeline.compose(
+        key_converter=StringConverter(),
+        value_converter=values,
+        header_converter=SimpleHeaderConverter(),
+        transform=None,
+        tolerance=handling,
+    )
+    record = SourceRecord({"table": "t"}, {"id": 9}, "orders", value_schema=schema, value=value)
+    outgoing = convert(record)
+    assert outgoing is not None
+    return outgoing[1]
+
+
+def test_a_source_record_of_a_wrong_type_is_told_by_its_source() -> None:
+    """Topic, source partition and offset: what the worker stores of it anyway."""
+    handling = tolerance(source_pipeline.place_of)
+    with pytest.raises(ConnectException) as raised:
+        produce(INT32_SCHEMA, SECRET, handling)
+    trace = format_trace(raised.value)
+    place = "topic 'orders', source partition {'table': 't'}, source offset {'id': 9}\n"
+    assert f"for the record of {place}" in trace
+    assert SECRET not in trace
+
+
+def test_a_schema_may_change_from_record_to_record() -> None:
+    """Each record is written with its own schema, also when the first one comes back."""
+    handling = tolerance(source_pipeline.place_of)
+    old = SchemaBuilder.struct().field("a", INT32_SCHEMA).version(1).build()
+    new = SchemaBuilder.struct().field("a", INT32_SCHEMA).field("b", STRING_SCHEMA).version(2)
+    newer = new.build()
+    first = produce(old, Struct(old).put("a", 1), handling)
+    second = produce(newer, Struct(newer).put("a", 1).put("b", "x"), handling)
+    assert [field["field"] for field in json.loads(second or b"")["schema"]["fields"]] == ["a", "b"]
+    assert produce(old, Struct(old).put("a", 1), handling) == first
