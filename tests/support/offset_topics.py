@@ -83,3 +83,20 @@ class OffsetTopics:
         )
         producer.produce(topic, value, key, timestamp=timestamp_ms)
         assert producer.flush(30) == 0
+
+
+class OffsetTopic:
+    """One of them."""
+
+    def __init__(self, bootstrap_servers: str, name: str) -> None:
+        self._topics = OffsetTopics(bootstrap_servers)
+        self.name = name
+
+    def records(self) -> list[tuple[bytes, bytes | None]]:
+        return self._topics.records(self.name)
+
+    def live(self) -> dict[bytes, Any]:
+        return self._topics.live(self.name)
+
+    def write(self, key: bytes, value: bytes) -> None:
+        self._topics.write(self.name, key, value)
