@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
+INTERNAL_TOPICS = ("config", "offset", "status")
 TRANSACTION_LOG = "__transaction_state"
 RESTART = "/connectors/numbers/restart?includeTasks=true&onlyFailed=true"
 
@@ -41,6 +42,16 @@ def running(agent: Agent) -> bool:
     if "FAILED" in states:
         agent.call("POST", RESTART)
     return bool(states) and set(states) == {"RUNNING"}
+
+
+def go_on(sequences: Sequences) -> None:
+    """Until readers have seen twenty more numbers of the first task."""
+
+    def count() -> int:
+        return len(sequences.seen()["0"])
+
+    before = eventually(lambda: count() + 1, WAIT_S)
+    eventually(lambda: count() > before + 20, WAIT_S)
 
 
 def make_agent(
@@ -67,19 +78,13 @@ def test_broker_restart_during_commit(
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
     for agent in make_agent(broker.bootstrap_servers, tmp_path):
         agent.create("numbers", sequences.config(2, batch="1"))
-        limit = 40
-        sequences.allow(limit)
-        sequences.wait_for(limit, 2)
+        sequences.allow(1_000_000)
         for _ in range(2):
-            limit += 100_000
-            sequences.allow(limit)
-            end_of_round = max(sequences.seen()["0"]) + 20
-            eventually(lambda last=end_of_round: sequences.seen()["0"][-1] > last, WAIT_S)
+            go_on(sequences)
             end(broker)
             broker.start()
             eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
-            end_of_round = max(sequences.seen()["0"]) + 20
-            eventually(lambda last=end_of_round: sequences.seen()["0"][-1] > last, WAIT_S)
+            go_on(sequences)
         assert agent.call("PUT", "/connectors/numbers/stop").status == 204
         agent.wait_for_states("numbers", "STOPPED")
         for values in sequences.seen().values():
@@ -112,12 +117,12 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
     """The transaction coordinator of a running task goes to another broker, twice."""
     cluster = servers.cluster(3)
     sequences = Sequences(cluster.bootstrap_servers, tmp_path)
-    for agent in make_agent(cluster.bootstrap_servers, tmp_path):
-        properties = agent.process.config.properties
-        transactional_id = f"{properties['group.id']}-numbers-0"
+    replicated = {f"{kind}.storage.replication.factor": "3" for kind in INTERNAL_TOPICS}
+    for agent in make_agent(cluster.bootstrap_servers, tmp_path, replicated):
+        transactional_id = f"{agent.process.config.properties['group.id']}-numbers-0"
         agent.create("numbers", sequences.config(batch="1"))
         sequences.allow(1_000_000)
-        eventually(lambda: sequences.seen()["0"][-1:] > [20], WAIT_S)
+        go_on(sequences)
         for end in (KafkaBroker.kill, KafkaBroker.stop):
             before = transaction_leader(cluster.bootstrap_servers, transactional_id)
             end(node(cluster, before))
@@ -128,8 +133,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
 
             eventually(moved, WAIT_S)
             eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
-            last = sequences.seen()["0"][-1]
-            eventually(lambda last=last: sequences.seen()["0"][-1] > last + 20, WAIT_S)
+            go_on(sequences)
             node(cluster, before).start()
         assert agent.call("PUT", "/connectors/numbers/stop").status == 204
         agent.wait_for_states("numbers", "STOPPED")

@@ -20,6 +20,11 @@ from tests.support.names import unique_name
 from tests.support.sequence_source import LIMIT, SEQUENCE_SOURCE
 
 WAIT_S = 60
+NO_TOPIC = (
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
 
 class Sequences:
@@ -54,18 +59,17 @@ class Sequences:
         """All values to where the topic ends now, by key, in the order of the topic."""
         found: dict[str, list[int]] = defaultdict(list)
         end = self.end(committed=committed)
+        if not end:
+            return found
         consumer = self._reader(committed=committed)
         try:
             consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
             while (message := consumer.poll(10)) is not None:
                 error = message.error()
                 if error is not None:
-                    assert error.code() in (
-                        KafkaError._PARTITION_EOF,
-                        KafkaError.UNKNOWN_TOPIC_OR_PART,
-                    ), error
+                    assert error.code() == KafkaError._PARTITION_EOF, error
                     return found
-                if (message.offset() or 0) >= end > 0:
+                if (message.offset() or 0) >= end:
                     # Who writes all the time would never let a reader come to the end.
                     return found
                 found[(message.key() or b"").decode()].append(int(message.value() or b"0"))
@@ -74,12 +78,17 @@ class Sequences:
         raise AssertionError(f"the end of {self.topic} was not reached")
 
     def end(self, *, committed: bool = True) -> int:
-        """Offset at which readers come to an end now; 0 when there is no such topic yet."""
+        """Offset at which readers come to an end now; 0 when there is no such topic yet.
+
+        An AssertionError when the broker cannot tell.
+        """
         consumer = self._reader(committed=committed)
         try:
             _, end = consumer.get_watermark_offsets(TopicPartition(self.topic, 0), 10)
-        except KafkaException:
-            return 0
+        except KafkaException as exc:
+            if exc.args[0].code() in NO_TOPIC:
+                return 0
+            raise AssertionError(f"no end of {self.topic}: {exc}") from exc
         finally:
             consumer.close()
         return int(end)

@@ -6,6 +6,7 @@ our values and raises `core.errors`. Threading: any thread; each call blocks its
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,7 @@ class Admin:
     def __init__(self, config: clients.ClientConfig) -> None:
         self._client = clients.create_admin(config)
         self._bootstrap_servers = str(config.get("bootstrap.servers", ""))
+        self._leaders_in_doubt = False
 
     def create_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
         """Create a topic; False when it is there already or must be assumed to be.
@@ -195,11 +197,13 @@ class Admin:
     ) -> dict[int, int]:
         wanted = {ClientTopicPartition(topic, partition): spec for partition in partitions}
         deadline = Deadline(timeout_ms)
+        if self._leaders_in_doubt:
+            self._look_up_leaders(topic, deadline)
         try:
             futures = self._client.list_offsets(
                 wanted,
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
-                request_timeout=max(0.001, timeout_ms / 1000),
+                request_timeout=max(0.001, deadline.remaining_s()),
             )
             return {
                 found.partition: _wait(future, deadline.remaining_ms()).offset
@@ -207,10 +211,17 @@ class Admin:
             }
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
             failure = errors.translate(exc, f"Error while getting offsets of topic '{topic}'")
+            self._leaders_in_doubt = True
             if errors.code_of(exc) == errors.NO_LEADERS:
                 # Brokers that are starting will elect them.
                 raise RetriableKafkaError(failure.message) from exc
             raise failure from exc
+
+    def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:
+        """Let the next request find the leaders: librdkafka would go on asking the old ones."""
+        with contextlib.suppress(*errors.CLIENT_ERRORS):
+            self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
+            self._leaders_in_doubt = False
 
     def cluster_id(self, timeout_ms: int) -> str | None:
         """Return the Kafka cluster's id, None from a broker that has none."""
