@@ -157,7 +157,8 @@ class SourceConnector(Connector):
         offset None means the partition is to be forgotten. Integers are 64-bit, as they would be
         after reading them from the topic. May be called again with the same arguments. Returns
         True when the connector has checked the offsets, False (the default) when the worker
-        should say that it could not. Raises ConnectException to refuse.
+        should say that it could not. Raises ConnectException to refuse, NotImplementedError when
+        its offsets cannot be changed from outside. Runs on an instance that is never started.
         """
         return False
 
