@@ -130,7 +130,9 @@ class StatusLog:
         status = _decode_status(value)
         if isinstance(status, str):
             return _undecodable(key, "Failed to deserialize connector status", status)
-        self._connector_entry(connector).status = status
+        entry = self._connector_entry(connector)
+        if not _is_of_a_former_owner(status, entry.status):
+            entry.status = status
         return ()
 
     def _apply_task(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
@@ -267,15 +269,26 @@ def _key(text: str) -> bytes:
 
 
 def _is_stale(status: Status, known: Status | None) -> bool:
-    """Tell whether a late UNASSIGNED of a former owner would hide the new owner's RUNNING.
-
-    Only tasks are protected, as in Kafka (KAFKA-12525).
-    """
+    """Tell whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525)."""
     return (
         status.state is State.UNASSIGNED
         and known is not None
         and known.state is State.RUNNING
         and known.generation >= status.generation
+    )
+
+
+def _is_of_a_former_owner(status: Status, known: Status | None) -> bool:
+    """Tell the same of a connector, which Kafka does not protect.
+
+    A worker that was frozen past its session writes UNASSIGNED before it has read that another one
+    runs the connector; nobody would correct that. What the owner itself says always counts.
+    """
+    return (
+        _is_stale(status, known)
+        and known is not None
+        and known.worker_id != status.worker_id
+        and known.generation > status.generation
     )
 
 

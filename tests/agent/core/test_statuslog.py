@@ -112,15 +112,35 @@ def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
 def test_a_late_unassigned_does_not_hide_a_running_task(
     log: StatusLog, generation: int, state_after: State
 ) -> None:
-    """It counts only with a higher generation; connectors have no such protection."""
+    """It counts only with a higher generation."""
     late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
-    for key in (b"status-task-c-0", b"status-connector-c"):
-        log.apply(key, encode_status(status(State.RUNNING, generation=2)))
-        log.apply(key, late)
-    task, connector = log.task(ConnectorTaskId("c", 0)), log.connector("c")
+    log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
+    log.apply(b"status-task-c-0", late)
+    task = log.task(ConnectorTaskId("c", 0))
     assert task is not None
+    assert task.state is state_after
+
+
+@pytest.mark.parametrize(
+    ("worker", "generation", "state_after"),
+    [
+        ("old:1", 1, State.RUNNING),
+        ("old:1", 2, State.UNASSIGNED),
+        ("new:1", 1, State.UNASSIGNED),
+        ("new:1", 2, State.UNASSIGNED),
+    ],
+)
+def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
+    log: StatusLog, worker: str, generation: int, state_after: State
+) -> None:
+    """Of another worker, and of an older generation: it was frozen while the connector moved."""
+    running = status(State.RUNNING, worker="new:1", generation=2)
+    late = status(State.UNASSIGNED, worker=worker, generation=generation)
+    for said in (running, late):
+        log.apply(b"status-connector-c", encode_status(said))
+    connector = log.connector("c")
     assert connector is not None
-    assert (task.state, connector.state) == (state_after, State.UNASSIGNED)
+    assert connector.state is state_after
 
 
 @pytest.mark.parametrize(
