@@ -9,14 +9,17 @@ timestamp           the record's timestamp in ms
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.errors import ReconcileError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 KINDS = "header:NAME, json:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
+_MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 PROVENANCE = "provenance"
 PARTITION_HEADER = "pyconnect.source.partition"
 OFFSET_HEADER = "pyconnect.source.offset"
@@ -60,6 +63,29 @@ def text_of(extraction: str) -> Column:
             return sql.col("value").cast("string")
         case _:
             return sql.col("timestamp_ms").cast("string")
+
+
+def with_texts(records: DataFrame, extractions: Mapping[str, str]) -> DataFrame:
+    """Return the records with extracted texts as columns of these names.
+
+    Members of the JSON value itself are read by one parse of it, however many they are.
+    """
+    from pyspark.sql import functions as sql
+
+    members = {
+        name: found["name"]
+        for name, extraction in extractions.items()
+        if (found := _MEMBER.fullmatch(extraction))
+    }
+    for name in extractions.keys() - members.keys():
+        records = records.withColumn(name, text_of(extractions[name]))
+    if not members:
+        return records
+    schema = ", ".join(f"`{member}` STRING" for member in dict.fromkeys(members.values()))
+    parsed = sql.from_json(sql.col("value").cast("string"), schema)
+    records = records.withColumn("extracted", parsed)
+    texts = {name: sql.col("extracted")[member] for name, member in members.items()}
+    return records.withColumns(texts).drop("extracted")
 
 
 def json_path(argument: str) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.spec import ColumnRule
+
+PARSED, REST = "parsed", "pyconnect_unparsed"
 
 
 def normal_value(form: str, value: str = "value") -> Column:
@@ -42,19 +44,33 @@ def _canonical(variant: str) -> str:
     )
 
 
-def json_columns(form: str, rules: Sequence[ColumnRule], value: str = "value") -> list[Column]:
-    """Return the columns that rules name in a JSON value."""
-    text = f"CAST(`{value}` AS STRING)"
+def with_json_columns(
+    frame: DataFrame, form: str, rules: Sequence[ColumnRule]
+) -> tuple[DataFrame, list[Column], Column]:
+    """Return the frame with its JSON parsed, the columns that rules name, and which do not parse.
+
+    Values are parsed once for all columns; only paths into nested objects are looked up one by one.
+    """
+    text = sql.col("value").cast("string")
     if form == "connect-json":
-        text = f"get_json_object({text}, '$.payload')"
-    if all("." not in rule.path for rule in rules):
-        # One parse for all columns: numbers keep their text as strings.
-        fields = ", ".join(f"`{rule.path}` STRING" for rule in rules)
-        parsed = sql.from_json(sql.expr(text), fields)
-        return [normal_column(rule, parsed[rule.path]) for rule in rules]
-    return [
-        normal_column(rule, sql.get_json_object(sql.expr(text), f"$.{rule.path}")) for rule in rules
+        text = sql.get_json_object(text, "$.payload")
+    if any("." in rule.path for rule in rules):
+        columns = [
+            normal_column(rule, sql.get_json_object(text, f"$.{rule.path}")) for rule in rules
+        ]
+        return frame, columns, is_unparsable(form)
+    # Decimals are read as such: as texts they would pass through a floating-point number.
+    fields = [
+        f"`{rule.path}` {rule.type if rule.type.startswith('decimal') else 'STRING'}"
+        for rule in rules
     ]
+    schema = ", ".join([*fields, f"`{REST}` STRING"])
+    parsed = frame.withColumn(
+        PARSED, sql.from_json(text, schema, {"columnNameOfCorruptRecord": REST})
+    )
+    content = sql.col(PARSED)
+    wrong = sql.col("value").isNotNull() & (content.isNull() | content[REST].isNotNull())
+    return parsed, [normal_column(rule, content[rule.path]) for rule in rules], wrong
 
 
 def normal_column(rule: ColumnRule, column: Column) -> Column:

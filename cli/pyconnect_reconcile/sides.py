@@ -18,7 +18,12 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extract import text_of
 from pyconnect_reconcile.files import Fingerprint, bounded_copies, fingerprint, is_local
 from pyconnect_reconcile.hashes import HASHES, hashes
-from pyconnect_reconcile.normal import is_unparsable, json_columns, normal_column, normal_value
+from pyconnect_reconcile.normal import (
+    is_unparsable,
+    normal_column,
+    normal_value,
+    with_json_columns,
+)
 from pyconnect_reconcile.properties import read_properties
 from pyconnect_reconcile.spec import ColumnRule, FileSide, Side, TableSide, TopicSide
 
@@ -82,7 +87,7 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
     )
     if columns:
         form = side.value if side.value in {"json", "connect-json"} else "json"
-        content, unparsable = json_columns(form, columns), is_unparsable(form)
+        records, content, unparsable = with_json_columns(records, form, columns)
     else:
         content, unparsable = [normal_value(side.value)], is_unparsable(side.value)
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
@@ -124,7 +129,7 @@ def _from_frame(
     """Shape rows of files or tables: `lines` have one column `value`, others named columns."""
     unparsable: Column = sql.lit(False)
     if lines and columns:
-        content, unparsable = json_columns("json", columns), is_unparsable("json")
+        frame, content, unparsable = with_json_columns(frame, "json", columns)
     elif lines:
         content, unparsable = [normal_value(form)], is_unparsable(form)
     else:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark.sql import SparkSession
+
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Audit
@@ -72,3 +74,26 @@ def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
     assert answer.outcome.counts["rows_lake"] == 27
     with pytest.raises(ReconcileError, match="no timestamp of their own"):
         audit.run("completeness", tiers=[tiers[0], {"name": "lake", "side": files}])
+
+
+def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> None:
+    """An upserting sink: the last version of each key, in the columns of the table."""
+    url, driver = "jdbc:derby:memory:sinks;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
+    rows = [(n, None if n == 3 else f"v{n}") for n in range(50) if n != 20]
+    rows[7] = (7, "stale")
+    frame = spark.createDataFrame(rows, "id bigint, note string")
+    frame.write.jdbc(url, "SINKS", mode="overwrite", properties={"driver": driver})
+    seed = seed_topic(audit.bootstrap)
+    versions = [{"id": n, "note": "old"} for n in range(50)]
+    versions += [{"id": n, "note": None if n == 3 else f"v{n}"} for n in range(50)]
+    seed.write([Record(json.dumps(version).encode()) for version in versions])
+    answer = audit.run(
+        "topic-sink",
+        left={"kind": "topic", "topics": [seed.topic], "value": "json"},
+        right={"kind": "table", "url": url, "table": "SINKS", "options": {"driver": driver}},
+        mode="upsert",
+        key="json:id",
+    )
+    assert answer.places("missing") == {frozenset({(0, 70)})}
+    assert answer.places("different") == {frozenset({(0, 57)})}
+    assert answer.kinds() == {"missing", "different"}

@@ -21,6 +21,7 @@ from pyconnect_reconcile.extract import (
     SEQUENCE_HEADER,
     needs_headers,
     text_of,
+    with_texts,
 )
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.intervals import Interval, holes_within
@@ -93,20 +94,23 @@ def check(bench: Bench) -> Outcome:
 def _read(bench: Bench) -> _Pass:
     spec = bench.spec
     assert spec.sequence is not None
-    if spec.sequence == PROVENANCE:
-        number, group = text_of(f"header:{SEQUENCE_HEADER}"), _provenance_group()
-    else:
-        number = text_of(spec.sequence)
-        # One group when there is no source id.
-        group = sql.lit("") if spec.group is None else text_of(spec.group)
+    provenance = spec.sequence == PROVENANCE
     records = bench.records(
         bench.snapshot(spec.topics).partitions,
         isolation=spec.isolation,
-        headers=spec.sequence == PROVENANCE or needs_headers(spec.sequence, spec.group),
+        headers=provenance or needs_headers(spec.sequence, spec.group),
     )
-    records = records.withColumn("group", group).withColumn("sequence", number.cast("bigint"))
+    if provenance:
+        records = records.withColumn("group", _provenance_group())
+        records = with_texts(records, {"number": f"header:{SEQUENCE_HEADER}"})
+    elif spec.group is None:
+        # One group when there is no source id.
+        records = with_texts(records.withColumn("group", sql.lit("")), {"number": spec.sequence})
+    else:
+        records = with_texts(records, {"number": spec.sequence, "group": spec.group})
     # A record without a source belongs to no sequence.
-    records = records.withColumn("sequence", sql.expr("if(`group` IS NULL, NULL, sequence)"))
+    number = sql.when(sql.col("group").isNotNull(), sql.col("number").cast("bigint"))
+    records = records.withColumn("sequence", number)
     return _Pass(
         records=records,
         numbers=records.select("group", "topic", "partition", "offset", "sequence"),
