@@ -1,4 +1,4 @@
-"""How a connector wants record failures handled (`errors.*`).
+"""The `errors.*` settings of a connector, as a task's tolerance (KIP-298).
 
 Layer: tasks.
 """
@@ -8,33 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.tolerance import ErrorCounts, ErrorReporter, LogReporter, Tolerance
-from pyconnect_api import ConfigDef, ConfigType, Importance, ValidString
-
-_TOLERANCE = "errors.tolerance"
-_RETRY_TIMEOUT = "errors.retry.timeout"
-_RETRY_DELAY_MAX = "errors.retry.delay.max.ms"
-_LOG = "errors.log.enable"
-_LOG_MESSAGES = "errors.log.include.messages"
-
-
-def _definition() -> ConfigDef:
-    low, medium = Importance.LOW, Importance.MEDIUM
-    return (
-        ConfigDef()
-        .define(_RETRY_TIMEOUT, ConfigType.LONG, default=0, importance=medium)
-        .define(_RETRY_DELAY_MAX, ConfigType.LONG, default=60_000, importance=medium)
-        .define(
-            _TOLERANCE,
-            ConfigType.STRING,
-            default="none",
-            validator=ValidString(("none", "all")),
-            importance=medium,
-        )
-        .define(_LOG, ConfigType.BOOLEAN, default=False, importance=low)
-        .define(_LOG_MESSAGES, ConfigType.BOOLEAN, default=False, importance=low)
-    )
 
 
 def tolerance_of(
@@ -52,18 +28,18 @@ def tolerance_of(
     `describe_record` gives what the log says of a record when messages are to be included; for
     `place_of` see `Tolerance`. `further_reporters` come after the log.
     """
-    values = _definition().parse(config)
+    settings = ConnectorSettings.parse(config)
     counts = counts or ErrorCounts()
     reporters: list[ErrorReporter] = []
-    if values[_LOG]:
-        describe = describe_record if values[_LOG_MESSAGES] else None
+    if settings.errors_log_enable:
+        describe = describe_record if settings.errors_log_include_messages else None
         reporters.append(LogReporter(task_id, describe, counts))
     reporters += further_reporters
     return Tolerance(
-        tolerate_all=values[_TOLERANCE] == "all",
+        tolerate_all=settings.tolerate_all_errors,
         policy=RetryPolicy(
-            timeout_ms=int(str(values[_RETRY_TIMEOUT])),
-            delay_max_ms=int(str(values[_RETRY_DELAY_MAX])),
+            timeout_ms=settings.errors_retry_timeout_ms,
+            delay_max_ms=settings.errors_retry_delay_max_ms,
         ),
         reporters=reporters,
         stop_requested=stop_requested,

@@ -10,32 +10,18 @@ import json
 import logging
 from collections.abc import Mapping
 
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import restore_references
 from pyconnect_agent.supervise.channel import GenerateTaskConfigs, TaskConfigs
 from pyconnect_agent.tasks.connector_host import TooManyTasksError
 from pyconnect_agent.tasks.sink_topics import TOPICS, TOPICS_REGEX
 from pyconnect_agent.tasks.worker_view import WorkerView
-from pyconnect_api import ConfigDef, ConfigType, ConnectException, Connector, Importance, Range
+from pyconnect_api import ConnectException, Connector
 
 LOG = logging.getLogger(__name__)
 
 TASK_CLASS = "task.class"
-TASKS_MAX = "tasks.max"
 TASKS_MAX_ENFORCE = "tasks.max.enforce"
-
-
-def _definition() -> ConfigDef:
-    return (
-        ConfigDef()
-        .define(
-            TASKS_MAX,
-            ConfigType.INT,
-            default=1,
-            validator=Range.at_least(1),
-            importance=Importance.HIGH,
-        )
-        .define(TASKS_MAX_ENFORCE, ConfigType.BOOLEAN, default=True, importance=Importance.LOW)
-    )
 
 
 def generate_task_configs(
@@ -46,14 +32,13 @@ def generate_task_configs(
     Raises TooManyTasksError, ConnectException, and what the connector raises.
     """
     resolved = worker.resolve(request.config).values
-    limits = _definition().parse(resolved)
-    tasks_max = int(str(limits[TASKS_MAX]))
-    name = resolved.get("name", "")
+    settings = ConnectorSettings.parse(resolved)
+    tasks_max = settings.tasks_max
     made = connector.task_configs(tasks_max)
     if made is None:
         raise ConnectException(f"{type(connector).__qualname__}.task_configs returned None")
     if len(made) > tasks_max:
-        _too_many(name, len(made), tasks_max, enforce=bool(limits[TASKS_MAX_ENFORCE]))
+        _too_many(settings.name, len(made), tasks_max, enforce=settings.tasks_max_enforce)
     task_class = connector.task_class()
     # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
     own_name = f"{task_class.__module__}.{task_class.__qualname__}"

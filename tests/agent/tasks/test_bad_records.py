@@ -45,8 +45,9 @@ AN_OBJECT = json.dumps({"name": SECRET}).encode()
 def tolerance(
     place_of: Callable[[object], str], counts: ErrorCounts | None = None, **config: str
 ) -> Tolerance:
+    given = {name.replace("_", "."): value for name, value in config.items()}
     return tolerance_of(
-        {name.replace("_", "."): value for name, value in config.items()},
+        {"name": "c", "connector.class": "C", **given},
         task_id="c-0",
         describe_record=consumed_record.describe_consumed,
         stop_requested=threading.Event(),

@@ -105,7 +105,7 @@ def tolerance(
     config: Mapping[str, str], counts: ErrorCounts | None = None, *queues: DeadLetterQueue
 ) -> Tolerance:
     return tolerance_of(
-        config,
+        {"name": "c", "connector.class": "C", **config},
         task_id=str(TASK_ID),
         describe_record=describe_consumed,
         stop_requested=threading.Event(),
