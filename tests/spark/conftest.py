@@ -19,7 +19,9 @@ from tests.support.kafka import SharedBroker
 # Quick compilation: nothing here runs long enough for the better one.
 CONF = {
     "spark.driver.memory": "1g",
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
+    "spark.driver.defaultJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null"
+    ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
