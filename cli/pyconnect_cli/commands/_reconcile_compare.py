@@ -23,7 +23,10 @@ Format = Annotated[
     str | None,
     typer.Option("--format", metavar="FORMAT", help="of the files: text, json, csv, parquet, orc"),
 ]
-TopicOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC")]
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="instead of the connector's; repeatable"),
+]
 Value = Annotated[
     str | None,
     typer.Option(
@@ -45,7 +48,9 @@ AllowDuplicates = Annotated[
 Table = Annotated[
     str | None, typer.Option("--table", metavar="TABLE", help="a table, with --jdbc-url")
 ]
-JdbcUrl = Annotated[str | None, typer.Option("--jdbc-url", metavar="URL")]
+JdbcUrl = Annotated[
+    str | None, typer.Option("--jdbc-url", metavar="URL", help="where the table is")
+]
 JdbcProperties = Annotated[
     str | None,
     typer.Option("--jdbc-properties", metavar="FILE", help="user, password and driver"),
