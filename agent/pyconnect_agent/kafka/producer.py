@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 CLAIM_TIMEOUT_MS = 60_000
 ABORT_TIMEOUT_MS = 1_000
 _POLL_S = 0.1
+_ROOM_WAIT_S = 0.01
 
 OnDelivery = Callable[[KafkaError | None], None]
 """Called once per record: None when acknowledged."""
@@ -108,7 +109,7 @@ class LogProducer:
             pending.delivered(None if error is None else errors.translate(error, action))
 
         for record in records:
-            self._produce(record, report)
+            self._produce_when_there_is_room(record, report, deadline)
         pending.wait(deadline, action)
 
     def flush(self, timeout_ms: float) -> None:
@@ -139,6 +140,20 @@ class LogProducer:
                 self._producer.poll(_POLL_S)
             except Exception:  # noqa: BLE001 - raised by one delivery callback; serve the others
                 _log.exception("Unexpected exception in producer", extra={"topic": self._topic})
+
+    def _produce_when_there_is_room(
+        self, record: LogRecord, report: Callable[[Any, Any], None], deadline: Deadline
+    ) -> None:
+        """A batch may be larger than the client's queue."""
+        while True:
+            try:
+                self._produce(record, report)
+            except RetriableKafkaError as exc:
+                full = isinstance(exc.__cause__, BufferError)
+                if not full or deadline.expired() or self._stopping.wait(_ROOM_WAIT_S):
+                    raise
+            else:
+                return
 
     def _produce(self, record: LogRecord, report: Callable[[Any, Any], None]) -> None:
         try:
