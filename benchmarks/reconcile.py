@@ -30,6 +30,7 @@ from pyconnect_reconcile.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 
 PARTITIONS = 4
+WARM_UP = 200_000
 TRANSACTION = 10_000
 
 
@@ -75,7 +76,11 @@ def read(bench: Bench, topic: str, isolation: str) -> None:
     bench.records(parts, isolation=isolation).write.format("noop").mode("overwrite").save()
 
 
-def measure(spark: SparkSession, bootstrap: str, topic: str, count: int, directory: Path) -> None:
+def measure(
+    spark: SparkSession, bootstrap: str, topic: str, count: int, directory: Path
+) -> list[str]:
+    """Return a table's rows."""
+
     def bench(job: str, **members: object) -> Bench:
         document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
         spec = read_spec(document | members)
@@ -91,8 +96,10 @@ def measure(spark: SparkSession, bootstrap: str, topic: str, count: int, directo
     records = plain.records(plain.snapshot([topic]).partitions, isolation=COMMITTED)
     columns = "from_json(CAST(value AS STRING), 's STRING, n BIGINT, pad STRING') AS v"
     records.selectExpr(columns).select("v.*").write.parquet(files.as_uri())
-    print(f"| read, {COMMITTED} | {count:,} | {committed:.1f} | 1 |")
-    print(f"| read, {UNCOMMITTED} | {count:,} | {uncommitted:.1f} | 1 |")
+    rows = [
+        f"| read, {COMMITTED} | {count:,} | {committed:.1f} | 1 |",
+        f"| read, {UNCOMMITTED} | {count:,} | {uncommitted:.1f} | 1 |",
+    ]
     sides = {
         "left": {"kind": "topic", "topics": [topic], "value": "json"},
         "right": {"kind": "files", "paths": [str(files)], "format": "parquet"},
@@ -108,8 +115,8 @@ def measure(spark: SparkSession, bootstrap: str, topic: str, count: int, directo
         made = bench(job, **members)
         seconds, outcome = timed(lambda made=made: check(made, directory))
         verdict = verdict_of(outcome.findings).word
-        print(f"| {job} ({verdict}) | {count:,} | {seconds:.1f} | {seconds / limit:.2f} |")
-        sys.stdout.flush()
+        rows.append(f"| {job} ({verdict}) | {count:,} | {seconds:.1f} | {seconds / limit:.2f} |")
+    return rows
 
 
 def main() -> None:
@@ -126,9 +133,11 @@ def main() -> None:
                 settings, app_name="benchmark", work_directory=place, events=events
             ) as spark:
                 print("| job | records | s | times the read |\n|---|---|---|---|")
-                for count in counts:
+                for count in (WARM_UP, *counts):
                     fill(broker.bootstrap_servers, f"t{count}", count)
-                    measure(spark, broker.bootstrap_servers, f"t{count}", count, place)
+                    rows = measure(spark, broker.bootstrap_servers, f"t{count}", count, place)
+                    if count != WARM_UP:
+                        print("\n".join(rows), flush=True)
         finally:
             broker.stop()
 
