@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ class Hosts:
         command = JavaConnectWorker(self._runtime, config)._prepare()
         (own / "command.json").write_text(json.dumps(list(command)))
         self.urls.append(worker.url)
-        service_script.start(own)
+        subprocess.run([*SCRIPT, str(own), "start"], check=True)
 
     def wait(self) -> None:
         for url in self.urls:

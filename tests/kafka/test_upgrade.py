@@ -44,8 +44,9 @@ def sequences(kafka_broker: SharedBroker, cluster: Cluster, tmp_path: Path) -> I
     """A source of two tasks that runs through the whole test."""
     found = Sequences(kafka_broker.bootstrap_servers, tmp_path)
     config = {**found.config(2), "exactly.once.support": "requested"}
-    cluster.agents[0].create("numbers", config)
-    cluster.wait_until_running({"numbers": 2}, 60)
+    # Offsets outlive a connector: each test has a name of its own.
+    cluster.agents[0].create(found.topic, config)
+    cluster.wait_until_running({found.topic: 2}, 60)
     yield found
     cluster.delete_all()
 
@@ -97,13 +98,13 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     sequences.allow(40)
     tool.upgrade_until(second(StepChanged), "enabled")
     goes_on_after_a_kill(cluster, tool, "enabled")
-    cluster.wait_until_running({"numbers": 2}, 60)
+    cluster.wait_until_running({sequences.topic: 2}, 60)
     check_complete(sequences, 40)
     sequences.allow(60)
     check_complete(sequences, 60, once_after=40)
     tool.upgrade_until(second(StepVerified), "disabled", "--direct")
     goes_on_after_a_kill(cluster, tool, "disabled", "--direct")
-    cluster.wait_until_running({"numbers": 2}, 60)
+    cluster.wait_until_running({sequences.topic: 2}, 60)
     sequences.allow(80)
     check_complete(sequences, 80)
     leaders_last = [entry for entry in tool.journal() if isinstance(entry, StepVerified)]
@@ -126,7 +127,7 @@ def test_a_full_stop_skips_preparing(
         assert lock.held()
     tool.must_upgrade("enabled", "--full-stop")
     assert phases(cluster) == ["enabled"] * 3
-    cluster.wait_until_running({"numbers": 2}, 60)
+    cluster.wait_until_running({sequences.topic: 2}, 60)
     sequences.allow(20)
     check_complete(sequences, 20, once_after=0)
     assert "already" in tool.must_upgrade("enabled")

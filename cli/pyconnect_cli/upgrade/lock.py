@@ -23,6 +23,7 @@ SESSION_MS = 6_000
 HEARTBEAT_MS = 1_500
 JOIN_S = 20.0
 POLL_MS = 200
+POLL_INTERVAL_MS = 30_000
 STOP_S = 5.0
 
 
@@ -68,11 +69,16 @@ class ClusterLock:
                     group_id=self._group,
                     session_timeout_ms=SESSION_MS,
                     heartbeat_interval_ms=HEARTBEAT_MS,
+                    max_poll_interval_ms=POLL_INTERVAL_MS,
                     enable_auto_commit=False,
                     allow_auto_create_topics=False,
                 )
                 # A topic has to be named; that there is none keeps the assignment empty.
                 consumer.subscribe([self._group])
+                # Polls with short timeouts would begin join after join on a slow machine, each of
+                # which leaves a member behind that the next one waits for.
+                consumer._coordinator.ensure_active_group(timeout_ms=JOIN_S * 1000)  # noqa: SLF001
+                self._look(consumer)
                 while not self._stop.is_set():
                     consumer.poll(POLL_MS)
                     self._look(consumer)
