@@ -50,6 +50,9 @@ def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
     for key, value in properties.items():
         if key == "sasl.jaas.config":
             settings |= {f"sasl.{name}": text for name, text in jaas_members(value).items()}
+        elif key == "ssl.endpoint.identification.algorithm":
+            # Java turns the check of host names off with an empty text.
+            settings[key] = value or "none"
         elif key == "ssl.keystore.location":
             settings |= {"ssl.certificate.location": value, "ssl.key.location": value}
         elif key.endswith("store.type") and value.upper() != "PEM":
