@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from confluent_kafka.schema_registry import Schema as RegistrySchema
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -285,3 +285,97 @@ def test_settings_that_contradict_are_refused(converter_of: Make) -> None:
     """A version that registration would override is a mistake worth telling."""
     with pytest.raises(ConfigException, match=r"use\.latest\.version"):
         converter_of(AvroConverter, use_latest_version="true")
+
+
+def test_a_json_schema_of_others_is_mapped(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """Plain types, references within the document, alternatives, lists of types."""
+    topic = unique_name("foreign")
+    text = """{"type":"object","title":"Foreign","properties":{
+        "whole":{"type":"integer"}, "fraction":{"type":"number"},
+        "maybe":{"type":["null","string"]},
+        "part":{"$ref":"#/definitions/part"},
+        "either":{"oneOf":[{"type":"integer"},{"type":"string"}]},
+        "colour":{"enum":["red","blue"]},
+        "extra":{"type":"object","additionalProperties":{"type":"boolean"}}},
+        "definitions":{"part":{"type":"object","properties":{"n":{"type":"integer"}}}}}"""
+    schema_id = registry.register_schema(f"{topic}-value", RegistrySchema(text, "JSON"))
+    body = (
+        b'{"whole":1,"fraction":2.5,"maybe":null,"part":{"n":3},"either":"x","colour":"red",'
+        b'"extra":{"a":true}}'
+    )
+    message = b"\0" + schema_id.to_bytes(4, "big") + body
+    schema, value = converter_of(JsonSchemaConverter).to_connect_data(topic, [], message)
+    assert isinstance(value, Struct)
+    assert schema is not None
+    assert schema.name == "Foreign"
+    assert str(value) == (
+        "Struct{whole=1,fraction=2.5,part=Struct{n=3},"
+        "either=Struct{io.confluent.connect.json.OneOf.field.1=x},colour=red,extra={a=true}}"
+    )
+
+
+def test_a_json_message_that_does_not_fit_is_refused_when_asked(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """With json.fail.invalid.schema; the text names the place, not the value."""
+    topic = unique_name("checked")
+    text = '{"type":"object","properties":{"n":{"type":"integer","maximum":5}}}'
+    schema_id = registry.register_schema(f"{topic}-value", RegistrySchema(text, "JSON"))
+    message = b"\0" + schema_id.to_bytes(4, "big") + b'{"n":77}'
+    careful = converter_of(JsonSchemaConverter, json_fail_invalid_schema="true")
+    with pytest.raises(DataException, match=r"at n$"):
+        careful.to_connect_data(topic, [], message)
+    assert converter_of(JsonSchemaConverter).to_connect_data(topic, [], message).value is not None
+
+
+def test_a_protobuf_schema_of_others_is_mapped(
+    converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
+) -> None:
+    """A oneof, an enum, imports of the registry, a message that is not the first."""
+    topic = unique_name("foreign")
+    common = 'syntax = "proto3"; package other; message Part { int32 n = 1; }'
+    registry.register_schema(f"{topic}-part", RegistrySchema(common, "PROTOBUF"))
+    text = """syntax = "proto3"; package p; import "other.proto";
+        message First { int32 unused = 1; }
+        message Foreign { enum Suit { HEARTS = 0; SPADES = 1; } Suit suit = 1;
+            oneof either { string text = 2; uint32 number = 3; }
+            other.Part part = 4; repeated double all = 5; }"""
+    imports = [SchemaReference("other.proto", f"{topic}-part", 1)]
+    schema_id = registry.register_schema(
+        f"{topic}-value", RegistrySchema(text, "PROTOBUF", imports)
+    )
+    # Path [1]; suit = 1; number = 7; part {n = 3}; all = [0.5]
+    body = bytes.fromhex("0202" "0801" "1807" "22020803" "2a08000000000000e03f")  # fmt: skip
+    message = b"\0" + schema_id.to_bytes(4, "big") + body
+    schema, value = converter_of(ProtobufConverter).to_connect_data(topic, [], message)
+    assert schema is not None
+    assert schema.name == "Foreign"
+    assert str(value) == (
+        "Struct{suit=SPADES,either_0=Struct{number=7},part=Struct{n=3},all=[0.5]}"
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"wrapper_for_nullables": "true"}], ids=["plain", "wrappers"]
+)
+def test_protobuf_keeps_values_whatever_becomes_of_their_schema(
+    options: dict[str, str], converter_of: Make, unique_name: Names
+) -> None:
+    """By default every field is optional when read; wrappers keep nulls apart from zeros."""
+    topic, order = unique_name("orders"), full_order()
+    converter = converter_of(ProtobufConverter, **options)
+    message = converter.from_connect_data(topic, [], ORDER, order)
+    found = converter.to_connect_data(topic, [], message).value
+    assert isinstance(found, Struct)
+    for name in ("tiny", "text", "raw", "note", "count", "price", "day", "at", "created", "codes"):
+        assert found.get(name) == order.get(name)
+
+
+def test_protobuf_wraps_what_is_no_struct(converter_of: Make, unique_name: Names) -> None:
+    """And unwraps it again."""
+    converter = converter_of(ProtobufConverter, **FAITHFUL[ProtobufConverter])
+    topic = unique_name("scalars")
+    message = converter.from_connect_data(topic, [], STRING_SCHEMA, "x")
+    assert converter.to_connect_data(topic, [], message) == (STRING_SCHEMA, "x")
