@@ -3,7 +3,7 @@
 A broker with StandardAuthorizer, SASL users, one agent with exactly-once enabled. All connectors
 that lack something are made at once; each test then waits for what its own one was predicted.
 Rows for brokers before 2.8 and for `topic.creation.*` are tested with simulated answers only, in
-tests/cli/acls.
+tests/cli/acls. What workers lack is in test_acls_workers.py.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import Grant, missing_grants
 from pyconnect_cli.acls.model import Evidence, Operation, Pattern, Phase, Resource, ResourceType
 from pyconnect_cli.acls.needs import cluster_needs
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from tests.support.acls import sasl
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import TOOL, SecuredBroker, overrides, secured_broker
+from tests.support.secured import SecuredBroker, internal, overrides, worker_file
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
@@ -47,29 +45,6 @@ WAIT_S = 60
 NOBODY = "http://127.0.0.1:1"
 GROUP = "secured"
 TOPICS = frozenset({f"{GROUP}-configs", f"{GROUP}-offsets", f"{GROUP}-status"})
-
-
-@pytest.fixture(scope="module")
-def secured(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredBroker]:
-    with secured_broker(kafka_runtime, tmp_path_factory.mktemp("secured")) as broker:
-        yield broker
-
-
-def worker_file(directory: Path, properties: Mapping[str, str]) -> Path:
-    file = directory / "worker.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-    return file
-
-
-def internal(group: str) -> dict[str, str]:
-    return {
-        "group.id": group,
-        "config.storage.topic": f"{group}-configs",
-        "offset.storage.topic": f"{group}-offsets",
-        "status.storage.topic": f"{group}-status",
-    }
 
 
 def read_grants(text: str) -> list[Grant]:
@@ -355,116 +330,3 @@ def test_asking_leaves_a_living_producer_alone(
     created = agent.call("PUT", f"/connectors/{name}/config", source_config(Path("/other"), name))
     assert created.status == 200, created.text
     agent.call("DELETE", f"/connectors/{name}")
-
-
-WORKER_RULES = ("W1", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w", "W7")
-
-
-@dataclass(frozen=True)
-class LackingWorker:
-    """Properties of a worker that lacks one grant, its internal topics, and what it lacks."""
-
-    properties: Mapping[str, str]
-    lacks: tuple[Grant, ...]
-
-
-def worker_that_lacks(rule: str, secured: SecuredBroker, *, topics_exist: bool) -> LackingWorker:
-    """Grant a new worker all but one row."""
-    group = unique_name(f"lacks-{rule.lower()}")
-    names = internal(group)
-    topics = {name for key, name in names.items() if key.endswith(".topic")}
-    if topics_exist:
-        secured.create_topics(*topics)
-        secured.fill(*topics)
-    properties = {**names, **secured.worker(secured.user())}
-    facts = ClusterFacts(
-        workers=(WorkerFacts(name="w", properties=properties),),
-        existing_topics={"": frozenset(topics if topics_exist else ())},
-    )
-    findings = assess(cluster_needs(facts, Phase.ENABLED).needs, Evidence(bindings={"": ()}))
-    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
-    secured.grant(set(missing_grants(findings).grants) - set(taken))
-    return LackingWorker(properties, taken)
-
-
-@pytest.fixture
-def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
-    made = Agents(secured.sasl, tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize("rule", WORKER_RULES)
-def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
-    rule: str, secured: SecuredBroker, agents: Agents
-) -> None:
-    """Exit 3; the log names that grant and no other."""
-    worker = worker_that_lacks(rule, secured, topics_exist=True)
-    process = agents.process(
-        group_id=worker.properties["group.id"],
-        properties={**worker.properties, "exactly.once.source.support": "enabled"},
-    )
-    process.launch()
-    assert process.wait_until_exited(WAIT_S) == 3
-    log = process.log_path.read_text()
-    (lack,) = worker.lacks
-    refusal = next(line for line in log.splitlines() if "worker could not start" in line)
-    assert f"enabled needs what the brokers deny this worker: {lack.operation.value}" in refusal
-    assert f"{lack.resource} for {lack.principal}. Grant it" in refusal
-
-
-def complains(log: Path) -> bool:
-    """Whether more is said of refusals than by the check of grants at the start."""
-    lines = [line for line in log.read_text().splitlines() if "this worker needs" not in line]
-    return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
-
-
-@pytest.mark.parametrize("rule", ["W1", "W2r", "W3r", "W4r"])
-def test_a_worker_without_its_group_or_topics_never_gets_ready(
-    rule: str, secured: SecuredBroker, agents: Agents
-) -> None:
-    """Disabled workers try, as Apache's do: the log says what the brokers refuse."""
-    worker = worker_that_lacks(rule, secured, topics_exist=rule != "W5")
-    process = agents.process(
-        group_id=worker.properties["group.id"],
-        properties={**worker.properties, "default.api.timeout.ms": "5000"},
-    )
-    process.launch()
-    try:
-        eventually(lambda: complains(process.log_path), WAIT_S, process.log_path.read_text)
-        assert not process.is_running or Agent(process).call("GET", "/health").status != 200
-    finally:
-        process.kill()
-
-
-def test_a_worker_that_may_not_create_its_topics_does_not_start(
-    secured: SecuredBroker, agents: Agents
-) -> None:
-    """W5: it waits for topics that nobody makes, and ends."""
-    worker = worker_that_lacks("W5", secured, topics_exist=False)
-    process = agents.process(
-        group_id=worker.properties["group.id"],
-        properties={**worker.properties, "default.api.timeout.ms": "5000"},
-    )
-    process.launch()
-    assert process.wait_until_exited(WAIT_S) != 0
-    assert worker.properties["config.storage.topic"] in process.log_path.read_text()
-
-
-@pytest.mark.parametrize("rule", ["W7", "W2w", None])
-def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
-    rule: str | None, secured: SecuredBroker, tmp_path: Path
-) -> None:
-    """Nothing is granted to the command itself; of a Java worker only its file is known."""
-    worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
-    file = worker_file(tmp_path, worker.properties)
-    command = Pyconnect(tmp_path, NOBODY, secured.sasl)
-    credentials = tmp_path / "tool.properties"
-    credentials.write_text("".join(f"{k}={v}\n" for k, v in sasl(TOOL).items()))
-    command.environ["PYCONNECT_KAFKA_PROPERTIES"] = str(credentials)
-    arguments = ("acls", "check", "--worker-config", str(file), "--phase", "preparing")
-    ended = command(*arguments, "-o", "json")
-    assert ended.code == (0 if rule is None else 1), ended.err
-    lacking = [g for g in json.loads(ended.out)["grants"] if g["verdict"] == "denied"]
-    assert [g["rule"] for g in lacking if g["severity"] == "blocker"] == ([rule] if rule else [])
-    assert "secret" not in ended.out + ended.err

@@ -131,6 +131,23 @@ def overrides(users: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def worker_file(directory: Path, properties: Mapping[str, str]) -> Path:
+    """Write a `worker.properties`."""
+    file = directory / "worker.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return file
+
+
+def internal(group: str) -> dict[str, str]:
+    """Group and internal topics of a worker."""
+    return {
+        "group.id": group,
+        "config.storage.topic": f"{group}-configs",
+        "offset.storage.topic": f"{group}-offsets",
+        "status.storage.topic": f"{group}-status",
+    }
+
+
 @contextmanager
 def secured_broker(runtime: KafkaRuntime, directory: Path) -> Iterator[SecuredBroker]:
     users = [f"user-{number}" for number in range(100)]

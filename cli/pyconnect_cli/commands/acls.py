@@ -190,15 +190,12 @@ def generate(
         probe=probe,
     )
     wanted = _format(form)
-    gathered = gather(session, parse_phase(phase), options)
-    report = report_of(gathered)
-    prefixes = _prefixes(session, gathered, report) if prefixed else None
+    report = report_of(gathered := gather(session, parse_phase(phase), options))
     found = missing_grants(
         report.findings,
-        # What is to be taken back is what there is.
-        everything=everything or remove,
+        everything=everything or remove,  # what is taken back is what there is
         explicit_describe=explicit_describe,
-        prefixes=prefixes,
+        prefixes=_prefixes(session, gathered, report) if prefixed else None,
     )
     _print_grants(session, found, wanted, remove=remove, strimzi_cluster=strimzi_cluster)
     _print_doubts(session, report, found)

@@ -1,0 +1,182 @@
+"""A worker that lacks one grant: what its agent refuses, what fails, and what `acls check` finds.
+
+The same broker as for connectors (test_acls.py), a worker of its own for each row of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.acls.check import assess
+from pyconnect_cli.acls.facts import ClusterFacts, WorkerFacts
+from pyconnect_cli.acls.grants import Grant, missing_grants
+from pyconnect_cli.acls.model import Evidence, Phase
+from pyconnect_cli.acls.needs import cluster_needs
+from tests.support.acls import sasl
+from tests.support.agent import Agent, Agents, source_config
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.pyconnect_command import Pyconnect
+from tests.support.secured import TOOL, SecuredBroker, internal, worker_file
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+NOBODY = "http://127.0.0.1:1"
+WORKER_RULES = ("W1", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w", "W7")
+
+
+@dataclass(frozen=True)
+class LackingWorker:
+    """Properties of a worker that lacks one grant, its internal topics, and what it lacks."""
+
+    properties: Mapping[str, str]
+    lacks: tuple[Grant, ...]
+
+
+def worker_that_lacks(rule: str, secured: SecuredBroker, *, topics_exist: bool) -> LackingWorker:
+    """Grant a new worker all but one row."""
+    group = unique_name(f"lacks-{rule.lower()}")
+    names = internal(group)
+    topics = {name for key, name in names.items() if key.endswith(".topic")}
+    if topics_exist:
+        secured.create_topics(*topics)
+        secured.fill(*topics)
+    properties = {**names, **secured.worker(secured.user())}
+    facts = ClusterFacts(
+        workers=(WorkerFacts(name="w", properties=properties),),
+        existing_topics={"": frozenset(topics if topics_exist else ())},
+    )
+    findings = assess(cluster_needs(facts, Phase.ENABLED).needs, Evidence(bindings={"": ()}))
+    taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
+    secured.grant(set(missing_grants(findings).grants) - set(taken))
+    return LackingWorker(properties, taken)
+
+
+@pytest.fixture
+def agents(secured: SecuredBroker, tmp_path: Path) -> Iterator[Agents]:
+    made = Agents(secured.sasl, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("rule", WORKER_RULES)
+def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
+    rule: str, secured: SecuredBroker, agents: Agents
+) -> None:
+    """Exit 3; the log names that grant and no other."""
+    worker = worker_that_lacks(rule, secured, topics_exist=True)
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "exactly.once.source.support": "enabled"},
+    )
+    process.launch()
+    assert process.wait_until_exited(WAIT_S) == 3
+    log = process.log_path.read_text()
+    (lack,) = worker.lacks
+    refusal = next(line for line in log.splitlines() if "worker could not start" in line)
+    assert f"enabled needs what the brokers deny this worker: {lack.operation.value}" in refusal
+    assert f"{lack.resource} for {lack.principal}. Grant it" in refusal
+
+
+def complains(log: Path) -> bool:
+    """Whether more is said of refusals than by the check of grants at the start."""
+    lines = [line for line in log.read_text().splitlines() if "this worker needs" not in line]
+    return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
+
+
+@pytest.mark.parametrize("rule", ["W1", "W2r", "W3r", "W4r"])
+def test_a_worker_without_its_group_or_topics_never_gets_ready(
+    rule: str, secured: SecuredBroker, agents: Agents
+) -> None:
+    """Disabled workers try, as Apache's do: the log says what the brokers refuse."""
+    worker = worker_that_lacks(rule, secured, topics_exist=rule != "W5")
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "default.api.timeout.ms": "5000"},
+    )
+    process.launch()
+    try:
+        eventually(lambda: complains(process.log_path), WAIT_S, process.log_path.read_text)
+        assert not process.is_running or Agent(process).call("GET", "/health").status != 200
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("rule", ["W2w", "W3w", "W4w", "W7"])
+def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
+    rule: str, secured: SecuredBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """Configurations are answered with 500, offsets stay uncommitted, states are not shown."""
+    worker = worker_that_lacks(rule, secured, topics_exist=True)
+    phase = "preparing" if rule == "W7" else "disabled"
+    # The check at the start would refuse it: the grant is there for as long as the start takes.
+    secured.grant(worker.lacks)
+    agent = agents.start(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "exactly.once.source.support": phase},
+    )
+    name = unique_name("lines")
+    (tmp_path / "lines.txt").write_text("one\n")
+    secured.create_topics(name)
+    config = {
+        **source_config(tmp_path / "lines.txt", name),
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    (lack,) = worker.lacks
+    secured.revoke(lack)
+    path = f"/connectors/{name}"
+    if rule in {"W2w", "W7"}:
+        body = {"name": name, "config": config}
+        eventually(lambda: agent.call("POST", "/connectors", body).status == 500, WAIT_S)
+        assert agent.get("/connectors") == []
+        return
+    agent.create(name, config)
+    said = {
+        "W3w": r"(?i)offset.*(fail|authoriz)|(fail|authoriz).*offset",
+        "W4w": r"(?i)status.*(fail|authoriz)|(fail|authoriz).*status",
+    }
+    eventually(lambda: re.search(said[rule], agent.log()), WAIT_S, lambda: agent.log()[-2_000:])
+    if rule == "W3w":
+        assert agent.get(f"{path}/offsets") == {"offsets": []}
+    else:
+        assert agent.call("GET", f"{path}/status").status == 404
+
+
+def test_a_worker_that_may_not_create_its_topics_does_not_start(
+    secured: SecuredBroker, agents: Agents
+) -> None:
+    """W5: it waits for topics that nobody makes, and ends."""
+    worker = worker_that_lacks("W5", secured, topics_exist=False)
+    process = agents.process(
+        group_id=worker.properties["group.id"],
+        properties={**worker.properties, "default.api.timeout.ms": "5000"},
+    )
+    process.launch()
+    assert process.wait_until_exited(WAIT_S) != 0
+    assert worker.properties["config.storage.topic"] in process.log_path.read_text()
+
+
+@pytest.mark.parametrize("rule", ["W7", "W2w", None])
+def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
+    rule: str | None, secured: SecuredBroker, tmp_path: Path
+) -> None:
+    """Nothing is granted to the command itself; of a Java worker only its file is known."""
+    worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
+    file = worker_file(tmp_path, worker.properties)
+    command = Pyconnect(tmp_path, NOBODY, secured.sasl)
+    credentials = tmp_path / "tool.properties"
+    credentials.write_text("".join(f"{k}={v}\n" for k, v in sasl(TOOL).items()))
+    command.environ["PYCONNECT_KAFKA_PROPERTIES"] = str(credentials)
+    arguments = ("acls", "check", "--worker-config", str(file), "--phase", "preparing")
+    ended = command(*arguments, "-o", "json")
+    assert ended.code == (0 if rule is None else 1), ended.err
+    lacking = [g for g in json.loads(ended.out)["grants"] if g["verdict"] == "denied"]
+    assert [g["rule"] for g in lacking if g["severity"] == "blocker"] == ([rule] if rule else [])
+    assert "secret" not in ended.out + ended.err
