@@ -33,6 +33,7 @@ class FakeChildren:
         self.may_stop.set()
         self.stopped: list[bool] = []
         self.answers: list[tuple[ConnectorTaskId, int, str | None]] = []
+        self.levels: list[tuple[str, str]] = []
         self.fenced: list[tuple[str, tuple[str, ...]]] = []
         self.prepared: dict[str, bytes | None] = {}
         self.changed: list[tuple[str, bytes | None]] = []
@@ -82,6 +83,9 @@ class FakeChildren:
     ) -> None:
         self.tasks[task_id] = task_config
         self._task(task_id, _STATES[target_state])
+
+    def set_logger_level(self, namespace: str, level: str) -> None:
+        self.levels.append((namespace, level))
 
     def answer_task_start(
         self, task_id: ConnectorTaskId, request_id: int, refusal: str | None

@@ -144,7 +144,7 @@ class HerderService:
                 statuses=self._statuses,
                 children=children,
                 group=self._group,
-                apply_logger_level=levels.set_level,
+                apply_logger_level=self._set_level,
                 send_task_configs=self._requests.send_task_configs,
                 request_fencing=self._request_fencing,
             ),
@@ -320,6 +320,10 @@ class HerderService:
         return self._levels.loggers()
 
     async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
+        return self._set_level(namespace, level)
+
+    def _set_level(self, namespace: str, level: str) -> tuple[str, ...]:
+        self._children.set_logger_level(namespace, level)
         return self._levels.set_level(namespace, level)
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:

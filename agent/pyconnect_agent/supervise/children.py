@@ -18,7 +18,7 @@ from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugin_catalog import Catalog
-from pyconnect_agent.supervise.channel import Job, Lease, Message
+from pyconnect_agent.supervise.channel import Job, Lease, Message, SetLoggerLevel
 from pyconnect_agent.supervise.child import Child, kill_children
 from pyconnect_agent.supervise.connectors import ConnectorChildren
 from pyconnect_agent.supervise.details import connector_details, task_details
@@ -62,6 +62,7 @@ class ChildProcesses:
         self._catalog = Catalog(settings.worker.plugins)
         self._jobs = Jobs(settings, self._child)
         self._offset_changes = OffsetChanges(settings, self._child, self._offsets)
+        self._levels: dict[str, str] = {}
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
 
@@ -246,7 +247,17 @@ class ChildProcesses:
         )
         if self._settings.lease_ms is not None:
             child.send(self._lease(self._settings.lease_ms))
+        for namespace, level in self._levels.items():
+            child.send(SetLoggerLevel(namespace=namespace, level=level))
         return child
+
+    def set_logger_level(self, namespace: str, level: str) -> None:
+        # The latest goes last: that is the order in which a new child gets them.
+        self._levels.pop(namespace, None)
+        self._levels[namespace] = level
+        message = SetLoggerLevel(namespace=namespace, level=level)
+        for child in (*self._tasks.children(), *self._connectors.children()):
+            child.send(message)
 
     async def _renew_leases(self, lease_ms: int) -> None:
         while True:

@@ -15,7 +15,7 @@ import queue
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import fields
 from typing import Any
@@ -41,6 +41,7 @@ from pyconnect_agent.supervise.channel import (
     ReadOffsets,
     ReportStats,
     RequestFailed,
+    SetLoggerLevel,
     SetTargetState,
     StacksDumped,
     StartConfirmed,
@@ -90,6 +91,8 @@ class Control:
         self.changed = threading.Event()
         self.statistics: ReadStatistics = Statistics
         """Asked when the supervisor asks; set by the task's work."""
+        self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
+        """Applies a level to this process; set before `start`."""
         self._thread = threading.Thread(target=self._read, name="control", daemon=True)
 
     def start(self) -> None:
@@ -223,6 +226,8 @@ class Control:
 
     def _take(self, message: Message) -> None:
         match message:
+            case SetLoggerLevel(namespace=namespace, level=level):
+                self.set_logger_level(namespace, level)
             case SetTargetState():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):

@@ -18,7 +18,12 @@ from functools import partial
 from types import FrameType
 
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.observability.logging import LogFormat, bind_scope, configure_logging
+from pyconnect_agent.observability.logging import (
+    LogFormat,
+    RuntimeLevels,
+    bind_scope,
+    configure_logging,
+)
 from pyconnect_agent.supervise.channel import (
     ChangeOffsets,
     Channel,
@@ -80,11 +85,13 @@ def run(connection: socket.socket) -> None:
 def _serve(channel: Channel, job: Message | None) -> None:
     match job:
         case RunTask():
-            _prepare_logging(job.worker, connector=job.task_id.connector, task=str(job.task_id))
-            _run_task(channel, job)
+            levels = _prepare_logging(
+                job.worker, connector=job.task_id.connector, task=str(job.task_id)
+            )
+            _run_task(channel, job, levels)
         case RunConnector():
-            _prepare_logging(job.worker, connector=job.connector)
-            _run_connector(channel, job)
+            levels = _prepare_logging(job.worker, connector=job.connector)
+            _run_connector(channel, job, levels)
         case ValidateConfig():
             _prepare_logging(job.worker, scope="validation")
             channel.send(validate_config(job))
@@ -110,9 +117,10 @@ def _serve(channel: Channel, job: Message | None) -> None:
             raise OSError("no job came")
 
 
-def _prepare_logging(worker: WorkerSettings, **scope: str) -> None:
-    configure_logging(levels=worker.levels, log_format=LogFormat(worker.log_format))
+def _prepare_logging(worker: WorkerSettings, **scope: str) -> RuntimeLevels:
+    levels = configure_logging(levels=worker.levels, log_format=LogFormat(worker.log_format))
     bind_scope(**scope)
+    return levels
 
 
 def _listen(control: Control) -> None:
@@ -131,11 +139,12 @@ def _listen(control: Control) -> None:
     control.start()
 
 
-def _run_task(channel: Channel, job: RunTask) -> None:
+def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
     # Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
     # between two collections costs a tenth of the rate.
     gc.set_threshold(50_000, 20, 20)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
+    control.set_logger_level = levels.set_level
     _listen(control)
     life_cycle = TaskLifeCycle(control)
     try:
@@ -162,8 +171,9 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
     raise ConnectException("Tasks must be a subclass of either SourceTask or SinkTask")
 
 
-def _run_connector(channel: Channel, job: RunConnector) -> None:
+def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -> None:
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
+    control.set_logger_level = levels.set_level
     _listen(control)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)

@@ -46,6 +46,7 @@ from pyconnect_agent.supervise.channel.requests import (
     OffsetsRead,
     OffsetsWritten,
     ReportStats,
+    SetLoggerLevel,
     SetTargetState,
     StartConfirmed,
     Stop,
@@ -56,6 +57,7 @@ FRAME_HEADER = struct.Struct(">I")
 
 Message = (
     Job
+    | SetLoggerLevel
     | SetTargetState
     | GenerateTaskConfigs
     | Stop

@@ -102,6 +102,14 @@ class ReportStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetLoggerLevel:
+    """As at the worker: the Log4j level of all loggers that start with `namespace`."""
+
+    namespace: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpStacks:
     """Answered by `StacksDumped`, also while the plugin hangs in Python code."""
 
