@@ -80,6 +80,8 @@ class FakeChildren:
         connector_config: ConnectorConfig,
         task_config: ConnectorConfig,
         target_state: TargetState,
+        *,
+        task_count: int = 0,
     ) -> None:
         self.tasks[task_id] = task_config
         self._task(task_id, _STATES[target_state])

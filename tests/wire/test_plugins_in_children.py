@@ -236,6 +236,26 @@ def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
     run(scenario)
 
 
+def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
+    """It was made before the limit was lowered; what is allowed starts all the same."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            for config, state in (
+                (source(tasks_max="2"), State.FAILED),
+                (source(tasks_max="2", tasks_max_enforce="false"), State.RUNNING),
+            ):
+                w.children.start_task(T0, config, config, TargetState.STARTED, task_count=3)
+                await w.task_is(T0, state)
+                await w.children.stop_tasks([T0])
+                await eventually_async(lambda: T0 not in w.children.running_tasks(), 20)
+            (failed,) = [r for r in w.listener.tasks[T0] if r.state is State.FAILED]
+            text = "The connector c has generated 3 tasks, which is greater than 2"
+            assert text in (failed.trace or "")
+
+    run(scenario)
+
+
 def test_an_unknown_connector_class_fails_with_connects_text() -> None:
     """The trace lists what there is."""
 

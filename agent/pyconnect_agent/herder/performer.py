@@ -287,7 +287,11 @@ class EffectPerformer:
     def _start_task(self, effect: do.StartTask) -> None:
         try:
             self._to.children.start_task(
-                effect.task_id, effect.connector_config, effect.task_config, effect.target_state
+                effect.task_id,
+                effect.connector_config,
+                effect.task_config,
+                effect.target_state,
+                task_count=effect.task_count,
             )
         except AgentError as error:
             report = on.TaskReported(

@@ -114,8 +114,12 @@ class ChildProcesses:
         connector_config: ConnectorConfig,
         task_config: ConnectorConfig,
         target_state: TargetState,
+        *,
+        task_count: int = 0,
     ) -> None:
-        self._tasks.start(task_id, connector_config, task_config, target_state)
+        self._tasks.start(
+            task_id, connector_config, task_config, target_state, task_count=task_count
+        )
 
     def answer_task_start(
         self, task_id: ConnectorTaskId, request_id: int, refusal: str | None

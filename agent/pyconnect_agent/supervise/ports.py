@@ -122,7 +122,11 @@ class Children(Protocol):
         connector_config: ConnectorConfig,
         task_config: ConnectorConfig,
         target_state: TargetState,
-    ) -> None: ...
+        *,
+        task_count: int = 0,
+    ) -> None:
+        """`task_count` is of the whole set, for `tasks.max.enforce`; 0 is not checked."""
+        ...
 
     def answer_task_start(
         self, task_id: ConnectorTaskId, request_id: int, refusal: str | None

@@ -97,6 +97,8 @@ class TaskChildren:
         connector_config: ConnectorConfig,
         task_config: ConnectorConfig,
         target_state: TargetState,
+        *,
+        task_count: int = 0,
     ) -> None:
         if task_id in self._tasks:
             raise AgentError(f"Task already exists in this worker: {task_id}")
@@ -106,6 +108,7 @@ class TaskChildren:
             connector_config=dict(connector_config),
             task_config=dict(task_config),
             target_state=target_state,
+            task_count=task_count,
             lease_ms=self._settings.lease_ms,
         )
         child = self._factory(

@@ -17,6 +17,7 @@ import time
 from functools import partial
 from types import FrameType
 
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.observability.logging import (
     LogFormat,
@@ -55,7 +56,7 @@ from pyconnect_agent.tasks.plugin_metrics import connector_and_task
 from pyconnect_agent.tasks.sink_work import SinkWork
 from pyconnect_agent.tasks.source_work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
-from pyconnect_agent.tasks.task_configs import generate_task_configs
+from pyconnect_agent.tasks.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
@@ -150,6 +151,8 @@ def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
     try:
         setup = TaskSetup.of(job, WorkerView(job.worker.properties, job.worker.plugins))
         life_cycle.mask = setup.mask
+        if job.task_count:
+            check_task_count(ConnectorSettings.parse(setup.connector_config), job.task_count)
         life_cycle.metrics = TaskMetrics(setup.worker.config.sampling)
         work = _task_work(setup, control, life_cycle)
     except BaseException as exc:  # noqa: BLE001  plugin code, SystemExit too: this process is its own

@@ -33,12 +33,10 @@ def generate_task_configs(
     """
     resolved = worker.resolve(request.config).values
     settings = ConnectorSettings.parse(resolved)
-    tasks_max = settings.tasks_max
-    made = connector.task_configs(tasks_max)
+    made = connector.task_configs(settings.tasks_max)
     if made is None:
         raise ConnectException(f"{type(connector).__qualname__}.task_configs returned None")
-    if len(made) > tasks_max:
-        _too_many(settings.name, len(made), tasks_max, enforce=settings.tasks_max_enforce)
+    check_task_count(settings, len(made))
     task_class = connector.task_class()
     # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
     own_name = f"{task_class.__module__}.{task_class.__qualname__}"
@@ -58,8 +56,12 @@ def _digest(key: bytes, config: Mapping[str, str]) -> bytes:
     return hmac.digest(key, text, "sha256")
 
 
-def _too_many(name: str, count: int, tasks_max: int, *, enforce: bool) -> None:
-    if enforce:
+def check_task_count(settings: ConnectorSettings, count: int) -> None:
+    """Hold a task set to `tasks.max`. Raises TooManyTasksError (Kafka: Worker.checkTasksMax)."""
+    name, tasks_max = settings.name, settings.tasks_max
+    if count <= tasks_max:
+        return
+    if settings.tasks_max_enforce:
         raise TooManyTasksError(
             f"The connector {name} has generated {count} tasks, which is greater than {tasks_max}, "
             "the maximum number of tasks it is configured to create. This behaviour should be "

@@ -206,13 +206,14 @@ class StartConnector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartTask:
-    """`generation` is that of the task set which `task_config` belongs to."""
+    """`generation` and `task_count` are those of the task set which `task_config` belongs to."""
 
     task_id: ConnectorTaskId
     connector_config: ConnectorConfig
     task_config: ConnectorConfig
     target_state: TargetState
     generation: int
+    task_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ def start(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> None:
                 task_config=snapshot.task_configs[task_id],
                 target_state=target,
                 generation=generation,
+                task_count=snapshot.task_count(connector),
             )
         )
         tasks[task_id.task] = running

@@ -41,13 +41,17 @@ class RunConnector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTask:
-    """Configs are raw; `lease_ms` as for `RunConnector`."""
+    """Configs are raw; `lease_ms` as for `RunConnector`.
+
+    `task_count`: of the connector's whole set, 0 when nobody asks whether it is too large.
+    """
 
     task_id: ConnectorTaskId
     worker: WorkerSettings
     connector_config: StringMap
     task_config: StringMap
     target_state: TargetState
+    task_count: int = 0
     lease_ms: int | None = None
 
 
