@@ -132,7 +132,7 @@ def _answered(worker: Agent, method: str, body: Any = None) -> Any:
 def test_a_standalone_workers_offsets_are_changed_in_its_file(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """The file has them when the request is answered; a killed worker's successor reads them."""
+    """The file has them when the request is answered."""
     config = source_config(tmp_path / "in.txt", unique_name("lines"))
     append_lines(tmp_path / "in.txt", 1, 10)
     process = agents.process(connectors=({"name": "source", **config},), properties=QUICK)
