@@ -403,3 +403,15 @@ def test_records_are_counted_on_their_way() -> None:
     source.producer.fail(0, FATAL)
     source.loop.step()
     assert counts() == (3, 0, 1)
+
+
+@pytest.mark.parametrize("tolerate_all", [True, False])
+def test_records_the_brokers_refuse_count_as_kafka_counts_them(tolerate_all: bool) -> None:
+    """A tolerated one is a failure, but neither error nor skipped; another one ends the task."""
+    source = Source(tolerate_all=tolerate_all)
+    source.poll(record(1))
+    source.producer.fail(0, FATAL)
+    source.producer.serve()
+    counts = source.sender._tolerance.counts
+    assert counts.record_failures == int(tolerate_all)
+    assert (counts.record_errors, counts.records_skipped) == (0, 0)
