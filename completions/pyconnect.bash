@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --backup|--ca-file|--cert|--class|--columns|--config|--context|--data-dir|--deadline|--description|--dir|--file|--for|--initial-state|--interval|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--max-failures|--name|--offsets-from|--output|--parallel|--partition|--password|--password-command|--password-file|--port|--regex|--sasl|--scope|--search|--selector|--server|--set|--shift-by|--state|--textfile|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--version|--wait|--worker|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -59,12 +59,14 @@ _pyconnect_find() {
         connector) noun=connectors ;;
         task) noun=tasks ;;
         offset) noun=offsets ;;
+        acl) noun=acls ;;
+        transaction|txn) noun=transactions ;;
         plugin) noun=plugins ;;
         logger) noun=loggers ;;
         agents) noun=agent ;;
         contexts) noun=context ;;
     esac
-    # nouns: agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|offset|offsets|plugin|plugins|sandbox|task|tasks|version
+    # nouns: acl|acls|agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|offset|offsets|plugin|plugins|reconcile|sandbox|task|tasks|transaction|transactions|txn|upgrade|version
     case "$noun $verb $previous" in
         "connectors list --regex"|"connectors list -e") :; return ;;
         "connectors list --selector"|"connectors list -l") :; return ;;
@@ -330,12 +332,225 @@ _pyconnect_find() {
         "offsets orphans --jitter") :; return ;;
         "offsets orphans --deadline") :; return ;;
         "offsets orphans --textfile") _pyconnect_files; return ;;
+        "acls check --phase") :; return ;;
+        "acls check --connector") :; return ;;
+        "acls check --worker-config") _pyconnect_files; return ;;
+        "acls check --worker-property") :; return ;;
+        "acls check --principal") :; return ;;
+        "acls check --topic") :; return ;;
+        "acls check --host") :; return ;;
+        "acls check --super-user") :; return ;;
+        "acls explain --phase") :; return ;;
+        "acls explain --worker-config") _pyconnect_files; return ;;
+        "acls explain --worker-property") :; return ;;
+        "acls explain --principal") :; return ;;
+        "acls explain --topic") :; return ;;
+        "acls generate --phase") :; return ;;
+        "acls generate --connector") :; return ;;
+        "acls generate --worker-config") _pyconnect_files; return ;;
+        "acls generate --worker-property") :; return ;;
+        "acls generate --principal") :; return ;;
+        "acls generate --topic") :; return ;;
+        "acls generate --host") :; return ;;
+        "acls generate --super-user") :; return ;;
+        "acls generate --format") :; return ;;
+        "acls generate --strimzi-cluster") :; return ;;
+        "transactions list --connector") :; return ;;
+        "transactions list --group-id") :; return ;;
+        "transactions describe --group-id") :; return ;;
+        "transactions find-hanging --connector") :; return ;;
+        "transactions find-hanging --topic") :; return ;;
+        "transactions find-hanging --group-id") :; return ;;
+        "transactions find-hanging --min-idle") :; return ;;
+        "transactions abort --min-idle") :; return ;;
+        "transactions abort --parallel") :; return ;;
+        "transactions abort --max-failures") :; return ;;
+        "transactions abort --lock") :; return ;;
+        "transactions abort --jitter") :; return ;;
+        "transactions abort --deadline") :; return ;;
+        "transactions abort --textfile") _pyconnect_files; return ;;
+        "plugins test --file"|"plugins test -f") _pyconnect_files; return ;;
+        "plugins test --plugin-path") _pyconnect_files; return ;;
+        "plugins test --for") :; return ;;
         "plugins list --search") :; return ;;
         "plugins describe --search") :; return ;;
         "plugins describe --version") :; return ;;
         "plugins validate --file"|"plugins validate -f") _pyconnect_files; return ;;
         "loggers set --scope") :; return ;;
         "loggers set --for") :; return ;;
+        "reconcile ranges --connector") :; return ;;
+        "reconcile ranges --against") _pyconnect_files; return ;;
+        "reconcile ranges --report") _pyconnect_files; return ;;
+        "reconcile ranges --spec") _pyconnect_files; return ;;
+        "reconcile ranges --ranges") _pyconnect_files; return ;;
+        "reconcile ranges --since") :; return ;;
+        "reconcile ranges --findings") :; return ;;
+        "reconcile ranges --master") :; return ;;
+        "reconcile ranges --remote") :; return ;;
+        "reconcile ranges --conf") :; return ;;
+        "reconcile ranges --packages") :; return ;;
+        "reconcile ranges --jars") :; return ;;
+        "reconcile ranges --properties-file") _pyconnect_files; return ;;
+        "reconcile ranges --lock") :; return ;;
+        "reconcile ranges --jitter") :; return ;;
+        "reconcile ranges --deadline") :; return ;;
+        "reconcile ranges --textfile") _pyconnect_files; return ;;
+        "reconcile transactions --connector") :; return ;;
+        "reconcile transactions --report") _pyconnect_files; return ;;
+        "reconcile transactions --spec") _pyconnect_files; return ;;
+        "reconcile transactions --ranges") _pyconnect_files; return ;;
+        "reconcile transactions --since") :; return ;;
+        "reconcile transactions --findings") :; return ;;
+        "reconcile transactions --master") :; return ;;
+        "reconcile transactions --remote") :; return ;;
+        "reconcile transactions --conf") :; return ;;
+        "reconcile transactions --packages") :; return ;;
+        "reconcile transactions --jars") :; return ;;
+        "reconcile transactions --properties-file") _pyconnect_files; return ;;
+        "reconcile transactions --lock") :; return ;;
+        "reconcile transactions --jitter") :; return ;;
+        "reconcile transactions --deadline") :; return ;;
+        "reconcile transactions --textfile") _pyconnect_files; return ;;
+        "reconcile sequence --connector") :; return ;;
+        "reconcile sequence --sequence") :; return ;;
+        "reconcile sequence --group") :; return ;;
+        "reconcile sequence --report") _pyconnect_files; return ;;
+        "reconcile sequence --spec") _pyconnect_files; return ;;
+        "reconcile sequence --ranges") _pyconnect_files; return ;;
+        "reconcile sequence --since") :; return ;;
+        "reconcile sequence --findings") :; return ;;
+        "reconcile sequence --master") :; return ;;
+        "reconcile sequence --remote") :; return ;;
+        "reconcile sequence --conf") :; return ;;
+        "reconcile sequence --packages") :; return ;;
+        "reconcile sequence --jars") :; return ;;
+        "reconcile sequence --properties-file") _pyconnect_files; return ;;
+        "reconcile sequence --lock") :; return ;;
+        "reconcile sequence --jitter") :; return ;;
+        "reconcile sequence --deadline") :; return ;;
+        "reconcile sequence --textfile") _pyconnect_files; return ;;
+        "reconcile duplicates --connector") :; return ;;
+        "reconcile duplicates --identity") :; return ;;
+        "reconcile duplicates --report") _pyconnect_files; return ;;
+        "reconcile duplicates --spec") _pyconnect_files; return ;;
+        "reconcile duplicates --ranges") _pyconnect_files; return ;;
+        "reconcile duplicates --since") :; return ;;
+        "reconcile duplicates --findings") :; return ;;
+        "reconcile duplicates --master") :; return ;;
+        "reconcile duplicates --remote") :; return ;;
+        "reconcile duplicates --conf") :; return ;;
+        "reconcile duplicates --packages") :; return ;;
+        "reconcile duplicates --jars") :; return ;;
+        "reconcile duplicates --properties-file") _pyconnect_files; return ;;
+        "reconcile duplicates --lock") :; return ;;
+        "reconcile duplicates --jitter") :; return ;;
+        "reconcile duplicates --deadline") :; return ;;
+        "reconcile duplicates --textfile") _pyconnect_files; return ;;
+        "reconcile offsets --offsets-topic") :; return ;;
+        "reconcile offsets --config-topic") :; return ;;
+        "reconcile offsets --report") _pyconnect_files; return ;;
+        "reconcile offsets --spec") _pyconnect_files; return ;;
+        "reconcile offsets --ranges") _pyconnect_files; return ;;
+        "reconcile offsets --since") :; return ;;
+        "reconcile offsets --findings") :; return ;;
+        "reconcile offsets --master") :; return ;;
+        "reconcile offsets --remote") :; return ;;
+        "reconcile offsets --conf") :; return ;;
+        "reconcile offsets --packages") :; return ;;
+        "reconcile offsets --jars") :; return ;;
+        "reconcile offsets --properties-file") _pyconnect_files; return ;;
+        "reconcile offsets --lock") :; return ;;
+        "reconcile offsets --jitter") :; return ;;
+        "reconcile offsets --deadline") :; return ;;
+        "reconcile offsets --textfile") _pyconnect_files; return ;;
+        "reconcile source-topic --files") :; return ;;
+        "reconcile source-topic --format") :; return ;;
+        "reconcile source-topic --table") :; return ;;
+        "reconcile source-topic --jdbc-url") :; return ;;
+        "reconcile source-topic --jdbc-properties") _pyconnect_files; return ;;
+        "reconcile source-topic --topic") :; return ;;
+        "reconcile source-topic --value") :; return ;;
+        "reconcile source-topic --column") :; return ;;
+        "reconcile source-topic --report") _pyconnect_files; return ;;
+        "reconcile source-topic --spec") _pyconnect_files; return ;;
+        "reconcile source-topic --ranges") _pyconnect_files; return ;;
+        "reconcile source-topic --since") :; return ;;
+        "reconcile source-topic --findings") :; return ;;
+        "reconcile source-topic --master") :; return ;;
+        "reconcile source-topic --remote") :; return ;;
+        "reconcile source-topic --conf") :; return ;;
+        "reconcile source-topic --packages") :; return ;;
+        "reconcile source-topic --jars") :; return ;;
+        "reconcile source-topic --properties-file") _pyconnect_files; return ;;
+        "reconcile source-topic --lock") :; return ;;
+        "reconcile source-topic --jitter") :; return ;;
+        "reconcile source-topic --deadline") :; return ;;
+        "reconcile source-topic --textfile") _pyconnect_files; return ;;
+        "reconcile topic-topic --right-bootstrap") :; return ;;
+        "reconcile topic-topic --right-properties") _pyconnect_files; return ;;
+        "reconcile topic-topic --value") :; return ;;
+        "reconcile topic-topic --column") :; return ;;
+        "reconcile topic-topic --report") _pyconnect_files; return ;;
+        "reconcile topic-topic --spec") _pyconnect_files; return ;;
+        "reconcile topic-topic --ranges") _pyconnect_files; return ;;
+        "reconcile topic-topic --since") :; return ;;
+        "reconcile topic-topic --findings") :; return ;;
+        "reconcile topic-topic --master") :; return ;;
+        "reconcile topic-topic --remote") :; return ;;
+        "reconcile topic-topic --conf") :; return ;;
+        "reconcile topic-topic --packages") :; return ;;
+        "reconcile topic-topic --jars") :; return ;;
+        "reconcile topic-topic --properties-file") _pyconnect_files; return ;;
+        "reconcile topic-topic --lock") :; return ;;
+        "reconcile topic-topic --jitter") :; return ;;
+        "reconcile topic-topic --deadline") :; return ;;
+        "reconcile topic-topic --textfile") _pyconnect_files; return ;;
+        "reconcile topic-sink --files") :; return ;;
+        "reconcile topic-sink --format") :; return ;;
+        "reconcile topic-sink --table") :; return ;;
+        "reconcile topic-sink --jdbc-url") :; return ;;
+        "reconcile topic-sink --jdbc-properties") _pyconnect_files; return ;;
+        "reconcile topic-sink --topic") :; return ;;
+        "reconcile topic-sink --value") :; return ;;
+        "reconcile topic-sink --column") :; return ;;
+        "reconcile topic-sink --report") _pyconnect_files; return ;;
+        "reconcile topic-sink --spec") _pyconnect_files; return ;;
+        "reconcile topic-sink --ranges") _pyconnect_files; return ;;
+        "reconcile topic-sink --since") :; return ;;
+        "reconcile topic-sink --findings") :; return ;;
+        "reconcile topic-sink --master") :; return ;;
+        "reconcile topic-sink --remote") :; return ;;
+        "reconcile topic-sink --conf") :; return ;;
+        "reconcile topic-sink --packages") :; return ;;
+        "reconcile topic-sink --jars") :; return ;;
+        "reconcile topic-sink --properties-file") _pyconnect_files; return ;;
+        "reconcile topic-sink --lock") :; return ;;
+        "reconcile topic-sink --jitter") :; return ;;
+        "reconcile topic-sink --deadline") :; return ;;
+        "reconcile topic-sink --textfile") _pyconnect_files; return ;;
+        "reconcile completeness --tier") :; return ;;
+        "reconcile completeness --bucket-minutes") :; return ;;
+        "reconcile completeness --report") _pyconnect_files; return ;;
+        "reconcile completeness --spec") _pyconnect_files; return ;;
+        "reconcile completeness --ranges") _pyconnect_files; return ;;
+        "reconcile completeness --since") :; return ;;
+        "reconcile completeness --findings") :; return ;;
+        "reconcile completeness --master") :; return ;;
+        "reconcile completeness --remote") :; return ;;
+        "reconcile completeness --conf") :; return ;;
+        "reconcile completeness --packages") :; return ;;
+        "reconcile completeness --jars") :; return ;;
+        "reconcile completeness --properties-file") _pyconnect_files; return ;;
+        "reconcile completeness --lock") :; return ;;
+        "reconcile completeness --jitter") :; return ;;
+        "reconcile completeness --deadline") :; return ;;
+        "reconcile completeness --textfile") _pyconnect_files; return ;;
+        "upgrade  --phase") COMPREPLY=($(compgen -W "disabled preparing enabled" -- "$cur")); return ;;
+        "upgrade  --worker") :; return ;;
+        "upgrade  --inventory") _pyconnect_files; return ;;
+        "upgrade  --group") :; return ;;
+        "upgrade  --settle") :; return ;;
+        "upgrade  --step-timeout") :; return ;;
         "context set --description") :; return ;;
         "sandbox up --name") :; return ;;
         "sandbox up --port") :; return ;;
@@ -372,7 +587,7 @@ _pyconnect_find() {
     case "$noun $verb" in
         " ")
             if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "connectors tasks offsets plugins loggers agent health info doctor context config sandbox completion version help" -- "$cur")); fi
+            else COMPREPLY=($(compgen -W "connectors tasks offsets acls transactions plugins loggers reconcile upgrade agent health info doctor context config sandbox completion version help" -- "$cur")); fi
             ;;
         "connectors ")
             if [[ $cur == -* ]]; then
@@ -604,10 +819,63 @@ _pyconnect_find() {
             else COMPREPLY=($(compgen -W "list export purge" -- "$cur"))
             fi
             ;;
+        "acls ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "check explain generate" -- "$cur"))
+            fi
+            ;;
+        "acls check")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--phase --connector --worker-config --worker-property --principal --topic --host --super-user --allow-everyone --probe --all --accept-unknown $options" -- "$cur"))
+            fi
+            ;;
+        "acls explain")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--phase --worker-config --worker-property --principal --topic $options" -- "$cur"))
+            fi
+            ;;
+        "acls generate")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--phase --connector --worker-config --worker-property --principal --topic --host --super-user --allow-everyone --probe --all --format --remove --explicit-describe --prefixed --strimzi-cluster $options" -- "$cur"))
+            fi
+            ;;
+        "transactions ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list describe find-hanging abort" -- "$cur"))
+            fi
+            ;;
+        "transactions list"|"transactions ls")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --group-id --open --all-ids $options" -- "$cur"))
+            fi
+            ;;
+        "transactions describe"|"transactions show")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--group-id $options" -- "$cur"))
+            fi
+            ;;
+        "transactions find-hanging")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --topic --group-id --min-idle $options" -- "$cur"))
+            fi
+            ;;
+        "transactions abort")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--min-idle --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
         "plugins ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "list describe validate" -- "$cur"))
+            else COMPREPLY=($(compgen -W "test list describe validate" -- "$cur"))
+            fi
+            ;;
+        "plugins test")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--file -f --plugin-path --for $options" -- "$cur"))
+            else _pyconnect_names plugins
             fi
             ;;
         "plugins list"|"plugins ls")
@@ -649,10 +917,72 @@ _pyconnect_find() {
             else _pyconnect_names loggers
             fi
             ;;
+        "reconcile ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "ranges transactions sequence duplicates offsets source-topic topic-topic topic-sink completeness" -- "$cur"))
+            fi
+            ;;
+        "reconcile ranges")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --against --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile transactions")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile sequence")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --sequence --group --unordered --uncommitted --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile duplicates")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--connector --identity --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile offsets")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--offsets-topic --config-topic --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile source-topic")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile topic-topic")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--right-bootstrap --right-properties --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile topic-sink")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "reconcile completeness")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--tier --bucket-minutes --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "upgrade ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--phase --plan --worker --resume --full-stop --direct --hard --cleanup --inventory --group --settle --step-timeout --accept-unknown --declared --strict $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "status" -- "$cur"))
+            fi
+            ;;
+        "upgrade status")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
         "agent ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "status drain" -- "$cur"))
+            else COMPREPLY=($(compgen -W "status drain doctor" -- "$cur"))
             fi
             ;;
         "agent status")
@@ -663,6 +993,11 @@ _pyconnect_find() {
         "agent drain")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--undrain --no-wait $options" -- "$cur"))
+            fi
+            ;;
+        "agent doctor")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--all-workers $options" -- "$cur"))
             fi
             ;;
         "health ")
