@@ -202,8 +202,9 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
 def test_a_mixed_group_goes_down(
     hosts: Hosts, lines: Lines, tool: Tool, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """An agent takes a Java worker's place; it changes itself, the others by commands."""
-    hosts.remove(hosts.urls[-1])
+    """An agent takes the place of two Java workers; it changes itself, the other by commands."""
+    for url in hosts.urls[1:]:
+        hosts.remove(url)
     agents = Agents(kafka_broker.bootstrap_servers, tmp_path)
     try:
         properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}

@@ -7,6 +7,7 @@ was never delivered. Both readings of the topic are compared, key by key.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _WAIT_S = 10.0
 _BATCH = 10_000
+_SLICE_S = 0.2
+"""A call waits so long for a whole batch, also when the ends were reached."""
 
 Newest = dict[tuple[int, bytes], int]
 
@@ -68,9 +71,12 @@ def _read(consumer: Consumer, open_partitions: set[int]) -> Newest:
     from confluent_kafka import KafkaError, KafkaException
 
     newest: Newest = {}
+    until = time.monotonic() + _WAIT_S
     while open_partitions:
-        messages = consumer.consume(_BATCH, timeout=_WAIT_S)
-        if not messages:
+        messages = consumer.consume(_BATCH, timeout=_SLICE_S)
+        if messages:
+            until = time.monotonic() + _WAIT_S
+        elif time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - a public code
         for message in messages:
             partition = int(message.partition() or 0)
