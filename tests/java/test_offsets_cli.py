@@ -1,4 +1,4 @@
-"""`pyconnect offsets` against Apache's own worker: what is stored, read back, restored."""
+"""`pyconnect offsets` on Apache's own worker and on an agent: stored, read back, restored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_cli.app import run
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker, SharedJavaWorker
+from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.java
@@ -41,14 +41,15 @@ class Command:
         return found
 
 
-@pytest.fixture
+@pytest.fixture(params=["java_worker", "agent_worker"])
 def command(
-    java_worker: SharedJavaWorker,
+    request: pytest.FixtureRequest,
     kafka_broker: SharedBroker,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> Command:
-    command = Command(java_worker.url, tmp_path / "home", capsys)
+    worker: SharedJavaWorker | SharedAgentWorker = request.getfixturevalue(request.param)
+    command = Command(worker.url, tmp_path / "home", capsys)
     command.environ["PYCONNECT_KAFKA_BOOTSTRAP"] = kafka_broker.bootstrap_servers
     return command
 

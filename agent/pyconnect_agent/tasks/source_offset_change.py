@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -109,14 +110,18 @@ class SourceOffsetChange:
         worker = self._worker
         assert isinstance(worker, DistributedConfig)
         first_task = ConnectorTaskId(self._job.connector, 0)
-        self._fence_apaches(worker, task_transactional_id(worker.group_id, first_task))
         records = self._stores.prepare(self._entries)
         own_id = alter_transactional_id(worker.group_id, self._job.connector)
         settings = self._producer_config(worker, own_id)
         producer = TransactionalProducer(settings.properties, settings.max_block_ms)
         try:
-            if not producer.init(self._deadline.expired):
-                raise AgentError("The time was over before the producer was initialized")
+            # Each takes half a second to find its coordinator.
+            with ThreadPoolExecutor(1) as beside:
+                apaches = task_transactional_id(worker.group_id, first_task)
+                fencing = beside.submit(self._fence_apaches, worker, apaches)
+                if not producer.init(self._deadline.expired):
+                    raise AgentError("The time was over before the producer was initialized")
+                fencing.result()
             producer.begin()
             for record in records:
                 self._produce(producer, record.key, record.value)
