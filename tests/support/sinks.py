@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -160,5 +161,34 @@ class BufferingSink(_Sink):
         return BufferingTask
 
 
+class HangingTask(SinkTask):
+    """Writes values to `file`, one a line; hangs in `put` for ever when it finds the file `flag`.
+
+    It takes the flag away first, so that its successor goes on, and leaves `flag.taken`.
+    """
+
+    def version(self) -> str:
+        return "1.0"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._file, self._flag = Path(props["file"]), Path(props["flag"])
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if records and self._flag.exists():
+            self._flag.rename(f"{self._flag}.taken")
+            threading.Event().wait()
+        with self._file.open("a") as out:
+            out.writelines(f"{record.value}\n" for record in records)
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
+class HangingSink(_Sink):
+    def task_class(self) -> type[SinkTask]:
+        return HangingTask
+
+
 REPORTING_SINK = f"{__name__}.ReportingSink"
 BUFFERING_SINK = f"{__name__}.BufferingSink"
+HANGING_SINK = f"{__name__}.HangingSink"
