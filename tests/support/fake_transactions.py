@@ -21,8 +21,8 @@ class FakeTransactions:
     """The producer's seam of `tasks.transactional_sender`.
 
     `calls` are begin, commit and abort in order. `refusals` are raised by the next calls of
-    `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one each. Records are delivered by a commit,
-    or by `serve` when there is one.
+    `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one
+    each. Records are delivered by a commit, or by `serve` when there is one.
     """
 
     transaction_timeout_ms: int = 60_000
