@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Mapping
 from functools import partial
 
 from pyconnect_agent.config_file import read_properties_file
@@ -19,11 +18,10 @@ from pyconnect_agent.core.config.worker_config import (
 )
 from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.loggers import ROOT, parse_level
-from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
-from pyconnect_agent.worker_plugins import check_converters, find_plugins
+from pyconnect_agent.worker_plugins import check_converters, find_plugins, resolve_properties
 from pyconnect_agent.worker_stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 
@@ -63,7 +61,7 @@ def _parts(
     file = read_properties_file(options.worker_file)
     raw = file.entries
     catalog = find_plugins(raw)
-    properties = _resolved(raw, catalog)
+    properties = resolve_properties(raw, catalog)
     if options.standalone:
         standalone = StandaloneConfig.parse(properties)
         check_converters(catalog, standalone)
@@ -89,16 +87,6 @@ def _parts(
         levels=levels,
         log_format=log_format.value,
     )
-
-
-def _resolved(properties: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
-    """Replace `${provider:path:key}`; providers are loaded only when there are any."""
-    if not properties.get("config.providers", "").strip():
-        return dict(properties)
-    from pyconnect_agent.plugins.variable_resolver import VariableResolver
-
-    with VariableResolver(properties, catalog) as resolver:
-        return resolver.resolve_worker_properties(properties)
 
 
 def _warn(config: WorkerConfig) -> None:

@@ -1,23 +1,23 @@
 """Which plugins the worker has, found out without importing plugin code into the supervisor.
 
 Composition root. Kafka: Plugins.initLoaders. Only when there is more than the built-in plugins does
-a process of its own import the others, to learn what is a source or a sink and in which version.
+a process of its own import the others, to learn what is a source or a sink and in which version;
+and only when there are config providers does another one ask them for the worker's properties.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
-from pyconnect_agent.plugins.discovery import installed_catalog, plugin_directories
-from pyconnect_agent.plugins.scan import ALL_PLUGINS, SCAN_TIMEOUT_S, ScanResult
+from pyconnect_agent.plugins import resolve_worker, scan
+from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 
 LOG = logging.getLogger(__name__)
@@ -35,7 +35,10 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
     if not undetermined and not plugin_directories(path or ()):
         return installed
     discovery = properties.get("plugin.discovery", "hybrid_warn").strip().lower()
-    result = _scan(discovery, path or [])
+    found = _last_line_of(
+        [scan.MODULE, scan.ALL_PLUGINS, discovery, *(path or [])], "", "Plugins could not be loaded"
+    )
+    result = scan.ScanResult.from_json(json.loads(found))
     for warning in result.warnings:
         LOG.warning("plugin problem", extra={"reason": warning})
     return result.catalog
@@ -50,6 +53,21 @@ def connector_type(catalog: Catalog, config: Mapping[str, str | None] | None) ->
     return "sink" if PluginKind.SINK in kinds else "unknown"
 
 
+def resolve_properties(properties: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
+    """Return the worker's properties with `${provider:path:key}` replaced.
+
+    Raises WorkerConfigError when a config provider cannot be made or fails.
+    """
+    if not properties.get("config.providers", "").strip():
+        return dict(properties)
+    resolved = _last_line_of(
+        [resolve_worker.MODULE],
+        resolve_worker.to_input(properties, catalog),
+        "Config providers could not be used",
+    )
+    return {str(name): str(value) for name, value in json.loads(resolved).items()}
+
+
 def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
     """Raise ConfigException for a default converter that is no plugin's name and no Python path."""
     for key, name in (
@@ -57,35 +75,33 @@ def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
         ("value.converter", config.value_converter),
         ("header.converter", config.header_converter),
     ):
-        if not catalog.find(name) and not _importable(name):
-            raise invalid_value(key, name, f"Class {name} could not be found.")
+        try:
+            known_class(catalog, name)
+        except LookupError as error:
+            raise invalid_value(key, name, f"Class {name} could not be found.") from error
 
 
-def _importable(name: str) -> bool:
-    module = name.replace(":", ".").rpartition(".")[0]
-    try:
-        return bool(module) and importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
+    """Run a module that imports plugins; return its last line, for they may print before it.
 
-
-def _scan(discovery: str, plugin_path: list[str]) -> ScanResult:
-    command = [sys.executable, "-m", "pyconnect_agent.plugins.scan", ALL_PLUGINS, discovery]
+    An exit code of 2 says that the last line is the reason. Raises WorkerConfigError.
+    """
     try:
         done = subprocess.run(
-            [*command, *plugin_path],
+            [sys.executable, "-m", *module],
+            input=given,
             capture_output=True,
             text=True,
-            timeout=SCAN_TIMEOUT_S * 2,
+            timeout=scan.SCAN_TIMEOUT_S * 2,
             check=False,
-            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
         raise WorkerConfigError(
-            "Plugins took too long to load; check plugin.path for one that hangs when imported."
+            f"{failure}: they took too long; check plugin.path and config.providers for one that"
+            " hangs when it is imported or asked."
         ) from error
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode != 0:
         reason = last if done.returncode == 2 else done.stderr.strip().rpartition("\n")[2]
-        raise WorkerConfigError(f"Plugins could not be loaded: {reason}")
-    return ScanResult.from_json(json.loads(last))
+        raise WorkerConfigError(f"{failure}: {reason}")
+    return last

@@ -1,7 +1,7 @@
 """Config providers at work: they are loaded, configured, asked, closed.
 
-Layer: plugins. Corresponds to ``WorkerConfigTransformer`` of Kafka Connect. Used in child processes
-for connector and task configurations, and once by the worker for its own properties.
+Layer: plugins. Corresponds to ``WorkerConfigTransformer`` of Kafka Connect. Used where a worker's
+own properties are resolved (`plugins.resolve_worker`); plugin code, so in child processes only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Self
 
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
-from pyconnect_agent.plugins.loading import instantiate, load
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
-from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConfigException
 
 UNRESOLVED_KEYS = frozenset({"plugin.path"})
@@ -77,14 +78,14 @@ def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> Con
     if class_name is None:
         raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
     try:
-        plugin = catalog.plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
+        found = CatalogPluginSource(catalog).plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
     except PluginNotFoundError as error:
-        raise ConfigException(
-            f"Invalid value {class_name} for configuration {key}: "
-            f"Class {class_name} could not be found."
-        ) from error
-    provider = instantiate(load(plugin))
-    assert isinstance(provider, ConfigProvider)
+        raise invalid_value(key, class_name, f"Class {class_name} could not be found.") from error
+    provider = instantiate(found.python_class)
+    if not isinstance(provider, ConfigProvider):
+        raise invalid_value(
+            key, class_name, f"Class {class_name} does not implement the ConfigProvider interface"
+        )
     prefix = f"config.providers.{name}.param."
     provider.configure(
         {
