@@ -81,11 +81,12 @@ def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> Con
         found = CatalogPluginSource(catalog).plugin(class_name.strip(), PluginKind.CONFIG_PROVIDER)
     except PluginNotFoundError as error:
         raise invalid_value(key, class_name, f"Class {class_name} could not be found.") from error
-    provider = instantiate(found.python_class)
-    if not isinstance(provider, ConfigProvider):
+    if not issubclass(found.python_class, ConfigProvider):
         raise invalid_value(
             key, class_name, f"Class {class_name} does not implement the ConfigProvider interface"
         )
+    provider = instantiate(found.python_class)
+    assert isinstance(provider, ConfigProvider)
     prefix = f"config.providers.{name}.param."
     provider.configure(
         {

@@ -175,13 +175,12 @@ class WorkerView:
             raise ConfigException(
                 f"Invalid value {name} for configuration {key}: Class {name} could not be found."
             ) from exc
-        plugin = instantiate(found.python_class)
-        if not isinstance(plugin, base):
+        if not issubclass(found.python_class, base):
             raise ConfigException(
                 f"Invalid value {name} for configuration {key}: "
                 f"Class {name} does not implement the {base.__name__} interface"
             )
-        return plugin
+        return instantiate(found.python_class)
 
 
 def _below(config: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -1,0 +1,82 @@
+"""A worker's own properties and the plugins they name, found before it starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.worker_plugins import check_converters, find_plugins, resolve_properties
+from pyconnect_api.errors import ConfigException
+from tests.support.expiring import EXPIRING_PROVIDER
+from tests.support.provider_plugin import VAULT_PROVIDER, make_provider_plugin
+from tests.support.worker_properties import distributed
+
+
+def with_provider(class_name: str, **properties: str) -> dict[str, str]:
+    """A worker's properties, whose `ssl.key.password` is a reference to `secret`."""
+    return {
+        "config.providers": "p",
+        "config.providers.p.class": class_name,
+        "config.providers.p.param.ttl.ms": "1000",
+        **{name.replace("_", "."): value for name, value in properties.items()},
+    }
+
+
+@pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
+def test_providers_of_plugin_directories_resolve_a_workers_properties(
+    name: str, tmp_path: Path
+) -> None:
+    """By class name or alias, and without their code in the worker's own process."""
+    imports = make_provider_plugin(tmp_path / "plugins")
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    properties = with_provider(
+        name, plugin_path=str(tmp_path / "plugins"), ssl_key_password=f"${{p:{secret}:value}}"
+    )
+    resolved = resolve_properties(properties, find_plugins(properties))
+    assert resolved == properties | {"ssl.key.password": "hidden"}
+    assert str(os.getpid()) not in imports.read_text().split()
+
+
+def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> None:
+    """As a Java worker takes any class of its class path."""
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    properties = with_provider(EXPIRING_PROVIDER, ssl_key_password=f"${{p:{secret}:value}}")
+    resolved = resolve_properties(properties, find_plugins(properties))
+    assert resolved["ssl.key.password"] == "hidden"
+
+
+@pytest.mark.parametrize(
+    ("class_name", "message"),
+    [
+        ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
+        ("JsonConverter", "JsonConverter could not be found"),
+        ("tests.support.sinks.FailingSink", "could not be found"),
+        ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
+        (EXPIRING_PROVIDER, "No such file or directory"),
+    ],
+)
+def test_a_provider_that_cannot_be_used_stops_the_worker(class_name: str, message: str) -> None:
+    """With a reason of one line."""
+    properties = with_provider(class_name, ssl_key_password="${p:/no/such/file:value}")
+    with pytest.raises(WorkerConfigError, match=message) as raised:
+        resolve_properties(properties, find_plugins(properties))
+    assert "\n" not in raised.value.message
+
+
+def test_without_providers_properties_are_taken_as_they_are() -> None:
+    """No process is started for what holds no reference that could be resolved."""
+    properties = {"ssl.key.password": "${p:/secret:value}"}
+    assert resolve_properties(properties, find_plugins(properties)) == properties
+
+
+def test_a_default_converter_that_cannot_be_found_is_refused() -> None:
+    """A plugin's name or a Python path will do; nothing of it is imported."""
+    catalog = find_plugins({})
+    check_converters(catalog, distributed(key_converter="tests.support.no_such.Converter"))
+    with pytest.raises(ConfigException, match=r"header\.converter: Class NoSuch could not be"):
+        check_converters(catalog, distributed(header_converter="NoSuch"))
