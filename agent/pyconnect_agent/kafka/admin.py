@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
     OffsetSpec,
 )
 
-from pyconnect_agent.core.errors import RetriableKafkaError
+from pyconnect_agent.core.errors import AuthorizationError, KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 
@@ -58,6 +58,7 @@ class Admin:
     def __init__(self, config: clients.ClientConfig) -> None:
         self._client = clients.create_admin(config)
         self._bootstrap_servers = str(config.get("bootstrap.servers", ""))
+        self._client_id = str(config.get("client.id", ""))
         self._leaders_in_doubt = False
 
     def create_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
@@ -172,8 +173,8 @@ class Admin:
         if found is None or found.error is not None:
             code = None if found is None else errors.code_of(found.error)
             if found is not None and code not in errors.UNKNOWN_TOPIC:
-                failure = errors.translate(
-                    found.error, f"Failed to read metadata of topic '{topic}'"
+                failure = self._describing_failed(
+                    topic, found.error, f"Failed to read metadata of topic '{topic}'"
                 )
                 if not failure.retriable:
                     raise failure
@@ -210,12 +211,24 @@ class Admin:
                 for found, future in futures.items()
             }
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            failure = errors.translate(exc, f"Error while getting offsets of topic '{topic}'")
+            failure = self._describing_failed(
+                topic, exc, f"Error while getting offsets of topic '{topic}'"
+            )
             self._leaders_in_doubt = True
             if errors.code_of(exc) == errors.NO_LEADERS:
                 # Brokers that are starting will elect them.
                 raise RetriableKafkaError(failure.message) from exc
             raise failure from exc
+
+    def _describing_failed(self, topic: str, failure: object, action: str) -> KafkaError:
+        """Translate; a denial also says which grant mends it."""
+        translated = errors.translate(failure, action)
+        if errors.code_of(failure) not in errors.TOPIC_NOT_AUTHORIZED:
+            return translated
+        return AuthorizationError(
+            f"{translated.message}. Grant Describe on topic '{topic}' to the principal of the "
+            f"admin client '{self._client_id}'."
+        )
 
     def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:
         """Let the next request find the leaders: librdkafka would go on asking the old ones."""

@@ -9,6 +9,9 @@ event's own offset is at or past it: transaction markers are never delivered, so
 would not get there. Targets are read_uncommitted end offsets; an open transaction blocks a
 read_committed tail until it ends, as intended.
 
+Who may not read is told at once: a denial fails who waits for the tail, where Kafka's log goes on
+polling without end. The tail itself tries on, so a grant that comes later mends it.
+
 Threading: one tailing thread calls the reader; `write`, `send`, `flush` and `read_to_end` may be
 called from any thread and all but `send` block. `start` and `stop` once each, from one thread.
 """
@@ -24,7 +27,12 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError, WorkerStartError
+from pyconnect_agent.core.errors import (
+    AuthorizationError,
+    KafkaError,
+    RetriableKafkaError,
+    WorkerStartError,
+)
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.admin import Admin
@@ -42,6 +50,7 @@ _ERROR_BACKOFF_S = 0.5
 _ADMIN_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_S = 0.1
 _RETRY_BACKOFF_MAX_S = 10.0
+_TELL_EVERY_S = 30.0
 
 
 # Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
@@ -127,6 +136,7 @@ class CompactedLog:
         self._reached: dict[int, int] = {}
         self._first_targets: Mapping[int, int] | None = None
         self._caught_up = False
+        self._denial: AuthorizationError | None = None
 
     @property
     def partition_count(self) -> int:
@@ -176,20 +186,12 @@ class CompactedLog:
     def read_to_end(self, timeout_ms: float) -> None:
         """Return once everything written before this call was given to the reader.
 
-        RetriableKafkaError at the deadline.
+        RetriableKafkaError at the deadline, AuthorizationError when the topic may not be read.
         """
         deadline = Deadline(timeout_ms)
         self.flush(deadline.remaining_ms())
         targets = self._offsets(Admin.end_offsets, deadline)
-        with self._progress:
-            self._progress.wait_for(
-                lambda: self._stopping.is_set() or self._has_reached(targets),
-                deadline.remaining_s(),
-            )
-            if self._has_reached(targets):
-                return
-        why = "the worker is stopping" if self._stopping.is_set() else "timed out"
-        raise RetriableKafkaError(f"Could not read to the end of topic '{self._topic.name}': {why}")
+        self._await_tail(lambda: self._has_reached(targets), deadline)
 
     def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:
         """Write records in order and wait for their acknowledgement."""
@@ -213,14 +215,35 @@ class CompactedLog:
         self._consumer = clients.create_consumer(
             {**_CONSUMER_DEFAULTS, **self._clients.consumer, **_CONSUMER_FORCED}
         )
-        # A consumer that already knows the leaders starts at once, otherwise within a second.
-        self._consumer.list_topics(self._topic.name, timeout=METADATA_TIMEOUT_MS / 1000)
+        self._look_up_leaders()
         # From the beginning whatever was committed for the group id, which this never uses.
         self._consumer.assign(
             [
                 ClientTopicPartition(self._topic.name, partition, OFFSET_BEGINNING)
                 for partition in self._partitions
             ]
+        )
+
+    def _look_up_leaders(self) -> None:
+        """A consumer that already knows the leaders starts at once, otherwise within a second.
+
+        Raises AuthorizationError when it may not even know them.
+        """
+        name = self._topic.name
+        action = f"Failed to look up the leaders of topic '{name}'"
+        try:
+            found = self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_MS / 1000)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, action) from exc
+        topic = found.topics.get(name)
+        if topic is not None and errors.code_of(topic.error) in errors.TOPIC_NOT_AUTHORIZED:
+            raise self._denied(topic.error, action)
+
+    def _denied(self, error: Any, action: str) -> AuthorizationError:
+        consumer = self._clients.consumer.get("client.id", "")
+        return AuthorizationError(
+            f"{errors.translate(error, action).message}. Grant Read on topic '{self._topic.name}' "
+            f"to the principal of the consumer '{consumer}'."
         )
 
     def _read_first_time(self) -> None:
@@ -230,12 +253,28 @@ class CompactedLog:
         self._first_targets = self._offsets(Admin.end_offsets, deadline)
         self._thread = threading.Thread(target=self._tail, name=self._thread_name, daemon=True)
         self._thread.start()
-        with self._progress:
-            self._progress.wait_for(
-                lambda: self._caught_up or self._stopping.is_set(), deadline.remaining_s()
-            )
-            if not self._caught_up:
-                raise RetriableKafkaError(f"Timed out reading topic '{self._topic.name}'")
+        self._await_tail(lambda: self._caught_up, deadline)
+
+    def _await_tail(self, has_come: Callable[[], bool], deadline: Deadline) -> None:
+        """Wait until the tail has come so far; it is told now and then that it has not yet."""
+        name = self._topic.name
+        while True:
+            with self._progress:
+                self._progress.wait_for(
+                    lambda: has_come() or self._stopping.is_set() or self._denial is not None,
+                    min(_TELL_EVERY_S, deadline.remaining_s()),
+                )
+                if has_come():
+                    return
+                denial = self._denial
+            why = f"Could not read to the end of topic '{name}'"
+            if self._stopping.is_set():
+                raise RetriableKafkaError(f"{why}: the worker is stopping")
+            if denial is not None:
+                raise AuthorizationError(f"{why}: {denial.message}")
+            if deadline.expired():
+                raise RetriableKafkaError(f"{why}: timed out")
+            _log.warning("Topic is not read to its end yet, waiting", extra={"topic": name})
 
     def _offsets(self, ask: _AskOffsets, deadline: Deadline) -> Mapping[int, int]:
         """Ask for offsets by partition, repeating what is retriable until the deadline.
@@ -289,6 +328,7 @@ class CompactedLog:
         if first is None:
             return
         reached: dict[int, int] = {}
+        denial: AuthorizationError | None = None
         for message in (first, *self._consumer.consume(_BATCH, 0)):
             error = message.error()
             if error is None:
@@ -301,10 +341,15 @@ class CompactedLog:
                     "Error reading",
                     extra={"topic": self._topic.name, "error": error.name(), "reason": error.str()},
                 )
-        self._show(reached)
+                if error.code() in errors.TOPIC_NOT_AUTHORIZED:
+                    denial = self._denied(error, "Reading was denied")
+        self._show(reached, denial)
 
-    def _show(self, reached: Mapping[int, int]) -> None:
-        """Let the reader show what it took, then wake those who wait for it."""
+    def _show(self, reached: Mapping[int, int], denial: AuthorizationError | None = None) -> None:
+        """Let the reader show what it took, then wake those who wait for it, or for its failure.
+
+        What is read after a denial takes it back.
+        """
         assert self._reader is not None
         try:
             self._reader.applied()
@@ -312,6 +357,8 @@ class CompactedLog:
             _log.exception("Unexpected exception in log", extra={"topic": self._topic.name})
         with self._progress:
             self._reached.update(reached)
+            if reached or denial is not None:
+                self._denial = denial
             first_end = not self._caught_up and self._has_reached(self._first_targets or {})
         if first_end:
             self._reader.caught_up()
