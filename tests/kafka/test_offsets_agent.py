@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agent import JSON, Agent, Agents, closing
-from tests.support.eventually import eventually
+from tests.support.agent import Agents, closing
+from tests.support.changed_offsets import ALTERED, RESET, Numbers, Worker
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.offset_hooks import HOOK_SOURCE
 from tests.support.offset_topics import OffsetTopic
-from tests.support.rest_client import Answer, call_url
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
-SUPPORT = "exactly.once.source.support"
-QUICK = {"offset.flush.interval.ms": "500"}
 BAD_BODIES: tuple[tuple[object, int], ...] = (
     ("", 500),
     ("null", 500),
@@ -39,8 +33,6 @@ BAD_BODIES: tuple[tuple[object, int], ...] = (
     ({"offsets": [{"partition": {"number": "0"}, "offset": 1, "more": 1}]}, 500),
     ('{"offsets":[{"partition":{},"offset":{},"partition":{}}]}', 500),
 )
-ALTERED = "The offsets for this connector have been altered successfully"
-RESET = "The offsets for this connector have been reset successfully"
 PLACES = ("worker's topic", "own topic")
 
 
@@ -52,91 +44,9 @@ def agents(
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
-class Worker:
-    """An agent in a group of its own, and its offsets topic."""
-
-    def __init__(self, agents: Agents, bootstrap_servers: str, support: str) -> None:
-        group = unique_name(f"offsets-{support}")
-        self.agent: Agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: support})
-        self.offsets = OffsetTopic(bootstrap_servers, f"{group}-offsets")
-
-
 @pytest.fixture(scope="module", params=["disabled", "enabled"])
 def worker(agents: Agents, kafka_broker: SharedBroker, request: pytest.FixtureRequest) -> Worker:
     return Worker(agents, kafka_broker.bootstrap_servers, request.param)
-
-
-class Numbers:
-    """A connector of numbers on a worker, stored up to 10 in each of its two partitions."""
-
-    def __init__(self, worker: Worker, sequences: Sequences, topic: OffsetTopic, **more: str):
-        self.agent = worker.agent
-        self.name = unique_name("numbers")
-        self.topic = topic
-        self.sequences = sequences
-        self.config = {
-            **sequences.config(tasks=2),
-            "connector.class": HOOK_SOURCE,
-            "exactly.once.support": "requested",
-            "hook": "true",
-            **more,
-        }
-        if topic is not worker.offsets:
-            self.config["offsets.storage.topic"] = topic.name
-        self.path = f"/connectors/{self.name}/offsets"
-
-    def create(self, **members: str) -> None:
-        self.agent.create(self.name, self.config, **members)
-
-    def run(self, limit: int) -> None:
-        self.sequences.allow(limit)
-        eventually(
-            lambda: self.positions() == [limit, limit],
-            WAIT_S,
-            lambda: self.agent.call("GET", self.path).text,
-        )
-
-    def positions(self) -> list[int]:
-        """The stored positions, in order."""
-        found = self.agent.call("GET", self.path)
-        if found.status != 200:
-            return []
-        return sorted(entry["offset"]["last"] for entry in found.json()["offsets"])
-
-    def stored(self) -> list[int]:
-        """The same, as the topic has them."""
-        live = self.topic.live()
-        return sorted(v["last"] for k, v in live.items() if json.loads(k)[0] == self.name)
-
-    def stop(self) -> None:
-        assert self.agent.call("PUT", f"/connectors/{self.name}/stop").status == 204
-        self.agent.wait_for_states(self.name, "STOPPED")
-
-    def resume(self) -> None:
-        assert self.agent.call("PUT", f"/connectors/{self.name}/resume").status == 202
-
-    def alter(self, *positions: int | None) -> Answer:
-        """Alter partition 0, 1 … to these."""
-        return self.send(
-            {
-                "offsets": [
-                    {
-                        "partition": {"number": str(number)},
-                        "offset": None if position is None else {"last": position},
-                    }
-                    for number, position in enumerate(positions)
-                ]
-            }
-        )
-
-    def send(self, body: object) -> Answer:
-        return self.agent.call("PATCH", self.path, body)
-
-    def send_text(self, text: str) -> Answer:
-        return call_url(self.agent.url, "PATCH", self.path, text, JSON)
-
-    def reset(self) -> Answer:
-        return self.agent.call("DELETE", self.path)
 
 
 @pytest.fixture(params=PLACES)

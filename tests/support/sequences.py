@@ -101,6 +101,8 @@ class Sequences:
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                # The end is told by an answer without records, which a broker holds back so long.
+                "fetch.wait.max.ms": 20,
             }
         )
 
