@@ -315,6 +315,7 @@ def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -
     return HerderSettings(
         worker_id=settings.worker_id,
         group_id=config.group_id,
+        leader_transactional_id=config.leader_transactional_id,
         exactly_once_source=config.exactly_once_source_enabled,
         connector_type=settings.connector_type,
         worker_sync_timeout_ms=config.worker_sync_timeout_ms,

@@ -39,4 +39,5 @@ def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
         protocol=ConnectProtocol[config.connect_protocol.name],
         scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
         open_timeout_ms=OPEN_TIMEOUT_MS,
+        leader_ids=config.leader_ids,
     )

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_agent.core import config_records
+from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.config_snapshot import SessionKey
 from pyconnect_agent.core.errors import InternalError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
@@ -43,6 +44,7 @@ _PRIVILEGED = (
     | do.WriteSessionKey
 )
 _FAR_MS = 600_000
+APACHES_LEADER_ID = "connect-cluster-group"
 
 
 class Worker(World):
@@ -50,7 +52,8 @@ class Worker(World):
 
     `up` False after a crash, until `boot`; `lagging`: it cannot read the config log for now;
     `frozen`: nothing happens there while others go on, but its tasks' processes live;
-    `stray`: its config topic is not that of the others, or theirs not its own.
+    `stray`: its config topic is not that of the others, or theirs not its own; `leader_id` is told
+    at the next `boot`.
     """
 
     def __init__(self, cluster: Cluster, name: str, *, exactly_once: bool = False) -> None:
@@ -64,6 +67,7 @@ class Worker(World):
         self.warnings: list[do.WarnOfOtherConfigTopic] = []
         self.epoch = -1
         self.claimed = False
+        self.leader_id = APACHES_LEADER_ID
         self.waiting: dict[int, Callable[[do.Reply | None], None]] = {}
         super().__init__(
             exactly_once=exactly_once,
@@ -120,6 +124,7 @@ class Worker(World):
             protocol=self.cluster.protocol,
             scheduled_rebalance_max_delay_ms=self.cluster.max_delay_ms,
             open_timeout_ms=0,
+            leader_ids=LeaderIds(own=self.leader_id, apaches=APACHES_LEADER_ID, fencing=True),
         )
         ports = GroupPorts(
             post=self._posted,
@@ -135,6 +140,7 @@ class Worker(World):
         return HerderSettings(
             worker_id=self.name,
             connector_type=lambda config: "source" if config is not None else "unknown",
+            leader_transactional_id=self.leader_id,
             scheduled_rebalance_max_delay_ms=self.cluster.max_delay_ms,
             session_key=SessionKeySettings(
                 algorithm="HmacSHA256", size_bits=None, ttl_ms=3_600_000
@@ -176,6 +182,7 @@ class Worker(World):
             assert self.state.membership is not None
             assert self.state.is_leader, "a follower writes"
             assert self.state.privilege is WritePrivilege.HELD
+            assert not self.state.disputed, "members would lead under another id"
             assert self.claimed, "claimed during an earlier leadership only"
         match effect:
             case do.ClaimWrites(effect_id=effect_id):

@@ -7,7 +7,7 @@ the connector's own; a sink's are topic partitions and positions in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -59,27 +59,33 @@ def source_offsets(
     Returns the offsets, and the keys of entries whose values cannot be read, which are left out.
     """
     unreadable: list[bytes] = []
-    found = list(each_source_offset(entries, unreadable.append))
+    found = list(each_source_offset((entries,), unreadable.append))
     return tuple(reversed(found)), tuple(reversed(unreadable))
 
 
 def each_source_offset(
-    entries: dict[bytes, bytes], unreadable: Callable[[bytes], object]
+    stores: Sequence[dict[bytes, bytes]], unreadable: Callable[[bytes], object]
 ) -> Iterator[ConnectorOffset]:
-    """Do as `source_offsets`, the last first and one at a time: there may be very many."""
+    """Do as `source_offsets`, the last first and one at a time: there may be very many.
+
+    What an earlier one of `stores` has, under this key or one of equal meaning, hides the later's.
+    """
     seen: set[str] = set()
-    for key in reversed(entries.keys()):
-        parsed = parse_key(key)
-        assert not isinstance(parsed, str), "the store indexes readable keys only"
-        if parsed.content in seen:
-            continue
-        try:
-            offset = json_text.loads(entries[key])
-        except ValueError:
-            unreadable(key)
-            continue
-        if isinstance(offset, dict):
-            seen.add(parsed.content)
-            yield ConnectorOffset(partition=parsed.partition, offset=offset)
-        elif offset is not None:
-            unreadable(key)
+    for number, entries in enumerate(stores):
+        for key in reversed(entries):
+            if any(key in earlier for earlier in stores[:number]):
+                continue
+            parsed = parse_key(key)
+            assert not isinstance(parsed, str), "the store indexes readable keys only"
+            if parsed.content in seen:
+                continue
+            try:
+                offset = json_text.loads(entries[key])
+            except ValueError:
+                unreadable(key)
+                continue
+            if isinstance(offset, dict):
+                seen.add(parsed.content)
+                yield ConnectorOffset(partition=parsed.partition, offset=offset)
+            elif offset is not None:
+                unreadable(key)

@@ -25,7 +25,7 @@ def alter_transactional_id(group_id: str, connector: str) -> str:
 
 
 def leader_transactional_id(group_id: str) -> str:
-    """Return the id under which the leader writes to the config topic."""
+    """Return the id under which Kafka's leader writes to the config topic."""
     return f"connect-cluster-{group_id}"
 
 
@@ -37,15 +37,19 @@ class SharedId(NamedTuple):
 
 
 def shared_id(
-    group_id: str, connector: str, tasks_max: int, others: Callable[[str], int | None]
+    group_id: str,
+    connector: str,
+    tasks_max: int,
+    others: Callable[[str], int | None],
+    *,
+    leader: str,
 ) -> SharedId | None:
     """Return an id of a new source connector that is in use already; None when there is none.
 
-    `others` says how many tasks an existing connector may have, None when there is none. Task ids
-    end with their number, so two connectors only meet where one's id for altering offsets is the
-    other's of a task.
+    `others` says how many tasks an existing connector may have, None when there is none; `leader`
+    is the id of the group's leader. Task ids end with their number, so two connectors only meet
+    where one's id for altering offsets is the other's of a task.
     """
-    leader = leader_transactional_id(group_id)
     alter = alter_transactional_id(group_id, connector)
     if leader == alter or leader in task_transactional_ids(group_id, connector, tasks_max):
         return SharedId(leader, None)

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
+from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.herder.effects import RequestRejoin
@@ -54,6 +55,7 @@ class GroupOptions:
     protocol: ConnectProtocol
     scheduled_rebalance_max_delay_ms: int
     open_timeout_ms: int
+    leader_ids: LeaderIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class _Leadership:
     joined_with: ConfigSnapshot = field(default_factory=ConfigSnapshot)
     owners: Owners | None = None
     ahead: tuple[str, ...] = ()
+    other_leader_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class GroupMember(Protocol):
@@ -172,6 +175,7 @@ class ConnectGroup:
                 assignment=assignment,
                 owners=self._leadership.owners if is_leader else None,
                 ahead=self._leadership.ahead if is_leader else (),
+                other_leader_ids=self._leadership.other_leader_ids if is_leader else {},
             )
         )
 
@@ -196,12 +200,14 @@ class ConnectGroup:
         self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
         protocol = ConnectProtocol.of_group_name(protocol_name)
+        subscriptions = {m: _subscription_of(m, data) for m, data in members.items()}
+        self._compare_leader_ids(subscriptions)
         election = Election(
             protocol=protocol,
             leader=leader,
             generation=generation,
             last_completed_generation=self._last_completed_generation,
-            members={member: _subscription_of(member, data) for member, data in members.items()},
+            members=subscriptions,
             joined_with=self._leadership.joined_with,
             latest=self._ports.config_snapshot(),
             max_delay_ms=self._options.scheduled_rebalance_max_delay_ms,
@@ -214,6 +220,16 @@ class ConnectGroup:
             extra={"generation": generation, "members": len(members), "protocol": protocol_name},
         )
         return {m: encode_assignment(a) for m, a in verdict.assignments.items()}
+
+    def _compare_leader_ids(self, members: Mapping[str, Subscription]) -> None:
+        ids = self._options.leader_ids
+        others = self._leadership.other_leader_ids = ids.others(members)
+        if others:
+            LOG.error(
+                "members would lead under another transactional id; as leader this worker writes"
+                " nothing until all agree",
+                extra={"key": KEY, "own_id": ids.own, "other_ids": dict(others)},
+            )
 
     def _subscription(self, protocol: ConnectProtocol, config_offset: int) -> bytes:
         claims = self._claims
@@ -230,6 +246,7 @@ class ConnectGroup:
                 url=self._options.worker_url,
                 config_offset=config_offset,
                 allocation=allocation,
+                leader_transactional_id=self._options.leader_ids.told,
             )
         )
 

@@ -18,6 +18,7 @@ from pyconnect_api.configdef import (
     ConfigDef,
     ConfigType,
     LambdaValidator,
+    NonEmptyStringWithoutControlChars,
     Range,
     ValidString,
     invalid_value,
@@ -87,6 +88,19 @@ def _define_membership(definition: ConfigDef) -> None:
         documentation=(
             "Command that restarts this worker, as systemctl restart connect, unless it runs "
             "below --supervise; no shell reads it. A key of this agent alone."
+        ),
+    )
+    definition.define(
+        "agent.leader.transactional.id",
+        ConfigType.STRING,
+        default=None,
+        validator=NonEmptyStringWithoutControlChars(),
+        importance=LOW,
+        documentation=(
+            "Transactional id of the leader instead of connect-cluster-<group.id>. The same on "
+            "every worker, all of them agents, and changed only while all are stopped: as long as "
+            "members differ, the leader refuses what it would have to write. A key of this agent "
+            "alone."
         ),
     )
     definition.define(

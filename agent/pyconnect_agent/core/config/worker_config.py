@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Self
 
+from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import Listener
@@ -160,6 +161,7 @@ class DistributedConfig(WorkerConfig):
     exactly_once_source_support: ExactlyOnceSourceSupport
     agent_allow_phase_change: bool
     agent_restart_command: str | None
+    agent_leader_transactional_id: str | None
     connect_protocol: ConnectProtocol
     scheduled_rebalance_max_delay_ms: int
     worker_sync_timeout_ms: int
@@ -211,7 +213,16 @@ class DistributedConfig(WorkerConfig):
     @property
     def leader_transactional_id(self) -> str:
         """Transactional id under which the leader writes to the config topic."""
-        return leader_transactional_id(self.group_id)
+        return self.agent_leader_transactional_id or leader_transactional_id(self.group_id)
+
+    @property
+    def leader_ids(self) -> LeaderIds:
+        """What the leader compares its members' ids with."""
+        return LeaderIds(
+            own=self.leader_transactional_id,
+            apaches=leader_transactional_id(self.group_id),
+            fencing=self.exactly_once_source_support.uses_transactional_leader,
+        )
 
     def storage_topic_settings(self, kind: str) -> dict[str, str]:
         """Return the topic settings of the ``config``, ``offset`` or ``status`` topic.

@@ -201,7 +201,7 @@ def _define_metrics(definition: ConfigDef) -> None:
         default="INFO",
         validator=ValidString.one_of("INFO", "DEBUG"),
         importance=LOW,
-        documentation="Level of detail of metrics.",
+        documentation="Accepted for compatibility; there is one level of detail, the same as INFO.",
     )
     definition.define(
         "metric.reporters",
@@ -271,7 +271,7 @@ def _define_rest(definition: ConfigDef) -> None:
         default="",
         validator=any_list(),
         importance=LOW,
-        documentation="REST extensions, applied in this order.",
+        documentation="REST extensions of Java; there are none here, so naming one is refused.",
     )
     definition.define(
         "admin.listeners",

@@ -116,7 +116,13 @@ def _shared_id_error(turn: Turn, request: PutConnectorConfig) -> BadRequestError
         config = snapshot.connector_config(name)
         return None if config is None else tasks_max(config)
 
-    found = shared_id(settings.group_id, request.connector, tasks_max(request.config), others)
+    found = shared_id(
+        settings.group_id,
+        request.connector,
+        tasks_max(request.config),
+        others,
+        leader=settings.leader_transactional_id,
+    )
     if found is None:
         return None
     user = "the leader of the group" if found.other is None else f"connector {found.other}"

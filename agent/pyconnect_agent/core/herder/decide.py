@@ -18,6 +18,7 @@ from pyconnect_agent.core.herder import (
     changes,
     clearances,
     config_requests,
+    disputes,
     draining,
     fencing,
     offset_requests,
@@ -127,7 +128,7 @@ def _settle(turn: Turn) -> None:
     rebalance.advance(turn)
     restart_requests.execute_pending(turn)
     while (operation := operations.next_to_begin(turn)) is not None:
-        if not draining.refused(turn, operation):
+        if not (draining.refused(turn, operation) or disputes.refused(turn, operation)):
             _begin(turn, operation)
     session_keys.keep_fresh(turn)
     turn.flush_stops()
@@ -276,6 +277,8 @@ def _resume(turn: Turn, operation: Operation, result: Any) -> None:
     """An operation's effect is done; what was read with it comes first."""
     if operation.step in _READING:
         changes.adopt_read(turn, result)
+    if disputes.refused(turn, operation):
+        return
     request = operation.request
     match request:
         case ask.PutConnectorConfig():

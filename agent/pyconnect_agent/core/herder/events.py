@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.core.assign.leader import Owners
@@ -41,6 +42,8 @@ class Joined:
     """As leader: who owns what; None for followers and in a group of one."""
     ahead: tuple[str, ...] = ()
     """As leader: URLs of workers that have read further in the config topic."""
+    other_leader_ids: Mapping[str, str] = field(default_factory=dict)
+    """As leader: ids under which others would lead, by their URL, if they differ from ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

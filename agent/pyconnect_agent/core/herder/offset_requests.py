@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.errors import BadRequestError, InternalError
-from pyconnect_agent.core.herder import stages
+from pyconnect_agent.core.herder import disputes, stages
 from pyconnect_agent.core.herder.config_requests import not_found, not_leader
 from pyconnect_agent.core.herder.effects import (
     AbandonOffsetChange,
@@ -102,6 +102,8 @@ def _may_change(turn: Turn, operation: Operation, connector: str) -> bool:
     error: Exception
     if not turn.state.is_leader:
         error = not_leader(turn, LEADER_CHANGES)
+    elif (dispute := disputes.dispute(turn.state)) is not None:
+        error = dispute
     elif not snapshot.contains(connector):
         error = not_found(connector)
     elif (

@@ -49,7 +49,7 @@ STALE_CONFIGURATION = (
 _RESTARTS = (RestartConnector, RestartConnectorAndTasks, RestartTask)
 _WRITING = frozenset({Step.WRITING, Step.WRITING_TARGET_STATE, Step.READING_BACK})
 # Offsets are not the config topic's: a rebalance does not wait for them.
-_FINISHED_ONCE_BEGUN = _WRITING | {Step.CHANGING}
+FINISHED_ONCE_BEGUN = _WRITING | {Step.CHANGING}
 
 
 def arrived(turn: Turn, event: RequestArrived) -> None:
@@ -85,7 +85,7 @@ def deadline_passed(turn: Turn, timer: RequestDeadline) -> None:
     stage = operation.stage if begun and operation.stage is not None else turn.state.stage
     error = RequestTimedOutError(stages.timed_out_text(stage))
     turn.emit(Reply(request_id=operation.request_id, error=error))
-    if operation.step in _FINISHED_ONCE_BEGUN:
+    if operation.step in FINISHED_ONCE_BEGUN:
         turn.operations.set(operation.request_id, replace(operation, answered=True))
     else:
         _forget(turn, operation)

@@ -97,6 +97,7 @@ def joined(turn: Turn, event: Joined) -> None:
         assignment=event.assignment,
         owners=event.owners,
         ahead=event.ahead,
+        other_leader_ids=event.other_leader_ids,
     )
     assignment = event.assignment
     if membership.incremental:
@@ -112,7 +113,7 @@ def joined(turn: Turn, event: Joined) -> None:
         rejoin_wanted=turn.state.claims_outdated,
         claims_outdated=False,
         scheduled_rebalance=assignment.delay_ms > 0,
-        privilege=turn.state.privilege if membership.is_leader else WritePrivilege.NONE,
+        privilege=turn.state.privilege if membership.may_write else WritePrivilege.NONE,
     )
     if assignment.delay_ms > 0:
         timer = ScheduledRebalance(generation=event.generation)
@@ -297,7 +298,7 @@ def _begin_generation(turn: Turn) -> None:
     gone = tuple(c for c in turn.state.revoked.connectors if not snapshot.contains(c))
     if gone:
         turn.emit(ForgetTopics(connectors=gone))
-    if membership.is_leader and turn.state.privilege is not WritePrivilege.HELD:
+    if membership.may_write and turn.state.privilege is not WritePrivilege.HELD:
         claim_writes(turn)
     behind = snapshot.offset < assignment.config_offset
     failed = assignment.error != AssignmentError.NONE

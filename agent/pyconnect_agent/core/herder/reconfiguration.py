@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.core.herder import stages
+from pyconnect_agent.core.herder import disputes, stages
 from pyconnect_agent.core.herder.config_requests import settled, settling_failed
 from pyconnect_agent.core.herder.effects import GenerateTaskConfigs, SendTaskConfigs
 from pyconnect_agent.core.herder.events import ReconfigurationRetry
@@ -85,6 +85,8 @@ def begin_apply(turn: Turn, operation: Operation, apply: ApplyTaskConfigs) -> No
         applied(turn, operation, apply)
     elif not turn.state.is_leader:
         _send_to_leader(turn, operation, apply)
+    elif (dispute := disputes.dispute(turn.state)) is not None:
+        failed_to_apply(turn, operation, apply, dispute)
     else:
         write_task_configs(turn, operation, connector, apply.configs)
 

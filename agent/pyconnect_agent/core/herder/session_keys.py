@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyconnect_agent.core.herder.effects import WriteSessionKey
 from pyconnect_agent.core.herder.events import SessionKeyDue
+from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import SessionKeyWaiter
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
@@ -23,6 +24,7 @@ def keep_fresh(turn: Turn) -> None:
         or state.writing_session_key
         or not state.serving
         or not state.is_leader
+        or state.privilege is not WritePrivilege.HELD
         or state.membership is None
         or state.membership.assignment.version != ConnectProtocol.SESSIONED
         or not needs_new_key(

@@ -47,6 +47,7 @@ class HerderSettings:
     session_key: SessionKeySettings | None = None
     config_topic: str = ""
     group_id: str = ""
+    leader_transactional_id: str = ""
     exactly_once_source: bool = False
 
     def needs_clearance(self, config: ConnectorConfig | None) -> bool:
@@ -110,7 +111,7 @@ class Life(Enum):
 class Membership:
     """The last completed join. `assignment` is as received; what is owned is in `work`.
 
-    `owners` and `ahead`: see `events.Joined`.
+    `owners`, `ahead` and `other_leader_ids`: see `events.Joined`.
     """
 
     member_id: str
@@ -118,10 +119,16 @@ class Membership:
     assignment: Assignment
     owners: Owners | None = None
     ahead: tuple[str, ...] = ()
+    other_leader_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_leader(self) -> bool:
         return self.member_id == self.assignment.leader
+
+    @property
+    def may_write(self) -> bool:
+        """Whether it is ours to claim the write privilege: the leader's, and undisputed."""
+        return self.is_leader and not self.other_leader_ids
 
     @property
     def incremental(self) -> bool:
@@ -346,10 +353,17 @@ class HerderState:
 
     @property
     def serving(self) -> bool:
-        """Whether queued requests may begin; drained, most of them are refused then."""
+        """Whether queued requests may begin; drained or disputed, most are refused then."""
         if self.phase is Phase.DRAINED:
             return True
-        return self.may_start_work and (not self.is_leader or self.privilege is WritePrivilege.HELD)
+        writes = self.privilege is WritePrivilege.HELD
+        return self.may_start_work and (not self.is_leader or writes or self.disputed)
+
+    @property
+    def disputed(self) -> bool:
+        """As leader: not to claim or write, because members lead under an id ours cannot fence."""
+        membership = self.membership
+        return self.is_leader and membership is not None and not membership.may_write
 
 
 def owned_work(work: Mapping[str, ConnectorWork]) -> Work:

@@ -10,6 +10,11 @@ Kafka: ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415, KIP-5
                         array assigned
     Assignment v1/v2    the same, then array revoked, int32 delay (ms)
     array element       str connector, array of int32 task numbers (-1 = the connector instance)
+    agent's suffix      4 bytes `pycn`, then fields of int16 tag, nbytes value: of a subscription
+                        with a leader's id of its own (tag 1, UTF-8), after a v0 allocation (null)
+
+The suffix is a project decision (exactly-once.md §2): Java's readers ignore what follows the
+fields they know. They read version 0 with version 1's layout, hence the null before it.
 
 Version 2 has version 1's layout and says that internal requests are signed. A reader takes any
 version >= 0, lets missing trailing fields default and ignores extra bytes, as Java's does. Encoding
@@ -26,6 +31,9 @@ from enum import IntEnum
 from pyconnect_agent.core.ids import ConnectorTaskId
 
 CONNECTOR_INSTANCE = -1
+
+_SUFFIX = b"pycn"
+_LEADER_ID_TAG = 1
 
 
 class ProtocolDecodeError(ValueError):
@@ -123,12 +131,16 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member tells the group about itself; `allocation` None when it holds no assignment."""
+    """What a member tells the group about itself; `allocation` None when it holds no assignment.
+
+    `leader_transactional_id`: under which it would write as leader; None: the one Apache's uses.
+    """
 
     version: int
     url: str
     config_offset: int
     allocation: Assignment | None = None
+    leader_transactional_id: str | None = None
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
@@ -137,12 +149,13 @@ def encode_subscription(subscription: Subscription) -> bytes:
         _string(subscription.url),
         struct.pack(">q", subscription.config_offset),
     ]
-    if subscription.version > 0:
-        if subscription.allocation is None:
-            parts.append(struct.pack(">i", -1))
-        else:
-            allocation = encode_assignment(subscription.allocation)
-            parts += [struct.pack(">i", len(allocation)), allocation]
+    leader_id = subscription.leader_transactional_id
+    if subscription.version > 0 and subscription.allocation is not None:
+        parts.append(_nbytes(encode_assignment(subscription.allocation)))
+    elif subscription.version > 0 or leader_id is not None:
+        parts.append(struct.pack(">i", -1))
+    if leader_id is not None:
+        parts += [_SUFFIX, struct.pack(">h", _LEADER_ID_TAG), _nbytes(leader_id.encode())]
     return b"".join(parts)
 
 
@@ -169,7 +182,13 @@ def decode_subscription(data: bytes) -> Subscription:
         length = reader.integer(">i", 4)
         if length >= 0:
             allocation = decode_assignment(reader.take(length))
-    return Subscription(version=version, url=url, config_offset=offset, allocation=allocation)
+    return Subscription(
+        version=version,
+        url=url,
+        config_offset=offset,
+        allocation=allocation,
+        leader_transactional_id=_leader_id(reader),
+    )
 
 
 def decode_assignment(data: bytes) -> Assignment:
@@ -189,6 +208,31 @@ def decode_assignment(data: bytes) -> Assignment:
         revoked=Work() if reader.at_end else reader.work(),
         delay_ms=0 if reader.at_end else reader.integer(">i", 4),
     )
+
+
+def _leader_id(reader: _Reader) -> str | None:
+    """Read an agent's suffix; unknown tags and anybody else's extra bytes say nothing."""
+    if not reader.starts_with(_SUFFIX):
+        return None
+    reader.take(len(_SUFFIX))
+    found = None
+    while not reader.at_end:
+        tag = reader.integer(">h", 2)
+        value = reader.take(reader.integer(">i", 4))
+        if tag == _LEADER_ID_TAG:
+            found = _text(value)
+    return found
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        raise ProtocolDecodeError(f"text is not UTF-8: {exc}") from exc
+
+
+def _nbytes(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
 
 
 def _string(text: str) -> bytes:
@@ -219,6 +263,9 @@ class _Reader:
     def at_end(self) -> bool:
         return self._position >= len(self._data)
 
+    def starts_with(self, expected: bytes) -> bool:
+        return self._data.startswith(expected, self._position)
+
     def take(self, length: int) -> bytes:
         end = self._position + length
         if length < 0 or end > len(self._data):
@@ -245,10 +292,7 @@ class _Reader:
         return version
 
     def string(self) -> str:
-        try:
-            return self.take(self.integer(">h", 2)).decode()
-        except UnicodeDecodeError as exc:
-            raise ProtocolDecodeError(f"text is not UTF-8: {exc}") from exc
+        return _text(self.take(self.integer(">h", 2)))
 
     def work(self) -> Work:
         connectors: list[str] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,6 +120,39 @@ def test_subscription_bytes_are_those_of_java(name: str) -> None:
     value, golden = SUBSCRIPTIONS[name]
     assert encode_subscription(value).hex() == golden
     assert decode_subscription(bytes.fromhex(golden)) == value
+
+
+@pytest.mark.parametrize("name", SUBSCRIPTIONS)
+def test_a_leaders_own_id_follows_the_fields_that_java_reads(name: str) -> None:
+    """After the allocation, null in version 0: Java reads all versions with the same fields."""
+    value, golden = SUBSCRIPTIONS[name]
+    told = replace(value, leader_transactional_id="own")
+    fields = golden + ("ffffffff" if value.version == 0 else "")
+    assert encode_subscription(told).hex() == fields + "7079636e0001000000036f776e"
+    assert decode_subscription(encode_subscription(told)) == told
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        (b"", None),
+        (b"somebody else's", None),
+        (b"pycn", None),
+        (b"pycn\x00\x07\x00\x00\x00\x01x", None),
+        (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
+    ],
+)
+def test_what_is_no_leaders_id_says_nothing(extra: bytes, expected: str | None) -> None:
+    """Extra bytes of others and tags of later versions are passed over."""
+    data = encode_subscription(SUBSCRIPTIONS["M2b"][0]) + extra
+    assert decode_subscription(data).leader_transactional_id == expected
+
+
+@pytest.mark.parametrize("rest", [b"\x00", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\x00\x05id"])
+def test_a_cut_suffix_is_refused(rest: bytes) -> None:
+    """It is no id that anybody has set."""
+    with pytest.raises(ProtocolDecodeError):
+        decode_subscription(encode_subscription(SUBSCRIPTIONS["M2"][0]) + b"pycn" + rest)
 
 
 def test_java_order_of_connectors_is_read() -> None:

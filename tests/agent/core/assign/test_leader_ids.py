@@ -1,0 +1,59 @@
+"""Whether the members of a group agree on their leader's transactional id."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.assign.leader_ids import LeaderIds
+from pyconnect_agent.core.protocol.messages import Subscription
+
+KAFKAS = "connect-cluster-g"
+
+
+def ids(own: str, *, fencing: bool = True) -> LeaderIds:
+    return LeaderIds(own=own, apaches=KAFKAS, fencing=fencing)
+
+
+def members(*told: str | None) -> dict[str, Subscription]:
+    """Members `m0`, `m1`, … at `http://w0/`, `http://w1/`, …"""
+    return {
+        f"m{number}": Subscription(
+            version=2, url=f"http://w{number}/", config_offset=0, leader_transactional_id=leader_id
+        )
+        for number, leader_id in enumerate(told)
+    }
+
+
+@pytest.mark.parametrize(
+    ("own", "told", "others"),
+    [
+        (KAFKAS, (None, None), {}),
+        (KAFKAS, (None, KAFKAS), {}),
+        ("own", ("own", "own"), {}),
+        ("own", ("own", None), {"http://w1/": KAFKAS}),
+        ("own", ("own", "b", "own", "c"), {"http://w1/": "b", "http://w3/": "c"}),
+        (KAFKAS, (None, "own"), {"http://w1/": "own"}),
+    ],
+)
+def test_whoever_would_lead_under_another_id_is_named(
+    own: str, told: tuple[str | None, ...], others: dict[str, str]
+) -> None:
+    """Who says nothing, as a Java worker, leads under Kafka's id."""
+    assert ids(own).others(members(*told)) == others
+
+
+def test_without_transactions_no_id_is_wrong() -> None:
+    """At `disabled` the leader fences nobody, under whatever id."""
+    assert ids("own", fencing=False).others(members("own", None)) == {}
+
+
+def test_a_member_that_cannot_be_understood_is_named_by_its_member_id() -> None:
+    """It has no URL, and it did not say the own id."""
+    unreadable = {"m9": Subscription(version=0, url="", config_offset=-1)}
+    assert ids("own").others(unreadable) == {"m9": KAFKAS}
+
+
+def test_kafkas_id_is_not_told() -> None:
+    """Subscriptions then have Apache's bytes, also where the key names the same id."""
+    assert ids(KAFKAS).told is None
+    assert ids("own").told == "own"

@@ -1,0 +1,141 @@
+"""A cluster whose members would lead under different transactional ids (exactly-once.md §2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.state import WritePrivilege
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from tests.support.cluster_worker import APACHES_LEADER_ID, Worker
+from tests.support.cluster_world import ClientRequest, Cluster, settled_cluster
+from tests.support.herder_world import TASKS
+
+pytestmark = pytest.mark.simulation
+
+CREATE = ask.PutConnectorConfig(connector="new", config={TASKS: "2"})
+LEADERS = (
+    CREATE,
+    ask.PatchConnectorConfig(connector="c", patch={TASKS: "3"}),
+    ask.DeleteConnector(connector="c"),
+    ask.StopConnector(connector="c"),
+    ask.RestartConnectorAndTasks(connector="c", only_failed=False, include_tasks=True),
+    ask.FenceZombies(connector="c"),
+    ask.ChangeOffsets(connector="c", offsets=None),
+)
+ANYBODYS = (
+    ask.GetConnectorInfo(connector="c"),
+    ask.SetTargetState(connector="c", target_state=TargetState.PAUSED),
+    ask.SetTargetState(connector="c", target_state=TargetState.STARTED),
+    ask.RestartConnector(connector="c"),
+    ask.RestartTask(task_id=ConnectorTaskId("c", 0)),
+)
+
+
+def leader_of(cluster: Cluster) -> Worker:
+    return next(worker for worker in cluster.running() if worker.state.is_leader)
+
+
+def follower_of(cluster: Cluster) -> Worker:
+    return next(worker for worker in cluster.running() if not worker.state.is_leader)
+
+
+def start_again(cluster: Cluster, worker: Worker, leader_id: str) -> None:
+    worker.crash()
+    worker.leader_id = leader_id
+    worker.boot()
+    cluster.settle()
+
+
+def asked(cluster: Cluster, worker: Worker, request: ask.Request) -> ClientRequest:
+    answered = cluster.ask(worker, request)
+    cluster.settle()
+    assert answered.reply is not None
+    return answered
+
+
+def disputed_cluster() -> Cluster:
+    """Two workers that run a connector; the follower has come back with an id of its own."""
+    cluster = settled_cluster(
+        2, [ask.PutConnectorConfig(connector="c", config={TASKS: "2", "text": "x"})]
+    )
+    start_again(cluster, follower_of(cluster), "own")
+    return cluster
+
+
+@pytest.mark.parametrize("request_", LEADERS, ids=lambda request: type(request).__name__)
+def test_while_ids_differ_the_leader_refuses_what_it_would_write(request_: ask.Request) -> None:
+    """The text names the others with their ids, and the key; nothing is written."""
+    cluster = disputed_cluster()
+    follower, written = follower_of(cluster), len(cluster.log)
+    for worker in cluster.workers:
+        reply = asked(cluster, worker, request_).reply
+        assert reply is not None
+        assert isinstance(reply.error, ServiceUnavailableError)
+        for part in (f"{follower.url} (own)", APACHES_LEADER_ID, "agent.leader.transactional.id"):
+            assert part in reply.error.message
+    assert len(cluster.log) == written
+    assert leader_of(cluster).state.privilege is WritePrivilege.NONE
+    cluster.check_rest()
+
+
+@pytest.mark.parametrize("request_", ANYBODYS, ids=lambda request: type(request).__name__)
+def test_what_needs_no_leaders_write_goes_on(request_: ask.Request) -> None:
+    """Connectors keep running, and may be looked at, paused and restarted."""
+    cluster = disputed_cluster()
+    for worker in cluster.workers:
+        reply = asked(cluster, worker, request_).reply
+        assert reply is not None
+        assert reply.error is None
+    cluster.check_rest()
+
+
+def test_the_leader_writes_again_once_all_agree() -> None:
+    """The rebalance in which they do lets it claim the topic; nobody has to ask for it."""
+    cluster = disputed_cluster()
+    start_again(cluster, follower_of(cluster), APACHES_LEADER_ID)
+    assert leader_of(cluster).state.privilege is WritePrivilege.HELD
+    for worker in cluster.workers:
+        reply = asked(cluster, worker, CREATE).reply
+        assert reply is not None
+        assert not isinstance(reply.error, ServiceUnavailableError)
+    assert leader_of(cluster).state.snapshot.contains("new")
+    cluster.check_rest()
+
+
+def test_a_group_that_agrees_on_an_own_id_writes() -> None:
+    """The id's name is all the same, as long as everybody has it."""
+    cluster = disputed_cluster()
+    for worker in cluster.workers:
+        worker.crash()
+        worker.leader_id = "own"
+    for worker in cluster.workers:
+        worker.boot()
+    cluster.settle()
+    reply = asked(cluster, cluster.workers[0], CREATE).reply
+    assert reply is not None
+    assert reply.error is None
+    cluster.check_rest()
+
+
+def test_a_change_that_has_begun_is_not_written_into_a_dispute() -> None:
+    """A config is being validated when the other member comes: it is refused, not written."""
+    cluster = settled_cluster(2, [ask.PutConnectorConfig(connector="c", config={TASKS: "1"})])
+    leader, other = leader_of(cluster), follower_of(cluster)
+    other.crash()
+    cluster.settle()
+    patching = cluster.ask(leader, ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}))
+    leader.deliver()
+    [validation] = leader.answers
+    leader.answers.remove(validation)
+    other.leader_id = "own"
+    other.boot()
+    while not leader.state.disputed:
+        assert cluster.take_step()
+    assert patching.reply is None
+    leader.answers.append(validation)
+    cluster.settle()
+    assert patching.reply is not None
+    assert isinstance(patching.reply.error, ServiceUnavailableError)
+    cluster.check_rest()
