@@ -18,10 +18,16 @@ from pyconnect_agent.core.config.worker_config import (
 )
 from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.loggers import ROOT, parse_level
+from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
-from pyconnect_agent.worker_plugins import check_converters, find_plugins, resolve_properties
+from pyconnect_agent.worker_plugins import (
+    check_converters,
+    check_rest_extensions,
+    find_plugins,
+    resolve_properties,
+)
 from pyconnect_agent.worker_stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 
@@ -64,8 +70,7 @@ def _parts(
     properties = resolve_properties(raw, catalog)
     if options.standalone:
         standalone = StandaloneConfig.parse(properties)
-        check_converters(catalog, standalone)
-        _warn(standalone)
+        _check(standalone, catalog)
         files = [read_connector_file(path) for path in options.connector_files]
         return WorkerParts(
             config=standalone,
@@ -77,8 +82,7 @@ def _parts(
             after_start=partial(create_connectors, files=files),
         )
     distributed = DistributedConfig.parse(properties)
-    check_converters(catalog, distributed)
-    _warn(distributed)
+    _check(distributed, catalog)
     return WorkerParts(
         config=distributed,
         file=file,
@@ -89,6 +93,9 @@ def _parts(
     )
 
 
-def _warn(config: WorkerConfig) -> None:
+def _check(config: WorkerConfig, catalog: Catalog) -> None:
+    """Raise ConfigException for classes that are not there; warn of what has no effect."""
+    check_converters(catalog, config)
+    check_rest_extensions(config)
     for text in worker_config_warnings(config):
         LOG.warning("worker property", extra={"reason": text})

@@ -81,6 +81,21 @@ def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
             raise invalid_value(key, name, f"Class {name} could not be found.") from error
 
 
+def check_rest_extensions(config: WorkerConfig) -> None:
+    """Raise ConfigException when there are any.
+
+    One that was ignored might be what keeps strangers out, such as Connect's basic authentication.
+    """
+    for name in config.rest_extension_classes:
+        raise invalid_value(
+            "rest.extension.classes",
+            name,
+            f"Class {name} could not be found. This worker runs no REST extensions: ask for client"
+            " certificates (ssl.client.auth) or put a proxy before REST that authenticates, and"
+            " remove the key.",
+        )
+
+
 def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
     """Run a module that imports plugins; return its last line, for they may print before it.
 

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.worker_plugins import check_converters, find_plugins, resolve_properties
+from pyconnect_agent.worker_plugins import (
+    check_converters,
+    check_rest_extensions,
+    find_plugins,
+    resolve_properties,
+)
 from pyconnect_api.errors import ConfigException
+from tests.support import expiring
 from tests.support.expiring import EXPIRING_PROVIDER
 from tests.support.provider_plugin import VAULT_PROVIDER, make_provider_plugin
 from tests.support.worker_properties import distributed
@@ -23,6 +29,14 @@ def with_provider(class_name: str, **properties: str) -> dict[str, str]:
         "config.providers.p.param.ttl.ms": "1000",
         **{name.replace("_", "."): value for name, value in properties.items()},
     }
+
+
+def with_bare_directory(root: Path, discovery: str) -> dict[str, str]:
+    """A worker's properties and its plugin directory of one module without entry points."""
+    directory = root / "plugins" / "bare"
+    directory.mkdir(parents=True)
+    (directory / "bare_plugin.py").write_text(Path(expiring.__file__).read_text())
+    return {"plugin.path": str(root / "plugins"), "plugin.discovery": discovery}
 
 
 @pytest.mark.parametrize("name", [VAULT_PROVIDER, "Vault", "VaultProvider"])
@@ -80,3 +94,29 @@ def test_a_default_converter_that_cannot_be_found_is_refused() -> None:
     check_converters(catalog, distributed(key_converter="tests.support.no_such.Converter"))
     with pytest.raises(ConfigException, match=r"header\.converter: Class NoSuch could not be"):
         check_converters(catalog, distributed(header_converter="NoSuch"))
+
+
+def test_rest_extensions_are_refused() -> None:
+    """Ignoring one could open what it was meant to protect."""
+    check_rest_extensions(distributed(rest_extension_classes=""))
+    name = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+    with pytest.raises(ConfigException, match=r"rest\.extension\.classes: .* could not be found"):
+        check_rest_extensions(distributed(rest_extension_classes=name))
+
+
+@pytest.mark.parametrize(
+    ("discovery", "found"), [("service_load", False), ("only_scan", True), ("HYBRID_WARN", True)]
+)
+def test_the_discovery_says_whether_modules_are_searched(
+    discovery: str, found: bool, tmp_path: Path
+) -> None:
+    """A directory without entry points holds plugins only for those that search."""
+    catalog = find_plugins(with_bare_directory(tmp_path, discovery))
+    assert bool(catalog.find("bare_plugin.ExpiringProvider")) is found
+
+
+def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> None:
+    """The worker does not start; the text names the class."""
+    properties = with_bare_directory(tmp_path, "hybrid_fail")
+    with pytest.raises(WorkerConfigError, match=r"bare_plugin\.ExpiringProvider"):
+        find_plugins(properties)

@@ -17,6 +17,7 @@ from pyconnect_agent.core.plugin_catalog import (
     PluginDesc,
     PluginKind,
     PluginNotFoundError,
+    PluginVersionNotFoundError,
 )
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
@@ -38,6 +39,8 @@ from pyconnect_api import (
 LOG = logging.getLogger(__name__)
 
 CONVERTER_TYPE = "converter.type"
+VERSION_OPTION = "plugin.version"
+"""KIP-891: a version or version range, beside the class it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,9 @@ class WorkerView:
         class_name, options = self._converter_choice(
             key, config, getattr(self.config, f"{role}_converter")
         )
-        converter: Converter = self._new(Converter, class_name, PluginKind.CONVERTER, key)
+        converter: Converter = self._new(
+            Converter, class_name, PluginKind.CONVERTER, key, options.get(VERSION_OPTION)
+        )
         converter.configure({**options, CONVERTER_TYPE: role}, role == "key")
         return converter
 
@@ -122,7 +127,11 @@ class WorkerView:
         key = "header.converter"
         class_name, options = self._converter_choice(key, config, self.config.header_converter)
         converter: HeaderConverter = self._new(
-            HeaderConverter, class_name, PluginKind.HEADER_CONVERTER, key
+            HeaderConverter,
+            class_name,
+            PluginKind.HEADER_CONVERTER,
+            key,
+            options.get(VERSION_OPTION),
         )
         converter.configure({**options, CONVERTER_TYPE: "header"})
         return converter
@@ -134,9 +143,12 @@ class WorkerView:
             options = _below(config, f"transforms.{alias}.")
             predicate_alias = options.pop("predicate", None)
             negate = options.pop("negate", "false").strip().lower() == "true"
-            type_key = f"transforms.{alias}.type"
             transformation: Transformation[Any] = self._new(
-                Transformation, options.pop("type", ""), PluginKind.TRANSFORMATION, type_key
+                Transformation,
+                options.pop("type", ""),
+                PluginKind.TRANSFORMATION,
+                f"transforms.{alias}.type",
+                options.pop(VERSION_OPTION, None),
             )
             transformation.configure(options)
             stages.append(
@@ -154,9 +166,12 @@ class WorkerView:
         if alias is None:
             return None
         options = _below(config, f"predicates.{alias}.")
-        key = f"predicates.{alias}.type"
         predicate: Predicate[Any] = self._new(
-            Predicate, options.pop("type", ""), PluginKind.PREDICATE, key
+            Predicate,
+            options.pop("type", ""),
+            PluginKind.PREDICATE,
+            f"predicates.{alias}.type",
+            options.pop(VERSION_OPTION, None),
         )
         predicate.configure(options)
         return predicate
@@ -168,9 +183,18 @@ class WorkerView:
             return config[key], _below(config, f"{key}.")
         return workers, self.config.with_prefix(f"{key}.")
 
-    def _new(self, base: Any, name: str, kind: PluginKind, key: str) -> Any:  # abstract classes
+    def _new(
+        self,
+        base: Any,  # abstract classes
+        name: str,
+        kind: PluginKind,
+        key: str,
+        version_range: str | None = None,
+    ) -> Any:
         try:
-            found = self.plugins.plugin(name, kind)
+            found = self.plugins.plugin(name, kind, version_range)
+        except PluginVersionNotFoundError as exc:
+            raise ConfigException(str(exc)) from exc
         except PluginNotFoundError as exc:
             raise ConfigException(
                 f"Invalid value {name} for configuration {key}: Class {name} could not be found."
