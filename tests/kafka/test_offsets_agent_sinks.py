@@ -6,110 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer
 
-from tests.support.agent import Agent, Agents, closing, line_count
+from tests.support.agent import Agent, Agents, closing
+from tests.support.changed_offsets import LINES, PARTITIONS, QUICK, WAIT_S, Groups, Sink
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.offset_hooks import HOOK_SINK
-from tests.support.rest_client import Answer
+from tests.support.sinks import UNSTOPPABLE_SINK
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
-LINES = 10
-PARTITIONS = 3
 SAFE_TO_RETRY = "If the connector is in a stopped state, this operation can be safely retried"
-
-
-class Groups:
-    """Consumer groups as Kafka's own admin client sees them."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-
-    def committed(self, group: str) -> dict[int, int]:
-        """Positions by partition; none without a group."""
-        request = ConsumerGroupTopicPartitions(group)
-        try:
-            found = self._admin.list_consumer_group_offsets([request])[group].result(30)
-        except KafkaException:
-            return {}
-        return {one.partition: one.offset for one in found.topic_partitions if one.offset >= 0}
-
-    def names(self) -> set[str]:
-        return {group.group_id for group in self._admin.list_consumer_groups().result(30).valid}
-
-    def fill(self, topic: str) -> None:
-        """Create a topic and write `LINES` lines to each partition."""
-        self._admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        for partition in range(PARTITIONS):
-            for number in range(LINES):
-                producer.produce(topic, f"{partition}-{number}", partition=partition)
-        assert producer.flush(30) == 0
-
-
-class Sink:
-    """A connector that has read all lines of its topic and is stopped."""
-
-    def __init__(self, agent: Agent, groups: Groups, directory: Path, **settings: str) -> None:
-        self.agent = agent
-        self.groups = groups
-        self.name = unique_name("sink")
-        self.group = settings.get("consumer.override.group.id", f"connect-{self.name}")
-        self.topic = unique_name("lines")
-        self.file = directory / "out.txt"
-        groups.fill(self.topic)
-        topics = {} if "topics.regex" in settings else {"topics": self.topic}
-        config = {
-            "connector.class": HOOK_SINK,
-            "file": str(self.file),
-            "hook": "true",
-            **topics,
-            **settings,
-        }
-        if "topics.regex" in settings:
-            config["topics.regex"] = f"{self.topic}.*"
-        agent.create(self.name, config)
-        self.path = f"/connectors/{self.name}/offsets"
-        self.wait_until_read(PARTITIONS * LINES)
-        self.stop()
-
-    def wait_until_read(self, lines: int) -> None:
-        eventually(lambda: line_count(self.file) == lines, WAIT_S, lambda: line_count(self.file))
-
-    def stop(self) -> None:
-        assert self.agent.call("PUT", f"/connectors/{self.name}/stop").status == 204
-        self.agent.wait_for_states(self.name, "STOPPED")
-        eventually(lambda: self.committed() == dict.fromkeys(range(PARTITIONS), LINES), WAIT_S)
-
-    def committed(self) -> dict[int, int]:
-        return self.groups.committed(self.group)
-
-    def alter(self, *positions: int | None, topic: str | None = None) -> Answer:
-        """Alter partition 0, 1 … to these."""
-        entries = [
-            {
-                "partition": {"kafka_topic": topic or self.topic, "kafka_partition": partition},
-                "offset": None if position is None else {"kafka_offset": position},
-            }
-            for partition, position in enumerate(positions)
-        ]
-        return self.agent.call("PATCH", self.path, {"offsets": entries})
-
-    def reset(self) -> Answer:
-        return self.agent.call("DELETE", self.path)
 
 
 @pytest.fixture(scope="module")
 def agent(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     directory = tmp_path_factory.mktemp("agent")
     for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
-        yield agents.start()
+        yield agents.start(properties={**QUICK, "task.shutdown.graceful.timeout.ms": "1000"})
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +88,34 @@ def test_members_of_the_group_keep_its_offsets_and_are_named(
     assert sink.alter(1).status == 200
     assert sink.committed() == {**stored, 0: 1}
     agent.call("DELETE", f"/connectors/{sink.name}")
+
+
+def test_a_task_that_hangs_in_stop_keeps_its_groups_offsets_until_its_session_ends(
+    agent: Agent, groups: Groups
+) -> None:
+    """Its process is killed, but could not leave the group, which names it."""
+    name, topic = unique_name("unstoppable"), unique_name("lines")
+    groups.fill(topic)
+    config = {
+        "connector.class": UNSTOPPABLE_SINK,
+        "topics": topic,
+        "consumer.override.session.timeout.ms": "20000",
+    }
+    agent.create(name, config)
+    stored = dict.fromkeys(range(PARTITIONS), LINES)
+    eventually(lambda: groups.committed(f"connect-{name}") == stored, WAIT_S)
+    assert agent.call("PUT", f"/connectors/{name}/stop").status == 204
+    agent.wait_for_states(name, "STOPPED")
+    partition = {"kafka_topic": topic, "kafka_partition": 0}
+    path, body = f"/connectors/{name}/offsets", {"offsets": [{"partition": partition}]}
+    for answer in (agent.call("PATCH", path, body), agent.call("DELETE", path)):
+        assert answer.status == 500
+        assert "zombie sink task" in answer.message
+        assert f"Members of group connect-{name}: connector-consumer-{name}-0 at" in answer.message
+    assert groups.committed(f"connect-{name}") == stored
+    eventually(lambda: agent.call("DELETE", path).status == 200, WAIT_S)
+    assert f"connect-{name}" not in groups.names()
+    agent.call("DELETE", f"/connectors/{name}")
 
 
 def test_what_can_be_done_of_a_request_is_done(

@@ -142,12 +142,21 @@ class Groups:
 class Sink:
     """A connector that has read all lines of its topic and is stopped."""
 
-    def __init__(self, agent: Agent, groups: Groups, directory: Path, **settings: str) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        groups: Groups,
+        directory: Path,
+        *,
+        name: str | None = None,
+        topic: str | None = None,
+        **settings: str,
+    ) -> None:
         self.agent = agent
         self.groups = groups
-        self.name = unique_name("sink")
+        self.name = name or unique_name("sink")
         self.group = settings.get("consumer.override.group.id", f"connect-{self.name}")
-        self.topic = unique_name("lines")
+        self.topic = topic or unique_name("lines")
         self.file = directory / "out.txt"
         groups.fill(self.topic)
         topics = {} if "topics.regex" in settings else {"topics": self.topic}

@@ -189,6 +189,28 @@ class HangingSink(_Sink):
         return HangingTask
 
 
+class UnstoppableTask(SinkTask):
+    """Takes records and forgets them; `stop` never returns."""
+
+    def version(self) -> str:
+        return "1.0"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        """Nothing to start."""
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Nothing to do."""
+
+    def stop(self) -> None:
+        threading.Event().wait()
+
+
+class UnstoppableSink(_Sink):
+    def task_class(self) -> type[SinkTask]:
+        return UnstoppableTask
+
+
 REPORTING_SINK = f"{__name__}.ReportingSink"
 BUFFERING_SINK = f"{__name__}.BufferingSink"
 HANGING_SINK = f"{__name__}.HangingSink"
+UNSTOPPABLE_SINK = f"{__name__}.UnstoppableSink"
