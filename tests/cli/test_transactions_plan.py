@@ -58,7 +58,13 @@ def producer(idle_ms: int = 900_000, producer_id: int = 7) -> OpenProducer:
 )
 def test_ids_lead_to_their_owners(transactional_id: str, owner: Owner | None) -> None:
     """By group and name; the longest name that fits is meant."""
-    assert owner_of(transactional_id, "g", ["c", "c-x"]) == owner
+    assert owner_of(transactional_id, "g", ["c", "c-x"], "connect-cluster-g") == owner
+
+
+def test_the_leaders_id_may_be_an_own_one() -> None:
+    """Then Kafka's is nobody's."""
+    assert owner_of("own", "g", ["c"], "own") == Owner(LEADER)
+    assert owner_of("connect-cluster-g", "g", ["c"], "own") is None
 
 
 def test_a_transaction_is_overdue_when_its_coordinator_should_have_aborted_it() -> None:

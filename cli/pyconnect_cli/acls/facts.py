@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pyconnect_cli.acls.model import Phase, Role
 from pyconnect_cli.acls.principals import Config
+from pyconnect_cli.transactional_ids import leader_id
 
 _TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
@@ -37,6 +38,11 @@ class WorkerFacts:
     def group_id(self) -> str:
         """Empty when it is not known."""
         return self.properties.get("group.id") or ""
+
+    @property
+    def leader_transactional_id(self) -> str:
+        """Under which it writes to the config topic as leader."""
+        return leader_id(self.group_id, self.properties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

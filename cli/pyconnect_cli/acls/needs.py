@@ -33,18 +33,13 @@ class Needs(NamedTuple):
     notes: tuple[str, ...]
 
 
-def leader_id(group_id: str) -> str:
-    """Return the transactional id of a cluster's leader."""
-    return f"connect-cluster-{group_id}"
-
-
 def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     """Return what is needed in `phase`, with what is needed already before it."""
     needs: list[Need] = []
     notes: list[str] = []
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
-    ids: dict[str, list[str]] = {leader_id(facts.workers[0].group_id): ["the leader"]}
+    ids: dict[str, list[str]] = {facts.workers[0].leader_transactional_id: ["the leader"]}
     for connector in facts.connectors:
         own = ConnectorNeeds(facts, connector)
         needs += own.needs()
@@ -87,7 +82,7 @@ def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:
         if existing is not None and topic not in existing:
             yield need("W5", ResourceType.TOPIC, topic)
         yield need("W6", ResourceType.TOPIC, topic)
-    yield need("W7", ResourceType.TRANSACTIONAL_ID, leader_id(worker.group_id))
+    yield need("W7", ResourceType.TRANSACTIONAL_ID, worker.leader_transactional_id)
     if facts.old_brokers:
         yield need("W8", *CLUSTER)
 
@@ -101,7 +96,7 @@ def _tool_needs(facts: ClusterFacts) -> Iterator[Need]:
         ("T1", CLUSTER),
         ("T2", Resource(ResourceType.GROUP, group)),
         ("T3", Resource(ResourceType.TOPIC, worker.properties.get("config.storage.topic") or "")),
-        ("T4", Resource(ResourceType.TRANSACTIONAL_ID, leader_id(group))),
+        ("T4", Resource(ResourceType.TRANSACTIONAL_ID, worker.leader_transactional_id)),
         ("T5", Resource(ResourceType.GROUP, f"pyconnect-upgrade-{group}")),
     )
     for rule_id, resource in rows:

@@ -15,6 +15,7 @@ from pyconnect_cli.kafka_transactions import (
 from pyconnect_cli.plan.offset_seek import sink_topics
 from pyconnect_cli.plan.transactions import OpenProducer, Transaction, owner_of
 from pyconnect_cli.session import Session
+from pyconnect_cli.transactional_ids import leader_id
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""
@@ -23,17 +24,21 @@ _INTERNAL = ("config.storage.topic", "offset.storage.topic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectCluster:
-    """`chosen`: the connectors to look at; empty: all, and the leader. `topics`: the workers'."""
+    """`chosen`: the connectors to look at; empty: all, and the leader. `topics`: the workers'.
+
+    `leader_id`: the leader's transactional id.
+    """
 
     group_id: str
+    leader_id: str
     connectors: tuple[str, ...]
     chosen: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
 
     @property
-    def names(self) -> tuple[str, tuple[str, ...]]:
-        """Group and connectors, as `owner_of` takes them."""
-        return self.group_id, self.connectors
+    def names(self) -> tuple[str, tuple[str, ...], str]:
+        """Group, connectors and the leader's id, as `owner_of` takes them."""
+        return self.group_id, self.connectors, self.leader_id
 
     def owns(self, transactional_id: str) -> bool:
         """Tell whether an id belongs to what was chosen."""
@@ -60,8 +65,10 @@ def asked_cluster(
             raise UsageError(
                 "Java workers do not tell their group", hint="give it: --group-id ID"
             ) from exc
+    group = group_id or told.get("group.id") or ""
     return ConnectCluster(
-        group_id=group_id or told.get("group.id") or "",
+        group_id=group,
+        leader_id=leader_id(group, told),
         connectors=names,
         chosen=wanted,
         topics=tuple(topic for key in _INTERNAL if (topic := told.get(key))),

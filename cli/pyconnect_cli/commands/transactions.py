@@ -178,7 +178,7 @@ def describe(
             f"no coordinator knows {', '.join(unknown)}",
             hint="never used, or not for transactional.id.expiration.ms (7 days)",
         )
-    names = ("", ()) if group_id is None else asked_cluster(session, group_id).names
+    names = ("", (), "") if group_id is None else asked_cluster(session, group_id).names
     now_ms = _now_ms()
     listed = [
         Listed(transaction, owner_of(transaction.transactional_id, *names), now_ms)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.acls.needs import leader_id
 from pyconnect_cli.plan.offset_seek import TopicPartition
 
 LEADER = "the leader"
@@ -81,9 +80,14 @@ class OpenProducer:
         }
 
 
-def owner_of(transactional_id: str, group_id: str, connectors: Iterable[str]) -> Owner | None:
-    """Return whose an id is in a Connect cluster; the connector with the longest name wins."""
-    if transactional_id == leader_id(group_id):
+def owner_of(
+    transactional_id: str, group_id: str, connectors: Iterable[str], leader: str
+) -> Owner | None:
+    """Return whose an id is in a Connect cluster; the connector with the longest name wins.
+
+    `leader` is the leader's id.
+    """
+    if transactional_id == leader:
         return Owner(LEADER)
     found: list[Owner] = []
     for connector in connectors:

@@ -57,6 +57,15 @@ def test_transactional_ids_have_the_workers_names() -> None:
     assert texts("X4") == ["Write TransactionalId g-c"]
 
 
+def test_the_leaders_id_may_be_an_own_one() -> None:
+    """`agent.leader.transactional.id` stands for it in every table, and may collide."""
+    properties = {**WORKER.properties, "agent.leader.transactional.id": "g-c-1"}
+    facts = replace(FACTS, workers=(replace(WORKER, properties=properties),), tool="User:tool")
+    assert texts("W7", facts) == ["Write TransactionalId g-c-1"]
+    assert texts("T4", facts) == ["Describe TransactionalId g-c-1"]
+    assert "the transactional id g-c-1 belongs to the leader and c" in notes(facts)
+
+
 @pytest.mark.parametrize(
     ("tasks", "tasks_max", "fenced", "ids"),
     [(2, "10", None, 10), (2, "2", 10, 10), (12, "2", 1, 12), (0, "1", None, 1)],
