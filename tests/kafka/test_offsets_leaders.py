@@ -62,6 +62,8 @@ def test_a_leader_that_dies_in_a_change_leaves_all_of_it_or_nothing(
         "connector.class": HOOK_SOURCE,
         "hook": "true",
         "told": str(told),
+        # Whoever waits for the broker to end what the dead leader began fails.
+        "producer.override.transaction.timeout.ms": "600000",
     }
     cluster.agents[0].create("numbers", config, initial_state="STOPPED")
     cluster.agents[0].wait_for_states("numbers", "STOPPED")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -75,8 +75,11 @@ class SourceOffsetChange:
         )
         self._asked: tuple[OffsetPair, ...] = ()
         self._entries: dict[bytes, bytes | None] = {}
+        self._producer: Future[TransactionalProducer] | None = None
 
     def collect(self) -> None:
+        if isinstance(self._worker, DistributedConfig) and self._transactional:
+            self._producer = self._initialise(self._worker)
         self._stores.start(self._deadline.expired)
         if self._job.offsets is None:
             found = self._stores.connector_entries(
@@ -97,8 +100,8 @@ class SourceOffsetChange:
     def write(self) -> None:
         if not self._entries:
             return
-        if self._transactional:
-            self._write_in_transaction()
+        if self._producer is not None:
+            self._write_in_transaction(self._producer)
         else:
             entries = iter(self._entries.items())
             while some := dict(islice(entries, ENTRIES_AT_ONCE)):
@@ -106,22 +109,28 @@ class SourceOffsetChange:
         self._stores.close()
         self._read_back()
 
-    def _write_in_transaction(self) -> None:
-        worker = self._worker
-        assert isinstance(worker, DistributedConfig)
-        first_task = ConnectorTaskId(self._job.connector, 0)
-        records = self._stores.prepare(self._entries)
+    def _initialise(self, worker: DistributedConfig) -> Future[TransactionalProducer]:
+        """Begin to fence earlier changes, beside reading.
+
+        A leader that died in one has left its transaction open: readers would wait for it until
+        it times out, this change's own reading among them.
+        """
         own_id = alter_transactional_id(worker.group_id, self._job.connector)
         settings = self._producer_config(worker, own_id)
         producer = TransactionalProducer(settings.properties, settings.max_block_ms)
+
+        def initialised() -> TransactionalProducer:
+            if not producer.init(self._deadline.expired):
+                raise AgentError("The time was over before the producer was initialized")
+            return producer
+
+        return ThreadPoolExecutor(1).submit(initialised)
+
+    def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
+        records = self._stores.prepare(self._entries)
+        self._fence_apaches()
+        producer = initialised.result()
         try:
-            # Each takes half a second to find its coordinator.
-            with ThreadPoolExecutor(1) as beside:
-                apaches = task_transactional_id(worker.group_id, first_task)
-                fencing = beside.submit(self._fence_apaches, worker, apaches)
-                if not producer.init(self._deadline.expired):
-                    raise AgentError("The time was over before the producer was initialized")
-                fencing.result()
             producer.begin()
             for record in records:
                 self._produce(producer, record.key, record.value)
@@ -141,8 +150,12 @@ class SourceOffsetChange:
             else:
                 return
 
-    def _fence_apaches(self, worker: DistributedConfig, transactional_id: str) -> None:
-        """A Java leader may have begun such a change, with this id, and hang in it."""
+    def _fence_apaches(self) -> None:
+        """A Java leader may have begun such a change, with the id of task 0, and hang in it."""
+        worker = self._worker
+        assert isinstance(worker, DistributedConfig)
+        first_task = ConnectorTaskId(self._job.connector, 0)
+        transactional_id = task_transactional_id(worker.group_id, first_task)
         config = self._producer_config(worker, transactional_id)
         try:
             fence({transactional_id: config.properties}, self._deadline.remaining_ms())
