@@ -128,5 +128,26 @@ class BadSink(SinkConnector):
         return ConfigDef()
 
 
+class ConnectorForTaskSource(BadSource):
+    """Names a class of the wrong kind for its tasks."""
+
+    def task_class(self) -> type[SourceTask]:
+        return BadSource  # type: ignore[return-value]
+
+
+class AbstractTask(SourceTask):
+    """Lacks what a task must have, so it cannot be constructed."""
+
+
+class AbstractTaskSource(BadSource):
+    def task_class(self) -> type[SourceTask]:
+        return AbstractTask
+
+
+class UnconstructibleSource(BadSource):
+    def __init__(self) -> None:
+        raise OSError("no licence")
+
+
 BAD_SOURCE = f"{__name__}.BadSource"
 BAD_SINK = f"{__name__}.BadSink"

@@ -279,6 +279,16 @@ def test_an_unknown_connector_class_fails_with_connects_text() -> None:
         ({"poll": "exit"}, "task process exited with code 7"),
         ({"poll": "abort"}, "task process was killed by signal 6 (SIGABRT)"),
         ({"key_converter": "NoSuchConverter"}, "Class NoSuchConverter could not be found"),
+        ({"key_converter": "FileStreamSource"}, "Class FileStreamSource could not be found"),
+        (
+            {"value_converter": "pyconnect_api.Struct"},
+            "Class pyconnect_api.Struct does not implement the Converter interface",
+        ),
+        ({"transforms": "t"}, 'Missing required configuration "transforms.t.type"'),
+        (
+            {"transforms": "t", "transforms_t_type": "DropHeaders"},
+            'Missing required configuration "headers"',
+        ),
         ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
     ],
 )
@@ -290,6 +300,52 @@ def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None
             task_id = await w.run_task(source(**settings))
             await w.task_is(task_id, State.FAILED)
             assert text in w.listener.task_trace(task_id)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "text"),
+    [
+        ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
+        ("JsonConverter", "Failed to find any class that implements Connector"),
+        ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
+        ("tests.support.bad_plugins.UnconstructibleSource", "OSError: no licence"),
+        ("tests.support.bad_plugins.BadSourceTask", "any class that implements Connector"),
+    ],
+)
+def test_a_class_that_makes_no_connector_is_told_in_the_trace(class_name: str, text: str) -> None:
+    """Of the connector, and of a task of its that is started all the same."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            config = source(connector_class=class_name)
+            w.start_connector(config)
+            await w.connector_is("c", State.FAILED)
+            assert text in w.listener.connector_trace("c")
+            w.children.start_task(T0, config, config, TargetState.STARTED)
+            await w.task_is(T0, State.FAILED)
+            assert text in w.listener.task_trace(T0)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "text"),
+    [
+        ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
+        ("AbstractTaskSource", "Could not construct tests.support.bad_plugins.AbstractTask"),
+    ],
+)
+def test_a_class_that_makes_no_task_is_told_in_its_trace(class_name: str, text: str) -> None:
+    """With the connector that named it."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            config = source(connector_class=f"tests.support.bad_plugins.{class_name}")
+            w.children.start_task(T0, config, config, TargetState.STARTED)
+            await w.task_is(T0, State.FAILED)
+            assert text in w.listener.task_trace(T0)
 
     run(scenario)
 

@@ -1,4 +1,4 @@
-"""What a connector's config must fulfil before its plugin sees it.
+"""What a connector and its config must fulfil before they are used.
 
 Layer: tasks. Kafka: what `Worker.startConnector` finds by constructing `SinkConnectorConfig`,
 `SourceConnectorConfig` and `WorkerConnector`. A request to create the connector passes some of it.
@@ -16,7 +16,9 @@ from pyconnect_api import (
     ConnectException,
     Connector,
     SinkConnector,
+    SinkTask,
     SourceConnector,
+    SourceTask,
 )
 
 
@@ -46,3 +48,14 @@ def check_connector_config(
             raise ConfigException(
                 f"Non-string value found in original settings for key {name}: null"
             )
+
+
+def task_class_of(connector: Connector) -> type[SourceTask | SinkTask]:
+    """Return the class of a connector's tasks. Raises ConnectException when it is not one."""
+    found: object = connector.task_class()
+    if isinstance(found, type) and issubclass(found, SourceTask | SinkTask):
+        return found
+    raise ConnectException(
+        "Tasks must be a subclass of either SourceTask or SinkTask, but "
+        f"{type(connector).__qualname__}.task_class() returned {found!r}"
+    )

@@ -25,6 +25,7 @@ from pyconnect_agent.observability.logging import (
     bind_scope,
     configure_logging,
 )
+from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.supervise.channel import (
     ChangeOffsets,
     Channel,
@@ -42,7 +43,7 @@ from pyconnect_agent.supervise.channel import (
 )
 from pyconnect_agent.tasks.answers import describe_plugin, validate_config
 from pyconnect_agent.tasks.config_expiry import ConfigExpiry
-from pyconnect_agent.tasks.connector_checks import check_connector_config
+from pyconnect_agent.tasks.connector_checks import check_connector_config, task_class_of
 from pyconnect_agent.tasks.connector_host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
 from pyconnect_agent.tasks.fencing_job import fence_producers
@@ -61,7 +62,7 @@ from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.worker_view import WorkerView
-from pyconnect_api import ConnectException, SinkTask, SourceConnector, SourceTask
+from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
 
@@ -164,14 +165,12 @@ def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
 def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
     # The connector names its task's class; `task.class` may be a Java worker's writing.
     connector = setup.worker.connector(setup.connector_config)
-    task = connector.task_class()()
-    if isinstance(task, SourceTask | SinkTask):
-        life_cycle.metrics.plugins = connector_and_task(connector, task)
+    task = instantiate(task_class_of(connector))
+    assert isinstance(task, SourceTask | SinkTask)
+    life_cycle.metrics.plugins = connector_and_task(connector, task)
     if isinstance(task, SourceTask):
         return SourceWork(task, setup, control, life_cycle)
-    if isinstance(task, SinkTask):
-        return SinkWork(task, setup, control, life_cycle)
-    raise ConnectException("Tasks must be a subclass of either SourceTask or SinkTask")
+    return SinkWork(task, setup, control, life_cycle)
 
 
 def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import restore_references
 from pyconnect_agent.supervise.channel import GenerateTaskConfigs, TaskConfigs
+from pyconnect_agent.tasks.connector_checks import task_class_of
 from pyconnect_agent.tasks.connector_host import TooManyTasksError
 from pyconnect_agent.tasks.sink_topics import TOPICS, TOPICS_REGEX
 from pyconnect_agent.tasks.worker_view import WorkerView
@@ -37,7 +38,7 @@ def generate_task_configs(
     if made is None:
         raise ConnectException(f"{type(connector).__qualname__}.task_configs returned None")
     check_task_count(settings, len(made))
-    task_class = connector.task_class()
+    task_class = task_class_of(connector)
     # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
     own_name = f"{task_class.__module__}.{task_class.__qualname__}"
     added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}

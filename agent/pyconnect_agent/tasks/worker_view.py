@@ -191,6 +191,10 @@ class WorkerView:
         key: str,
         version_range: str | None = None,
     ) -> Any:
+        if not name:
+            raise ConfigException(
+                f'Missing required configuration "{key}" which has no default value.'
+            )
         try:
             found = self.plugins.plugin(name, kind, version_range)
         except PluginVersionNotFoundError as exc:
