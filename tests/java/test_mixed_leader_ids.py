@@ -1,0 +1,85 @@
+"""An agent with a leader's transactional id of its own, in a group with a Java worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import sink_config
+from tests.support.cluster import worker_of
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.mixed_group import MixedGroup
+from tests.support.names import unique_name
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+
+KEY = "agent.leader.transactional.id"
+WAIT_S = 60
+MakeGroup = Callable[..., MixedGroup]
+
+
+@pytest.fixture(scope="module")
+def servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("leader-ids"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def broker(servers: Servers) -> KafkaBroker:
+    return servers.broker()
+
+
+@pytest.fixture
+def make_group(servers: Servers, broker: KafkaBroker) -> Iterator[MakeGroup]:
+    """Make a group of both kinds, at `preparing`; the key means something to the agent only."""
+    made: list[MixedGroup] = []
+
+    def make(leader: str, **properties: str) -> MixedGroup:
+        settings = {"exactly.once.source.support": "preparing", KEY: unique_name("leader-id")}
+        settings |= {name.replace("_", "."): value for name, value in properties.items()}
+        made.append(MixedGroup(servers, broker, leader, settings))
+        return made[-1]
+
+    yield make
+    for group in made:
+        for worker in group.both:
+            worker.process.stop()
+
+
+@pytest.mark.parametrize("protocol", ["sessioned", "eager"])
+def test_a_java_leader_reads_what_the_agent_says(
+    make_group: MakeGroup, tmp_path: Path, protocol: str
+) -> None:
+    """It passes over the id, in both layouts, and deals the agent its share of the work."""
+    group = make_group("java", connect_protocol=protocol)
+    leader, agent = group.both
+    leader.create("lines", sink_config(tmp_path / "out.txt", unique_name("t"), tasks_max="3"))
+    group.wait_for_states("lines", "RUNNING", "RUNNING", "RUNNING", "RUNNING")
+    assert set(group.owners("lines")) == {worker_of(leader), worker_of(agent)}
+
+
+def test_an_agent_that_leads_a_java_worker_refuses_to_write(
+    make_group: MakeGroup, tmp_path: Path
+) -> None:
+    """A Java worker would lead under Kafka's id; without it the agent writes again."""
+    group = make_group("agent")
+    leader, java = group.both
+    body = {"name": "lines", "config": sink_config(tmp_path / "out.txt", unique_name("t"))}
+    for worker in (leader, java):
+        eventually(
+            lambda worker=worker: worker.call("POST", "/connectors", body).status == 503, WAIT_S
+        )
+    text = leader.call("POST", "/connectors", body).text
+    for part in (KEY, java.url, f"(connect-cluster-{group.group_id})"):
+        assert part in text, text
+    java.process.stop()
+    eventually(lambda: leader.call("POST", "/connectors", body).status == 201, WAIT_S)
+    leader.wait_for_states("lines", "RUNNING", "RUNNING")
