@@ -64,7 +64,7 @@ def source_offsets(
 
 
 def each_source_offset(
-    stores: Sequence[dict[bytes, bytes]], unreadable: Callable[[bytes], object]
+    stores: Sequence[Mapping[bytes, bytes]], unreadable: Callable[[bytes], object]
 ) -> Iterator[ConnectorOffset]:
     """Do as `source_offsets`, the last first and one at a time: there may be very many.
 
@@ -72,7 +72,7 @@ def each_source_offset(
     """
     seen: set[str] = set()
     for number, entries in enumerate(stores):
-        for key in reversed(entries):
+        for key in reversed(tuple(entries)):
             if any(key in earlier for earlier in stores[:number]):
                 continue
             parsed = parse_key(key)

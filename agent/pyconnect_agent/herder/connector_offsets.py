@@ -107,12 +107,8 @@ class ConnectorOffsetReader:
     ) -> Iterable[ConnectorOffset]:
         # What was written just now counts too: Apache's worker lists partitions before it reads on.
         self._store.read((), timeout_ms)
-        entries = dict(self._store.connector_entries(connector))
-        for key in own:
-            entries.pop(key, None)
-        # Of entries of equal meaning the last counts: those of the connector's own topic.
-        entries.update(own)
-        return each_source_offset(entries, _log_unreadable)
+        stored = self._store.connector_entries(connector)
+        return each_source_offset((own, stored), _log_unreadable)
 
 
 def _log_unreadable(key: bytes) -> None:

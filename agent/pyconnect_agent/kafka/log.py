@@ -62,8 +62,13 @@ _CONSUMER_FORCED = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
 }
-# librdkafka insists on a group id, which is never used, and would keep 64 MB unread.
-_CONSUMER_DEFAULTS = {"group.id": "unused", "queued.max.messages.kbytes": 8_192}
+# librdkafka insists on a group id, which is never used. It would keep 64 MB unread, and what one
+# answer brings beyond: of small records each byte costs five.
+_CONSUMER_DEFAULTS = {
+    "group.id": "unused",
+    "queued.max.messages.kbytes": 2_048,
+    "fetch.max.bytes": 2_097_152,
+}
 
 _AskOffsets = Callable[[Admin, str, Sequence[int], int], Mapping[int, int]]
 

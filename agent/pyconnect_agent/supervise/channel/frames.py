@@ -102,8 +102,15 @@ class ChannelError(Exception):
 
 def encode(message: Message) -> bytes:
     """Return the whole frame."""
-    body = pickle.dumps(message, protocol=5)
-    return FRAME_HEADER.pack(len(body) + 1) + bytes((VERSION,)) + body
+    # Written in place: of a very large message there is no second copy.
+    frame = io.BytesIO()
+    frame.write(FRAME_HEADER.pack(0))
+    frame.write(bytes((VERSION,)))
+    pickle.dump(message, frame, protocol=5)
+    length = frame.tell() - FRAME_HEADER.size
+    frame.seek(0)
+    frame.write(FRAME_HEADER.pack(length))
+    return frame.getvalue()
 
 
 def decode(frame: bytes) -> Message:
@@ -113,7 +120,9 @@ def decode(frame: bytes) -> Message:
             f"channel version {frame[:1].hex() or 'missing'}, expected {VERSION:02x}"
         )
     try:
-        message = _Reader(io.BytesIO(frame[1:])).load()
+        body = io.BytesIO(frame)
+        body.seek(1)
+        message = _Reader(body).load()
     except ChannelError:
         raise
     except Exception as exc:  # pickle documents no narrower set for damaged input
