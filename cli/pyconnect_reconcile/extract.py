@@ -10,7 +10,7 @@ timestamp           the record's timestamp in ms
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.errors import ReconcileError
@@ -65,10 +65,13 @@ def text_of(extraction: str) -> Column:
             return sql.col("timestamp_ms").cast("string")
 
 
-def with_texts(records: DataFrame, extractions: Mapping[str, str]) -> DataFrame:
+def with_texts(
+    records: DataFrame, extractions: Mapping[str, str], *, whole: Collection[str] = ()
+) -> DataFrame:
     """Return the records with extracted texts as columns of these names.
 
-    Members of the JSON value itself are read by one parse of it, however many they are.
+    Those in `whole` are expected to be whole numbers and become bigint; a text that is none becomes
+    null. Members of the JSON value itself are read by one parse of it, however many they are.
     """
     from pyspark.sql import functions as sql
 
@@ -78,14 +81,29 @@ def with_texts(records: DataFrame, extractions: Mapping[str, str]) -> DataFrame:
         if (found := _MEMBER.fullmatch(extraction))
     }
     for name in extractions.keys() - members.keys():
-        records = records.withColumn(name, text_of(extractions[name]))
+        column = text_of(extractions[name])
+        records = records.withColumn(name, column.cast("bigint") if name in whole else column)
     if not members:
         return records
-    schema = ", ".join(f"`{member}` STRING" for member in dict.fromkeys(members.values()))
-    parsed = sql.from_json(sql.col("value").cast("string"), schema)
-    records = records.withColumn("extracted", parsed)
-    texts = {name: sql.col("extracted")[member] for name, member in members.items()}
-    return records.withColumns(texts).drop("extracted")
+    types = {
+        member: "BIGINT" if name in whole else "STRING"
+        for name, member in sorted(members.items(), key=lambda item: item[0] in whole)
+    }
+    schema = ", ".join(f"`{member}` {kind}" for member, kind in types.items())
+    value = sql.col("value").cast("string")
+    records = records.withColumn("extracted", sql.from_json(value, schema))
+    columns = {}
+    for name, member in members.items():
+        # A parse as numbers is quicker than one as texts, but takes numbers in texts for none, and
+        # what it cannot take makes others null: only then it is parsed again.
+        text = sql.from_json(value, f"`{member}` STRING")[member]
+        again = text.cast("bigint") if name in whole else text
+        columns[name] = sql.coalesce(sql.col("extracted")[member].cast(_type(name in whole)), again)
+    return records.withColumns(columns).drop("extracted")
+
+
+def _type(whole: bool) -> str:
+    return "bigint" if whole else "string"
 
 
 def json_path(argument: str) -> str:

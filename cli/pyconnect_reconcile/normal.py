@@ -16,6 +16,8 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.spec import ColumnRule
 
 PARSED, REST = "parsed", "pyconnect_unparsed"
+# Read as such from JSON: as texts they would be written again, one by one.
+QUICK_TYPES = frozenset({"bigint", "int", "smallint", "boolean", "double"})
 
 
 def normal_value(form: str, value: str = "value") -> Column:
@@ -59,18 +61,37 @@ def with_json_columns(
             normal_column(rule, sql.get_json_object(text, f"$.{rule.path}")) for rule in rules
         ]
         return frame, columns, is_unparsable(form)
-    # Decimals are read as such: as texts they would pass through a floating-point number.
-    fields = [
-        f"`{rule.path}` {rule.type if rule.type.startswith('decimal') else 'STRING'}"
-        for rule in rules
-    ]
-    schema = ", ".join([*fields, f"`{REST}` STRING"])
-    parsed = frame.withColumn(
-        PARSED, sql.from_json(text, schema, {"columnNameOfCorruptRecord": REST})
-    )
+    quick = _parsed(text, [(rule.path, _read_as(rule)) for rule in rules])
+    # Numbers in texts, and such that do not fit, are no numbers for the quick parse.
+    careful = _parsed(text, [(rule.path, _decimal_or_text(rule.type)) for rule in rules])
+    parsed = frame.withColumn(PARSED, quick)
     content = sql.col(PARSED)
+    if any(_read_as(rule) != _decimal_or_text(rule.type) for rule in rules):
+        done = content.isNotNull() & content[REST].isNull()
+        kind = ", ".join(
+            [*(f"`{rule.path}`: {_read_as(rule)}" for rule in rules), f"{REST}: STRING"]
+        )
+        again = careful.cast(f"STRUCT<{kind}>")
+        parsed = parsed.withColumn(PARSED, sql.when(done, content).otherwise(again))
     wrong = sql.col("value").isNotNull() & (content.isNull() | content[REST].isNotNull())
     return parsed, [normal_column(rule, content[rule.path]) for rule in rules], wrong
+
+
+def _parsed(text: Column, fields: Sequence[tuple[str, str]]) -> Column:
+    schema = ", ".join([*(f"`{path}` {kind}" for path, kind in fields), f"`{REST}` STRING"])
+    return sql.from_json(text, schema, {"columnNameOfCorruptRecord": REST})
+
+
+def _decimal_or_text(kind: str) -> str:
+    """Decimals are read as such: as texts they would pass through a floating-point number."""
+    return kind if kind.startswith("decimal") else "STRING"
+
+
+def _read_as(rule: ColumnRule) -> str:
+    """Return the type for the quick parse: one that gives what a cast of the text would give."""
+    if rule.type in QUICK_TYPES and rule.null is None:
+        return rule.type
+    return _decimal_or_text(rule.type)
 
 
 def normal_column(rule: ColumnRule, column: Column) -> Column:

@@ -26,14 +26,18 @@ def masks(numbers: DataFrame) -> DataFrame:
     ).agg(
         sql.expr("bit_or(1L << CAST(sequence & 63 AS INT)) AS mask"),
         sql.count("*").alias("copies"),
-        sql.min("sequence").alias("lowest"),
-        sql.max("sequence").alias("highest"),
         sql.min("offset").alias("first"),
         sql.max("offset").alias("last"),
         sql.expr("min(offset - sequence) AS least"),
         sql.expr("max(offset - sequence) AS most"),
     )
-    return folded.withColumn("chunk", sql.expr(f"bucket >> {CHUNK_BITS}"))
+    # The mask tells them, once for 64 records: its lowest bit, and how many digits it has.
+    return folded.selectExpr(
+        "*",
+        f"bucket >> {CHUNK_BITS} AS chunk",
+        "(bucket << 6) + bit_count((mask & -mask) - 1) AS lowest",
+        "(bucket << 6) + length(bin(mask)) - 1 AS highest",
+    )
 
 
 def over_partitions(folded: DataFrame) -> DataFrame:
@@ -47,14 +51,18 @@ def over_partitions(folded: DataFrame) -> DataFrame:
 
 
 def groups(buckets: DataFrame) -> DataFrame:
-    """Return per group: lowest, highest, copies, distinct, missing."""
+    """Return per group: lowest, highest, copies, distinct, missing; and `wrong`.
+
+    `wrong` counts the records without a number; where a group has no other ones, the rest is null.
+    """
     return (
         buckets.groupBy("group")
         .agg(
             sql.min("lowest").alias("lowest"),
             sql.max("highest").alias("highest"),
-            sql.sum("copies").alias("copies"),
+            sql.expr("sum(copies) FILTER (WHERE bucket IS NOT NULL) AS copies"),
             sql.sum(sql.bit_count("mask")).alias("distinct"),
+            sql.expr("coalesce(sum(copies) FILTER (WHERE bucket IS NULL), 0) AS wrong"),
         )
         .withColumn("missing", sql.expr("highest - lowest + 1 - distinct"))
     )
@@ -96,24 +104,19 @@ def unproven(folded: DataFrame) -> DataFrame:
     the wrong order would need the same offset. Between buckets, the last offset must lie before
     `later`, the first offset of any bucket with higher numbers (null: there is none).
     """
-    within = (
-        Window.partitionBy("group", "topic", "partition", "chunk")
-        .orderBy("bucket")
-        .rowsBetween(1, Window.unboundedFollowing)
-    )
-    across = (
-        Window.partitionBy("group", "topic", "partition")
-        .orderBy("chunk")
-        .rowsBetween(1, Window.unboundedFollowing)
-    )
+    # Descending: frames that grow cost one step a row, frames that shrink are computed anew each.
+    before = (Window.unboundedPreceding, -1)
+    partition = ("group", "topic", "partition")
+    within = Window.partitionBy(*partition, "chunk").orderBy(sql.desc("bucket"))
+    across = Window.partitionBy(*partition).orderBy(sql.desc("chunk"))
     chunks = (
         folded.groupBy("group", "topic", "partition", "chunk")
         .agg(sql.min("first").alias("first"))
-        .withColumn("beyond", sql.min("first").over(across))
+        .withColumn("beyond", sql.min("first").over(across.rowsBetween(*before)))
         .drop("first")
     )
     return (
-        folded.withColumn("near", sql.min("first").over(within))
+        folded.withColumn("near", sql.min("first").over(within.rowsBetween(*before)))
         .join(chunks, ["group", "topic", "partition", "chunk"])
         # `least` skips nulls: the end of a chunk, the end of all.
         .withColumn("later", sql.least("near", "beyond"))

@@ -65,6 +65,18 @@ def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
     assert answer.kinds() == {"missing", "repeated", "disorder"}
 
 
+def test_numbers_are_numbers_however_they_are_written(audit: Audit) -> None:
+    """Texts and decimals count as their number; one too large for 64 bits is no number."""
+    seed = seed_topic(audit.bootstrap)
+    written = ["1", '"2"', "3.0", '"4"', "5", "7"]
+    seed.write(lines([f'{{"s":8,"n":{number}}}' for number in written]))
+    strange = seed.write(lines(['{"s":8,"n":1180591620717411303424}', '{"n":6}']))
+    answer = audit.run("sequence", topics=[seed.topic], **NUMBERS)
+    assert answer.intervals("missing") == {("8", 6, 6)}
+    assert answer.places("unparsable") == {frozenset(strange)}
+    assert answer.kinds() == {"missing"}
+
+
 def test_gaps_wider_than_a_chunk_are_one_interval(audit: Audit) -> None:
     """Numbers far apart meet in no window of one chunk."""
     seed = seed_topic(audit.bootstrap)
@@ -199,9 +211,12 @@ def test_a_sink_is_compared_up_to_its_group_s_offsets(audit: Audit, tmp_path: Pa
 
 
 def test_columns_of_files_are_compared_with_json_values(audit: Audit, tmp_path: Path) -> None:
-    """Decimals to their scale, numbers as numbers, null texts as null."""
+    """Decimals to their scale, numbers as numbers (also in texts), null texts as null."""
     seed = seed_topic(audit.bootstrap)
-    rows = [{"id": n, "price": n / 4, "note": None if n % 3 else "x"} for n in range(300)]
+    rows = [
+        {"id": n if n % 7 else f"{n}", "price": n / 4, "note": None if n % 3 else "x"}
+        for n in range(300)
+    ]
     seed.write([Record(json.dumps(row).encode()) for row in rows])
     file = tmp_path / "sink.csv"
     content = [f"{r['id']},{r['price']:.3f},{r['note'] or 'NULL'}" for r in rows]

@@ -48,10 +48,11 @@ def check(bench: Bench) -> Outcome:
     bench.events.step("folding the sequence numbers")
     folded = numbered.masks(read.numbers).persist()
     known = folded.where("bucket IS NOT NULL")
-    buckets = numbered.over_partitions(known).persist()
+    buckets = numbered.over_partitions(known)
     try:
-        groups = numbered.groups(buckets).orderBy("group").collect()
-        wrong = folded.where("bucket IS NULL").agg(sql.sum("copies")).collect()[0][0] or 0
+        every = numbered.groups(numbered.over_partitions(folded)).orderBy("group").collect()
+        wrong = sum(row.wrong for row in every)
+        groups = [row for row in every if row.copies]
         gaps = _gaps(buckets, spec.findings) if any(row.missing for row in groups) else []
         copies: list[Finding] = []
         if any(row.copies > row.distinct for row in groups):
@@ -59,7 +60,6 @@ def check(bench: Bench) -> Outcome:
             copies = list(_copies(read, numbered.repeated(buckets)))
         disorder = _disorder(bench, read, known) if spec.ordered else []
     finally:
-        buckets.unpersist()
         folded.unpersist()
     rows = sum(row.copies for row in groups) + wrong
     strange = unparsable_finding(
@@ -102,14 +102,16 @@ def _read(bench: Bench) -> _Pass:
     )
     if provenance:
         records = records.withColumn("group", _provenance_group())
-        records = with_texts(records, {"number": f"header:{SEQUENCE_HEADER}"})
+        records = with_texts(records, {"number": f"header:{SEQUENCE_HEADER}"}, whole=("number",))
     elif spec.group is None:
         # One group when there is no source id.
-        records = with_texts(records.withColumn("group", sql.lit("")), {"number": spec.sequence})
+        records = records.withColumn("group", sql.lit(""))
+        records = with_texts(records, {"number": spec.sequence}, whole=("number",))
     else:
-        records = with_texts(records, {"number": spec.sequence, "group": spec.group})
+        texts = {"number": spec.sequence, "group": spec.group}
+        records = with_texts(records, texts, whole=("number",))
     # A record without a source belongs to no sequence.
-    number = sql.when(sql.col("group").isNotNull(), sql.col("number").cast("bigint"))
+    number = sql.when(sql.col("group").isNotNull(), sql.col("number"))
     records = records.withColumn("sequence", number)
     return _Pass(
         records=records,
