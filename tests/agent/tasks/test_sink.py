@@ -2,175 +2,28 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 
-from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
-from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink_pipeline import Transform, compose
-from pyconnect_agent.tasks.tolerance import RecordSkipped, Tolerance
+from pyconnect_agent.tasks.tolerance import RecordSkipped
 from pyconnect_api import (
     ConnectException,
     IllegalWorkerStateException,
     RetriableException,
     SinkRecord,
-    SinkTask,
     TopicPartition,
 )
-from tests.support.fake_clients import FakeConsumer, FakeMessage
-from tests.support.fake_control import FakeControl
-from tests.support.metrics import sink_metrics
-
-P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
-INTERVAL_MS, TIMEOUT_MS = 60_000, 5_000
-
-
-class RecordingTask(SinkTask):
-    """Notes every call with the value `is_closing` had in it."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, Any, bool]] = []
-        self.put_errors: list[Exception] = []
-        self.pre_commit_errors: list[Exception] = []
-        self.provide: Callable[[Mapping[TopicPartition, int]], Any] = lambda offsets: offsets
-        self.on_open: Callable[[], None] = lambda: None
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        """Nothing to start."""
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def note(self, call: str, detail: Any) -> None:
-        self.calls.append((call, detail, self.context.is_closing))
-
-    def put(self, records: Sequence[SinkRecord]) -> None:
-        self.note("put", [record.value for record in records])
-        if self.put_errors:
-            raise self.put_errors.pop(0)
-
-    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Any:
-        self.note("pre_commit", dict(current_offsets))
-        if self.pre_commit_errors:
-            raise self.pre_commit_errors.pop(0)
-        return self.provide(current_offsets)
-
-    def open(self, partitions: Collection[TopicPartition]) -> None:
-        self.note("open", set(partitions))
-        self.on_open()
-
-    def close(self, partitions: Collection[TopicPartition]) -> None:
-        self.note("close", set(partitions))
-
-    def puts(self) -> list[list[str]]:
-        return [detail for call, detail, _ in self.calls if call == "put"]
-
-    def names(self) -> list[str]:
-        return [call for call, _, _ in self.calls]
-
-
-class Sink:
-    """A loop over fakes, stepped by hand; `now_ms` is the clock."""
-
-    def __init__(self, *, transform: Transform | None = None, tolerate_all: bool = False) -> None:
-        self.now_ms = 0
-        self.task = RecordingTask()
-        self.consumer = FakeConsumer()
-        self.control = FakeControl()
-        self.states: list[State] = []
-        self.topics: list[str] = []
-        self.context = WorkerSinkTaskContext(
-            configs=dict,
-            connector_paused=lambda: self.control.should_pause,
-            cancelled=lambda: self.control.cancelled,
-            reporter=None,
-        )
-        tolerance = Tolerance(
-            tolerate_all=tolerate_all,
-            policy=RetryPolicy(),
-            reporters=(),
-            stop_requested=threading.Event(),
-        )
-        converter = StringConverter()
-        self.metrics = sink_metrics()
-        self.loop = SinkLoop(
-            task=self.task,
-            consumer=self.consumer,
-            convert=compose(
-                key_converter=converter,
-                value_converter=converter,
-                header_converter=SimpleHeaderConverter(),
-                transform=transform,
-                tolerance=tolerance,
-                topic_used=self.topics.append,
-                is_assigned=self.consumer.is_assigned,
-                check_error=lambda message: None,
-            ),
-            context=self.context,
-            control=self.control,  # type: ignore[arg-type]
-            reports=None,
-            metrics=self.metrics,
-            report=self.states.append,
-            flush_interval_ms=INTERVAL_MS,
-            flush_timeout_ms=TIMEOUT_MS,
-            max_poll_records=500,
-            now_ms=self.tick,
-        )
-        self.context.connect(self.consumer)
-        self.task.initialize(self.context)
-
-    def tick(self) -> int:
-        # Time passes while a poll waits, or the loop would poll for ever.
-        if self.consumer.timeouts_s:
-            self.now_ms += int(sum(self.consumer.timeouts_s) * 1000)
-            self.consumer.timeouts_s.clear()
-        return self.now_ms
-
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        self.consumer.assigned |= set(positions)
-        self.loop.on_assigned(positions)
-
-    def revoke(self, *partitions: TopicPartition) -> None:
-        self.loop.on_revoked(partitions)
-        self.consumer.assigned -= set(partitions)
-
-    def lose(self, *partitions: TopicPartition) -> None:
-        self.loop.on_lost(partitions)
-        self.consumer.assigned -= set(partitions)
-
-    def deliver(self, *messages: FakeMessage) -> None:
-        self.consumer.polls.append(messages)
-        self.loop.step()
-
-    def next_commit(self) -> None:
-        """Step with the commit due, and nothing to consume."""
-        self.now_ms += INTERVAL_MS
-        self.consumer.polls.append([])
-        self.context.timeout(1)
-        self.loop.step()
+from tests.support.fake_clients import FakeMessage
+from tests.support.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
 
 
 @pytest.fixture
 def sink() -> Sink:
-    made = Sink()
-    made.assign({P0: 0, P1: 0})
-    made.task.calls.clear()
-    return made
-
-
-def message(offset: int, partition: int = 0) -> FakeMessage:
-    return FakeMessage("t", partition, offset, b"v%d" % offset)
+    return assigned_sink()
 
 
 def test_records_are_put_and_their_offsets_committed(sink: Sink) -> None:
