@@ -92,7 +92,7 @@ def group_of_workers(protocol: KafkaProtocol, urls: Sequence[str]) -> str:
     )
 
 
-def leader_claimed(protocol: KafkaProtocol, group_id: str) -> bool | None:
+def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
     """Whether the leader's transactional id is known; None when nobody may or can say.
 
     A worker that leads at `preparing` or `enabled` initialises it before anything else (KIP-618).
@@ -102,7 +102,7 @@ def leader_claimed(protocol: KafkaProtocol, group_id: str) -> bool | None:
     from kafka.errors import KafkaError, TransactionalIdNotFoundError
 
     try:
-        protocol.admin.describe_transactions([leader_id(group_id)])
+        protocol.admin.describe_transactions([leader])
     except TransactionalIdNotFoundError:
         return False
     except KafkaError:
@@ -110,7 +110,7 @@ def leader_claimed(protocol: KafkaProtocol, group_id: str) -> bool | None:
     return True
 
 
-def hanging_transactions(protocol: KafkaProtocol, group_id: str) -> tuple[str, ...]:
+def hanging_transactions(protocol: KafkaProtocol, group_id: str, leader: str) -> tuple[str, ...]:
     """Return the group's transactional ids whose transaction is open beyond its timeout."""
     if protocol.broker_version < _WITH_INTROSPECTION:
         return ()
@@ -120,7 +120,7 @@ def hanging_transactions(protocol: KafkaProtocol, group_id: str) -> tuple[str, .
             item.transactional_id
             for items in listed.values()
             for item in items
-            if belongs_to(item.transactional_id, group_id)
+            if item.transactional_id == leader or belongs_to(item.transactional_id, group_id)
         )
         described = protocol.admin.describe_transactions(ids) if ids else {}
     now_ms = time.time() * 1000
@@ -137,14 +137,9 @@ def has_transactions(protocol: KafkaProtocol) -> bool:
     return protocol.broker_version >= _WITH_TRANSACTIONS
 
 
-def leader_id(group_id: str) -> str:
-    """Return the transactional id of a group's leader (KIP-618)."""
-    return f"connect-cluster-{group_id}"
-
-
 def belongs_to(transactional_id: str, group_id: str) -> bool:
-    """Whether an id is the leader's or has the form of a task's."""
-    return transactional_id == leader_id(group_id) or transactional_id.startswith(f"{group_id}-")
+    """Whether an id has the form of a task's."""
+    return transactional_id.startswith(f"{group_id}-")
 
 
 def _described(protocol: KafkaProtocol, names: list[str]) -> list[Group]:

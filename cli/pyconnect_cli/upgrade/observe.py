@@ -18,6 +18,7 @@ from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.exchange import Exchange
 from pyconnect_cli.kafka_protocol import KafkaProtocol
 from pyconnect_cli.model import ConnectorView
+from pyconnect_cli.transactional_ids import leader_id
 from pyconnect_cli.upgrade import java, kafka_group
 from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.kafka_group import Group
@@ -83,6 +84,7 @@ class Observer:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
         views = self._connectors(found)
+        leader = self._leader_id(found)
         return View(
             group_id=self.group_id,
             cluster_id=next((worker.cluster_id for worker in found if worker.cluster_id), ""),
@@ -90,9 +92,9 @@ class Observer:
             protocol=group.protocol,
             workers=tuple(found),
             instances=instances(views, members),
-            hanging=kafka_group.hanging_transactions(self.protocol, self.group_id),
+            hanging=kafka_group.hanging_transactions(self.protocol, self.group_id, leader),
             stopped=tuple(name for name, view in views.items() if view.state == "STOPPED"),
-            leader_writes=kafka_group.leader_claimed(self.protocol, self.group_id),
+            leader_writes=kafka_group.leader_claimed(self.protocol, leader),
         )
 
     def cluster_id(self) -> str:
@@ -137,6 +139,16 @@ class Observer:
     def _means(self, url: str) -> Means:
         commands = self.workers.inventory.commands(url)
         return Means.COMMANDS if commands.can_change else Means.OPERATOR
+
+    def _leader_id(self, found: Iterable[Worker]) -> str:
+        """Ask an agent, the leader first; a Java worker writes under Kafka's id."""
+        agents = [worker for worker in found if worker.kind is Kind.AGENT and worker.reachable]
+        for worker in sorted(agents, key=lambda worker: not worker.leader):
+            try:
+                return leader_id(self.group_id, self.workers.admin(worker.url).config())
+            except PyconnectError:
+                continue
+        return leader_id(self.group_id)
 
     def _connectors(self, found: Iterable[Worker]) -> Mapping[str, ConnectorView]:
         """Ask the first worker that can answer; the leader knows it first."""
