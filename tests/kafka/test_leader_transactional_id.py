@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.endpoint import Endpoint
 from pyconnect_cli.kafka_protocol import connected
 from pyconnect_cli.kafka_transactions import describe_transactions
+from pyconnect_cli.upgrade.inventory import Inventory
+from pyconnect_cli.upgrade.observe import Observer, Workers
 from tests.support.agent import Agent, sink_config
-from tests.support.cluster import cluster_of
+from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -29,6 +32,17 @@ def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
     return [transaction.transactional_id for transaction in found]
 
 
+def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
+    """What an upgrade sees of the leader's id; None: nothing."""
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
+    with connected(settings, lambda: WAIT_S) as protocol:
+        try:
+            return Observer(workers, protocol, cluster.group_id).look().leader_writes
+        finally:
+            workers.close()
+
+
 def create(agent: Agent, name: str, directory: Path) -> tuple[int, str]:
     """Status and text of the answer."""
     config = sink_config(directory / f"{name}.txt", unique_name("lines"))
@@ -46,6 +60,7 @@ def test_the_leader_writes_under_its_own_id(kafka_broker: SharedBroker, tmp_path
         agent.wait_for_states("kept", "RUNNING", "RUNNING")
         kafkas = f"connect-cluster-{cluster.group_id}"
         assert known_ids(kafka_broker, own, kafkas) == [own]
+        assert leader_claims(kafka_broker, cluster)
 
 
 def test_a_leader_refuses_to_write_until_all_members_have_its_id(
