@@ -27,6 +27,10 @@ KEY_A, KEY_B = b'["c",{"number":"a"}]', b'["c",{"number":"b"}]'
 STORED = {KEY_A: b'{"last":1}', KEY_B: b'{"last":2}'}
 ASKED = (({"number": "a"}, {"last": 7}), ({"number": "new"}, {"last": 8}))
 TIMEOUT_MS = 30_000
+OAUTH = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    ' unsecuredLoginStringClaim_sub="somebody";'
+)
 
 
 def config(hook: str = "true", connector_class: str = HOOK_SOURCE, **more: str) -> dict[str, str]:
@@ -213,6 +217,42 @@ def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Pat
         refused = await refusal(world, settings, offsets=(({"kafka_topic": "t"}, None),))
         assert isinstance(refused, BadRequestError)
         assert not (tmp_path / "told").exists()
+
+    with_world(scenario)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"},
+            "sasl.mechanism=OAUTHBEARER",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
+            "ssl.keystore.location=/no/store.p12",
+        ),
+    ],
+)
+def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
+    settings: Mapping[str, str], named: str, tmp_path: Path
+) -> None:
+    """Before the connector is asked, and before other partitions are changed."""
+    overrides = {f"admin.override.{key}": value for key, value in settings.items()}
+    if "SASL" in settings["security.protocol"]:
+        overrides["admin.override.sasl.jaas.config"] = OAUTH
+    told = tmp_path / "told"
+    asked = config(connector_class=HOOK_SINK, topics="t", told=str(told), **overrides)
+    offsets = tuple(
+        ({"kafka_topic": "t", "kafka_partition": partition}, offset)
+        for partition, offset in enumerate((None, {"kafka_offset": 1}))
+    )
+
+    async def scenario(world: ChildrenWorld) -> None:
+        refused = await refusal(world, asked, offsets=offsets)
+        assert str(refused).startswith("Failed to alter consumer group offsets for connector c: ")
+        assert named in str(refused)
+        assert not told.exists()
 
     with_world(scenario)
 

@@ -87,7 +87,7 @@ def client_arguments(config: KafkaPythonConfig) -> dict[str, Any]:
         )
     if config.oauth:
         raise WorkerConfigError(
-            "sasl.mechanism=OAUTHBEARER is not supported for group membership;"
+            "sasl.mechanism=OAUTHBEARER: the group's client cannot log in with it;"
             " use PLAIN, SCRAM or GSSAPI"
         )
     if config.pem_ca or config.pem_certificate:

@@ -41,6 +41,16 @@ class GroupInUseError(KafkaError):
         self.members = members
 
 
+def check_deletion(config: ClientConfig) -> None:
+    """Raise WorkerConfigError unless `delete` can connect as this admin client does."""
+    _deletion_arguments(config)
+
+
+def _deletion_arguments(config: ClientConfig) -> dict[str, Any]:
+    client_id = config.java_config.get("client.id") or ""
+    return client_arguments(kafka_python_config(config.java_config, client_id=client_id))
+
+
 class GroupOffsetChanges:
     """Changes to one consumer group; all of them together have until `deadline`."""
 
@@ -77,10 +87,7 @@ class GroupOffsetChanges:
         """Delete single offsets; those that are not there are no failure. Errors as above."""
         if not partitions:
             return
-        client_id = self._config.java_config.get("client.id") or ""
-        arguments = client_arguments(
-            kafka_python_config(self._config.java_config, client_id=client_id)
-        )
+        arguments = _deletion_arguments(self._config)
         timeout_ms = max(1, self._deadline.remaining_ms())
         arguments |= {"bootstrap_timeout_ms": timeout_ms, "request_timeout_ms": timeout_ms}
         action = f"Failed to delete offsets of consumer group '{self._group}'"

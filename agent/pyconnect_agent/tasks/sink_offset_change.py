@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from pyconnect_agent.core.client_configs import connector_admin, sink_group_id
 from pyconnect_agent.core.config.worker_config import WorkerConfig
-from pyconnect_agent.core.errors import AgentError, InternalError
+from pyconnect_agent.core.errors import AgentError, InternalError, WorkerConfigError
 from pyconnect_agent.core.offset_changes import (
     failed_text,
     read_pairs,
@@ -20,7 +20,11 @@ from pyconnect_agent.core.offset_changes import (
     zombie_text,
 )
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.group_offset_changes import GroupInUseError, GroupOffsetChanges
+from pyconnect_agent.kafka.group_offset_changes import (
+    GroupInUseError,
+    GroupOffsetChanges,
+    check_deletion,
+)
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.supervise.channel import ChangeOffsets
 from pyconnect_api import SinkConnector, TopicPartition
@@ -52,6 +56,8 @@ class SinkOffsetChange:
     def collect(self) -> None:
         if self._job.offsets is not None:
             self._asked = sink_offsets_asked(read_pairs(self._job.offsets))
+            if None in self._asked.values():
+                self._check_deletion()
             return
         offsets = GroupOffsets(self._admin.build().properties, self._group)
         try:
@@ -81,6 +87,17 @@ class SinkOffsetChange:
             self._log(exc)
             raise InternalError(
                 f"Failed to {verb} consumer group offsets for{what} connector {self._job.connector}"
+            ) from exc
+
+    def _check_deletion(self) -> None:
+        """Say what keeps single offsets from being deleted before anything is changed."""
+        try:
+            check_deletion(self._admin)
+        except WorkerConfigError as exc:
+            raise InternalError(
+                f"Failed to alter consumer group offsets for connector {self._job.connector}:"
+                f" single offsets cannot be deleted as its admin client connects, {exc}. Nothing was"
+                " changed; all of its offsets can be reset, and each can be set to a position"
             ) from exc
 
     def _write(self) -> None:
