@@ -84,11 +84,21 @@ def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> Sp
         session = builder.getOrCreate()
         for key, value in JOB_CONF.items():
             session.conf.set(key, value)
-    except (PySparkException, RuntimeError, ImportError, OSError) as exc:
+    except ImportError as exc:
+        # Only the client of Spark Connect imports more than pyspark brings.
+        message = f"Spark Connect needs more packages: {_first_line(exc)}"
+        raise ReconcileError(message, hint=f"install them: {_connect_install()}") from exc
+    except (PySparkException, RuntimeError, OSError) as exc:
         raise ReconcileError(f"Spark did not start: {_first_line(exc)}") from exc
     if not settings.remote:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _connect_install() -> str:
+    from importlib.metadata import version
+
+    return f"pip install 'pyspark[connect]=={version('pyspark')}'"
 
 
 def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
