@@ -32,7 +32,7 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
     WorkerStartError,
 )
-from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
+from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offset_placement import own_topic
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.herder.clock import WorkerClock
@@ -50,6 +50,7 @@ from pyconnect_agent.version import server_info
 from pyconnect_agent.worker_acls import WorkerAcls
 from pyconnect_agent.worker_admin import admin_interface
 from pyconnect_agent.worker_group import group_options
+from pyconnect_agent.worker_herder import distributed_settings
 from pyconnect_agent.worker_plugins import connector_type
 from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
 from pyconnect_api.errors import ConfigException
@@ -295,7 +296,7 @@ class Worker:
             return options
         return replace(
             options,
-            settings=_distributed_settings(settings, distributed),
+            settings=distributed_settings(settings, distributed),
             permitted_algorithms=distributed.inter_worker_verification_algorithms,
             signature_algorithm=distributed.inter_worker_signature_algorithm,
             make_group=partial(ConnectGroup, group_options(distributed, url)),
@@ -309,22 +310,3 @@ class WorkerDiedError(AgentError):
 
 class _StopRequestedError(Exception):
     """A signal came before the worker had started."""
-
-
-def _distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
-    return HerderSettings(
-        worker_id=settings.worker_id,
-        group_id=config.group_id,
-        leader_transactional_id=config.leader_transactional_id,
-        exactly_once_source=config.exactly_once_source_enabled,
-        connector_type=settings.connector_type,
-        worker_sync_timeout_ms=config.worker_sync_timeout_ms,
-        worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
-        config_topic=config.config_storage_topic,
-        scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
-        session_key=SessionKeySettings(
-            algorithm=config.inter_worker_key_generation_algorithm,
-            size_bits=config.inter_worker_key_size,
-            ttl_ms=config.inter_worker_key_ttl_ms,
-        ),
-    )

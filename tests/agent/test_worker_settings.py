@@ -1,0 +1,102 @@
+"""A worker's keys reach the parts that honour them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.metrics.sampled import Sampling
+from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.herder.child_events import ChildEvents
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.stores.status import MemoryStatusStore
+from pyconnect_agent.worker_group import group_options
+from pyconnect_agent.worker_herder import distributed_settings
+from tests.support.worker_properties import distributed
+
+EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")
+
+
+def settings_of(config: DistributedConfig) -> HerderSettings:
+    return distributed_settings(EVERY_WORKER, config)
+
+
+def test_the_herder_keeps_the_times_of_its_worker() -> None:
+    """For catching up with configs, and for waiting for a departed worker."""
+    settings = settings_of(
+        distributed(
+            worker_sync_timeout_ms="11",
+            worker_unsync_backoff_ms="12",
+            scheduled_rebalance_max_delay_ms="13",
+        )
+    )
+    assert settings.worker_sync_timeout_ms == 11
+    assert settings.worker_unsync_backoff_ms == 12
+    assert settings.scheduled_rebalance_max_delay_ms == 13
+    assert settings.worker_id == EVERY_WORKER.worker_id
+    assert settings.connector_type is EVERY_WORKER.connector_type
+
+
+def test_the_herder_makes_session_keys_as_its_worker_says() -> None:
+    """Algorithm, size and life (KIP-507)."""
+    settings = settings_of(
+        distributed(
+            inter_worker_key_generation_algorithm="HmacSHA1",
+            inter_worker_key_size="256",
+            inter_worker_key_ttl_ms="14",
+        )
+    )
+    assert settings.session_key == SessionKeySettings(
+        algorithm="HmacSHA1", size_bits=256, ttl_ms=14
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "enabled"), [("disabled", False), ("preparing", False), ("enabled", True)]
+)
+def test_sources_are_exactly_once_in_the_last_phase_only(phase: str, enabled: bool) -> None:
+    """Until then no start waits for a fencing round."""
+    config = distributed(exactly_once_source_support=phase)
+    assert settings_of(config).exactly_once_source is enabled
+
+
+@pytest.mark.parametrize("protocol", ["eager", "compatible", "sessioned"])
+def test_membership_is_as_the_worker_says(protocol: str) -> None:
+    """Protocol, timeouts and back-off go to the group's client."""
+    options = group_options(
+        distributed(
+            connect_protocol=protocol,
+            session_timeout_ms="20001",
+            heartbeat_interval_ms="3001",
+            rebalance_timeout_ms="60001",
+            request_timeout_ms="40001",
+            retry_backoff_ms="101",
+            scheduled_rebalance_max_delay_ms="13",
+        ),
+        "http://w:1/",
+    )
+    assert options.protocol is ConnectProtocol[protocol.upper()]
+    membership = options.membership
+    assert membership.session_timeout_ms == 20_001
+    assert membership.heartbeat_interval_ms == 3_001
+    assert membership.rebalance_timeout_ms == 60_001
+    assert membership.request_timeout_ms == 40_001
+    assert membership.retry_backoff_ms == 101
+    assert options.scheduled_rebalance_max_delay_ms == 13
+
+
+def test_metrics_are_sampled_as_the_worker_says() -> None:
+    """Windows of one length, of which the latest few count."""
+    config = distributed(metrics_sample_window_ms="500", metrics_num_samples="7")
+    assert config.sampling == Sampling(count=7, window_ms=500)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
+    """`topic.tracking.enable`: what children tell is stored, or not."""
+    statuses = MemoryStatusStore()
+    events = ChildEvents(lambda _: None, statuses, WorkerClock(), track_topics=tracked)
+    events.topic_used(ConnectorTaskId("c", 0), "t")
+    assert statuses.has_topic("c", "t") is tracked
