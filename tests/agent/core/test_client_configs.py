@@ -84,6 +84,16 @@ def test_the_leaders_transactional_id_cannot_be_changed() -> None:
     )
 
 
+def test_the_agents_own_key_names_the_leaders_transactional_id() -> None:
+    """A top-level `transactional.id` stays ignored, with the same warning."""
+    config = leader_producer(worker(agent__leader__transactional__id="own"))
+    assert (config.java_config["transactional.id"], config.warnings) == ("own", ())
+    both = leader_producer(worker(agent__leader__transactional__id="own", transactional__id="mine"))
+    assert both.java_config["transactional.id"] == "own"
+    [warning] = both.warnings
+    assert "The value 'mine' for the 'transactional.id' property will be ignored" in warning
+
+
 @pytest.mark.parametrize(
     ("support", "given", "level"),
     [

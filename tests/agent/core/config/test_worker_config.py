@@ -205,6 +205,19 @@ def test_client_ids_start_with_group_and_client_id() -> None:
     assert distributed().leader_transactional_id == "connect-cluster-jb"
 
 
+def test_a_key_names_the_leaders_transactional_id() -> None:
+    """It is told to the group, unless it is Kafka's; nothing is compared at `disabled`."""
+    key = "agent.leader.transactional.id"
+    own = distributed(**{key: "own"}, exactly_once_source_support="preparing")
+    assert own.leader_transactional_id == "own"
+    assert (own.leader_ids.told, own.leader_ids.fencing) == ("own", True)
+    assert not distributed(**{key: "own"}).leader_ids.fencing
+    assert distributed(**{key: "connect-cluster-jb"}).leader_ids.told is None
+    assert distributed().leader_ids.told is None
+    with pytest.raises(ConfigException, match="String may not be empty"):
+        distributed(**{key: ""})
+
+
 def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
     """`listeners.https.` counts as a whole or not at all."""
     own = DistributedConfig.parse(
