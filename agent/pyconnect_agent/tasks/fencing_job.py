@@ -7,10 +7,15 @@ resolved in children only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyconnect_agent.core.client_configs import fencing_producer
+from pyconnect_agent.core.client_configs import (
+    ClientConfig,
+    exactly_once_producer,
+    fencing_producer,
+)
+from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AuthorizationError
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.fencing import fence
@@ -29,21 +34,29 @@ def fence_producers(job: FenceProducers) -> Message:
 def _fenced(job: FenceProducers) -> Message:
     worker = WorkerView(job.worker.properties, job.worker.plugins)
     config = worker.resolve(job.connector_config).values
-    client_id = f"connector-worker-adminclient-{job.connector}"
-
-    def producers(transactional_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        return {
-            transactional_id: fencing_producer(worker.config, config, client_id, transactional_id)
-            .build()
-            .properties
-            for transactional_id in transactional_ids
-        }
-
+    # Changes of offsets use the producer's credentials, fencing those of the admin client.
+    changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
+    tasks = _configs(fencing_producer, job, worker.config, config, job.transactional_ids)
     deadline = Deadline(job.timeout_ms)
-    LOG.info("fencing producers of older tasks", extra={"ids": len(job.transactional_ids)})
-    fence(producers(job.transactional_ids), deadline.remaining_ms())
+    LOG.info("fencing producers of older tasks", extra={"ids": len(tasks)})
+    fence(tasks, deadline.remaining_ms())
     try:
-        fence(producers(job.ids_if_permitted), deadline.remaining_ms())
+        fence(changing, deadline.remaining_ms())
     except AuthorizationError as exc:
         LOG.info("id not fenced", extra={"reason": exc.message})
     return ProducersFenced()
+
+
+def _configs(
+    configure: Callable[[WorkerConfig, Mapping[str, str], str, str], ClientConfig],
+    job: FenceProducers,
+    worker: WorkerConfig,
+    config: Mapping[str, str],
+    transactional_ids: Sequence[str],
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the settings of a producer for each id, in the words of librdkafka."""
+    client_id = f"connector-worker-adminclient-{job.connector}"
+    return {
+        transactional_id: configure(worker, config, client_id, transactional_id).build().properties
+        for transactional_id in transactional_ids
+    }

@@ -96,8 +96,8 @@ class SinkOffsetChange:
         except WorkerConfigError as exc:
             raise InternalError(
                 f"Failed to alter consumer group offsets for connector {self._job.connector}:"
-                f" single offsets cannot be deleted as its admin client connects, {exc}. Nothing was"
-                " changed; all of its offsets can be reset, and each can be set to a position"
+                f" single offsets cannot be deleted as its admin client connects, {exc}."
+                " Nothing was changed; all can be reset, and each can be set to a position"
             ) from exc
 
     def _write(self) -> None:
