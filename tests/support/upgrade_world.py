@@ -20,7 +20,15 @@ from pyconnect_cli.upgrade.decide import (
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.model import Instance, Kind, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import (
+    Instance,
+    Kind,
+    OpenTransaction,
+    Phase,
+    PhaseSource,
+    View,
+    Worker,
+)
 from pyconnect_cli.upgrade.run import (
     Entry,
     Halted,
@@ -101,6 +109,8 @@ class World:
     failed: set[str] = field(default_factory=set)
     strangers: list[Worker] = field(default_factory=list)
     hanging: tuple[str, ...] = ()
+    orphans: dict[OpenTransaction, int] = field(default_factory=dict)
+    """Open transactions of nobody who lives, and when their coordinator aborts them, in ms."""
     leader_writes: bool | None = None
     order: list[str] = field(default_factory=list)
     full_stop: bool = False
@@ -159,6 +169,9 @@ class World:
                 "c": Instance(state="RUNNING", worker_id="w0"),
             },
             hanging=self.hanging,
+            open_transactions=frozenset(
+                found for found, until_ms in self.orphans.items() if self.now_ms < until_ms
+            ),
             leader_writes=self.leader_writes,
         )
 

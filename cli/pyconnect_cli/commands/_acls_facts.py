@@ -34,6 +34,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.kafka_admin import kafka_settings
 from pyconnect_cli.kafka_protocol import kafka_protocol
+from pyconnect_cli.kafka_reader import task_counts
 from pyconnect_cli.kafka_security import (
     existing_topics,
     has_old_brokers,
@@ -60,7 +61,7 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
 
     UsageError when no worker's configuration is known.
     """
-    workers = [*_file_workers(options), *_agents(session, options)]
+    workers = [*file_workers(options), *_agents(session, options)]
     if not workers:
         raise UsageError(
             "no worker's configuration is known: Java workers do not tell theirs",
@@ -70,9 +71,10 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
     wanted = min(worker.phase for worker in workers).following if phase is None else phase
     reports = _agent_reports(session, workers, wanted)
     views = _connector_views(session, options)
+    counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
     facts = ClusterFacts(
         workers=tuple(_with_principals(worker, reports) for worker in workers),
-        connectors=tuple(_connectors(session, views, options, reports)),
+        connectors=tuple(_connectors(session, views, options, counts)),
         principals=options.principals,
     )
     facts, evidence = _asked_brokers(session, facts)
@@ -92,7 +94,8 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
     )
 
 
-def _file_workers(options: AclOptions) -> list[WorkerFacts]:
+def file_workers(options: AclOptions) -> list[WorkerFacts]:
+    """Read the workers' files that the user gave; UsageError names what is missing in one."""
     import javaproperties
 
     workers = []
@@ -191,12 +194,8 @@ def _connectors(
     session: Session,
     views: Sequence[ConnectorView],
     options: AclOptions,
-    reports: Mapping[str, Json],
+    counts: Mapping[str, int],
 ) -> list[ConnectorFacts]:
-    counts: dict[str, int] = {}
-    for report in reports.values():
-        for name, count in as_object(report["task_counts"]).items():
-            counts[name] = max(counts.get(name, 0), int(str(count)))
     sources = [view.name for view in views if view.type != "sink"]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
         active = dict(
@@ -213,6 +212,31 @@ def _connectors(
         )
         for view in views
     ]
+
+
+def _agents_task_counts(reports: Mapping[str, Json]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for report in reports.values():
+        for name, count in as_object(report["task_counts"]).items():
+            counts[name] = max(counts.get(name, 0), int(str(count)))
+    return counts
+
+
+def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Mapping[str, int]:
+    """Read the config topic of Java workers; without it fewer ids than needed may be known."""
+    topic = workers[0].properties.get("config.storage.topic")
+    if not session.settings.kafka_bootstrap or not topic:
+        return {}
+    try:
+        return task_counts(kafka_settings(session, PURPOSE), topic)
+    except NotFound:
+        return {}  # nothing runs yet
+    except PyconnectError as error:
+        session.output.warning(
+            f"task count records were not read ({error.message}): of a connector that had more"
+            " tasks once, grants for fencing those may be left out"
+        )
+        return {}
 
 
 def _active_topics(session: Session, connector: str) -> tuple[str, ...]:

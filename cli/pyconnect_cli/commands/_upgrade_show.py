@@ -9,10 +9,10 @@ from pathlib import Path
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.checks import Finding
-from pyconnect_cli.upgrade.journal import read_entry, read_lines
+from pyconnect_cli.upgrade.journal import last_runs
 from pyconnect_cli.upgrade.model import Worker
 from pyconnect_cli.upgrade.planning import Plan
-from pyconnect_cli.upgrade.run import Run, replay
+from pyconnect_cli.upgrade.run import Run
 
 
 def run_detail(run: Run) -> str:
@@ -99,12 +99,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 def runs(session: Session, directory: Path) -> None:
     """List the last run of each journal."""
-    found = []
-    for path in sorted(directory.glob("*.jsonl")):
-        entries = [read_entry(line) for line in read_lines(path)]
-        run = replay(entries)
-        if run is not None:
-            found.append(run)
+    found = last_runs(directory)
     session.output.listing(
         RUN_COLUMNS,
         found,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyconnect_cli.acls.model import Finding
 from pyconnect_cli.acls.model import Phase as AclPhase
+from pyconnect_cli.acls.principals import server_set
+from pyconnect_cli.commands._acls_facts import file_workers
+from pyconnect_cli.commands._acls_options import AclOptions
 from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka_admin import kafka_settings
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade import java
+from pyconnect_cli.upgrade import client_settings, java, kafka_group
 from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
-from pyconnect_cli.upgrade.broker_facts import brokers
+from pyconnect_cli.upgrade.broker_facts import CONFIG_TOPIC, brokers
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.model import (
     Kind,
@@ -23,12 +27,18 @@ from pyconnect_cli.upgrade.model import (
     SourceConnector,
     View,
     Worker,
+    WorkerSettings,
 )
 from pyconnect_cli.upgrade.observe import Observer
 from pyconnect_cli.upgrade.perform import Performer
 
-CONFIG_TOPIC = "config.storage.topic"
 OFFSETS_TOPIC = "offset.storage.topic"
+INTERNAL_TOPICS = {
+    "config.storage.topic": CONFIG_TOPIC,
+    OFFSETS_TOPIC: "offsets topic",
+    "status.storage.topic": "status topic",
+}
+Properties = Mapping[str, str | None]
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
 
@@ -39,14 +49,21 @@ def planning_view(session: Session, observer: Observer, wish: Wish, show: Perfor
     view = _with_permissions(observer, view)
     if not any(worker.reachable for worker in view.workers):
         return view
-    blockers, unknown = _acls(session, wish.target)
-    topic = observer.workers.inventory.offsets_topic or _agents_value(observer, view, OFFSETS_TOPIC)
+    files = observer.workers.inventory.worker_configs
+    workers = {**_agents_properties(observer, view), **_files_properties(files)}
+    # The workers of a group are configured alike, as far as it matters for connectors.
+    first = next(iter(workers.values()), {})
+    sources = _sources(observer, view, wish, first)
+    topic = observer.workers.inventory.offsets_topic or first.get(OFFSETS_TOPIC)
+    blockers, unknown = _acls(session, view, wish.target, files)
     return replace(
         view,
-        brokers=brokers(observer.protocol, _agents_value(observer, view, CONFIG_TOPIC)),
+        brokers=brokers(observer.protocol, _topics(first, sources, wish)),
         offsets_topic=topic,
         aborted_offsets=_aborted(session, view, topic),
-        sources=_sources(observer, view, wish),
+        sources=sources,
+        worker_settings=_worker_settings(workers, wish),
+        other_groups=_other_groups(observer, wish),
         acl_blockers=blockers,
         acl_unknown=unknown,
     )
@@ -83,12 +100,56 @@ def _permitted(observer: Observer, worker: Worker) -> Worker:
     return worker if allowed and restarts else replace(worker, means=Means.OPERATOR)
 
 
-def _agents_value(observer: Observer, view: View, key: str) -> str | None:
-    """Return a worker property as the first agent has it; None among Java workers only."""
-    for worker in view.workers:
-        if worker.kind is Kind.AGENT and worker.reachable:
-            return observer.workers.admin(worker.url).config().get(key)
-    return None
+def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
+    """Return the properties of each agent by its URL; secrets are masked."""
+    return {
+        worker.url: observer.workers.admin(worker.url).config()
+        for worker in view.workers
+        if worker.kind is Kind.AGENT and worker.reachable
+    }
+
+
+def _files_properties(files: Sequence[str]) -> dict[str, Properties]:
+    workers = file_workers(AclOptions(worker_configs=tuple(files)))
+    return {worker.name: worker.properties for worker in workers}
+
+
+def _topics(worker: Properties, sources: Sequence[SourceConnector], wish: Wish) -> dict[str, str]:
+    """Return what the topics of Connect that are known are for, by name (I13, I14)."""
+    found = {}
+    if wish.target is Phase.ENABLED:
+        found = {
+            source.offsets_topic: f"{source.name}'s offsets topic"
+            for source in sources
+            if source.offsets_topic and not source.own_cluster
+        }
+    for key, use in INTERNAL_TOPICS.items():
+        if name := worker.get(key):
+            found[name] = use
+    return found
+
+
+def _worker_settings(workers: Mapping[str, Properties], wish: Wish) -> WorkerSettings:
+    enabled = wish.target is Phase.ENABLED
+    return WorkerSettings(
+        replaced=tuple(
+            f"{name}: {setting}"
+            for name, properties in workers.items()
+            for setting in client_settings.replaced_of_leader(properties, enabled=enabled)
+        ),
+        breaking=tuple(
+            f"{name}: {setting}"
+            for name, properties in workers.items()
+            for setting in client_settings.breaking_of_leader(properties)
+        ),
+    )
+
+
+def _other_groups(observer: Observer, wish: Wish) -> tuple[str, ...]:
+    if wish.target is not Phase.ENABLED:
+        return ()
+    groups = kafka_group.connect_groups(observer.protocol)
+    return tuple(group.id for group in groups if group.id != observer.group_id)
 
 
 def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
@@ -99,13 +160,15 @@ def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]
     return aborted_offsets(kafka_settings(session, "offsets topics are read from Kafka"), topic)
 
 
-def _sources(observer: Observer, view: View, wish: Wish) -> tuple[SourceConnector, ...]:
+def _sources(
+    observer: Observer, view: View, wish: Wish, properties: Properties
+) -> tuple[SourceConnector, ...]:
     worker = next(w for w in (view.leader, *view.workers) if w is not None and w.reachable)
     client = observer.workers.rest(worker.url)
     found = []
     for name, connector in client.connector_views().items():
         if connector.type == "source" and connector.info is not None:
-            source = _source(connector)
+            source = _source(connector, properties)
             if wish.target is Phase.ENABLED:
                 config = {**connector.info.config, "name": name, java.SUPPORT: "required"}
                 errors = java.support_errors(client.validate(connector.info.class_name, config))
@@ -115,33 +178,48 @@ def _sources(observer: Observer, view: View, wish: Wish) -> tuple[SourceConnecto
     return tuple(found)
 
 
-def _source(view: ConnectorView) -> SourceConnector:
+def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
     assert view.info is not None
     config = view.info.config
     interval = config.get("transaction.boundary.interval.ms")
-    timeout = config.get("producer.override.transaction.timeout.ms")
+    timeout_ms = client_settings.transaction_timeout_ms(worker, config)
+    addresses = client_settings.clusters(worker, config)
+    tasks_max = config.get("tasks.max") or "1"
     return SourceConnector(
         name=view.name,
         state=view.state,
         tasks=len(view.info.tasks),
+        tasks_max=int(tasks_max) if tasks_max.strip().isdigit() else 1,
         offsets_topic=config.get("offsets.storage.topic"),
         requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
         boundary=(config.get("transaction.boundary") or "poll").lower(),
         boundary_interval_ms=int(interval) if interval else None,
-        transaction_timeout_ms=int(timeout) if timeout else DEFAULT_TRANSACTION_TIMEOUT_MS,
+        transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
+        replaced=client_settings.replaced(worker, config),
+        breaking=client_settings.breaking(worker, config),
+        own_cluster=bool(addresses - {server_set(worker.get("bootstrap.servers"))}),
+        several_clusters=len(addresses) > 1,
     )
 
 
-def _acls(session: Session, target: Phase) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _acls(
+    session: Session, view: View, target: Phase, files: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what is missing for a phase, and what nobody could tell."""
+    options = AclOptions(worker_configs=tuple(files))
+    java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
+    unseen: tuple[str, ...] = ()
     try:
-        report = acl_report(session, AclPhase[target.name])
+        report = acl_report(session, AclPhase[target.name], options)
     except UsageError as error:
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)
+    if java_urls and not files:
+        text = f"{', '.join(java_urls)}: Java workers do not tell their configuration"
+        unseen = (f"{text}; give --worker-config",)
     return (
         tuple(map(_missing, report.blockers)),
-        tuple(map(_missing, report.undecided)),
+        (*unseen, *map(_missing, report.undecided)),
     )
 
 

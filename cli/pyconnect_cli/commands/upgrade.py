@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
+from pyconnect_cli.commands._acls_options import WorkerConfigOption
 from pyconnect_cli.commands._upgrade_options import (
     AcceptUnknownOption,
     CleanupOption,
@@ -37,7 +38,7 @@ from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.decide import Limits
 from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
-from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.journal import Journal, journal_directory, last_runs
 from pyconnect_cli.upgrade.model import Phase
 from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.perform import Performer
@@ -76,6 +77,7 @@ def upgrade(
     hard: HardOption = False,
     cleanup: CleanupOption = False,
     inventory: InventoryOption = None,
+    worker_config: WorkerConfigOption = None,
     group: GroupOption = None,
     settle: SettleOption = "30s",
     step_timeout: StepTimeoutOption = "7m",
@@ -93,6 +95,7 @@ def upgrade(
     session = session_of(context)
     _check_usage(phase, needed=not (resume or cleanup), down_only=hard or direct)
     read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
+    read = replace(read, worker_configs=(*read.worker_configs, *(worker_config or ())))
     wish = Wish(
         target=phase or Phase.DISABLED,
         direct=direct,
@@ -154,7 +157,8 @@ def _cluster(session: Session, options: Options) -> Iterator[Observer]:
         try:
             group = options.group or options.inventory.group
             urls = options.inventory.workers or session.client.exchange.urls
-            group = group or _agents_group(workers, urls) or group_of_workers(protocol, urls)
+            group = group or _agents_group(workers, urls) or _runs_group(session, urls)
+            group = group or group_of_workers(protocol, urls)
             yield Observer(workers, protocol, group)
         finally:
             workers.close()
@@ -168,6 +172,15 @@ def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
             continue
         if group is not None:
             return str(group)
+    return None
+
+
+def _runs_group(session: Session, urls: Sequence[str]) -> str | None:
+    """Return the group of an unfinished run: it may be this worker that is away in it."""
+    wanted = {_url(url) for url in urls}
+    for run in last_runs(journal_directory(session.environ)):
+        if not run.finished and wanted & set(run.urls):
+            return run.started.group_id
     return None
 
 

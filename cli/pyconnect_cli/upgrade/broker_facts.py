@@ -1,11 +1,11 @@
-"""What brokers say before an upgrade: transactions, their log, their limits, the config topic.
+"""What brokers say before an upgrade: transactions, their log, their limits, topics of Connect.
 
 What may not be read (DescribeConfigs, Describe) stays unknown; nothing is refused for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyconnect_cli.errors import PyconnectError
@@ -17,17 +17,22 @@ TRANSACTION_LOG = "__transaction_state"
 RECOMMENDED_REPLICAS = 3
 
 
-def brokers(protocol: KafkaProtocol, config_topic: str | None) -> Brokers:
-    """Return what is known; `config_topic` None: nobody told its name."""
+CONFIG_TOPIC = "config topic"
+
+
+def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
+    """Return what is known; `topics`: what each is for (`CONFIG_TOPIC`, any words), by name."""
     settings = _broker_settings(protocol)
     problems, warnings = _transaction_log(protocol, settings)
+    about_topics = [_topic(protocol, name, use) for name, use in topics.items()]
     most = settings.get("transaction.max.timeout.ms")
     return Brokers(
         transactions=has_transactions(protocol),
         max_transaction_timeout_ms=int(most) if most else None,
         log_problems=problems,
         log_warnings=warnings,
-        config_topic_problems=_config_topic(protocol, config_topic) if config_topic else (),
+        topic_problems=tuple(text for found, _ in about_topics for text in found),
+        topic_warnings=tuple(text for _, found in about_topics for text in found),
     )
 
 
@@ -63,15 +68,54 @@ def _transaction_log(
     return tuple(problems), tuple(warnings)
 
 
-def _config_topic(protocol: KafkaProtocol, name: str) -> tuple[str, ...]:
-    problems = []
+def _topic(protocol: KafkaProtocol, name: str, use: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is wrong with a topic, and what is only risky; nothing when it is not there."""
     partitions = _partitions(protocol, name)
-    if len(partitions) > 1:
-        problems.append(f"config topic {name} has {len(partitions)} partitions; it must have one")
-    policy = _settings(protocol, "topic", name).get("cleanup.policy", "compact")
+    if not partitions:
+        return (), ()
+    settings = _settings(protocol, "topic", name)
+    policy = settings.get("cleanup.policy") or "compact"
+    least = int(settings.get("min.insync.replicas") or 1)
+    return topic_findings(
+        f"{use} {name}",
+        single=use == CONFIG_TOPIC,
+        replicas=[(len(part.replica_nodes), len(part.isr_nodes)) for part in partitions],
+        policy=policy,
+        least_in_sync=least,
+    )
+
+
+def topic_findings(
+    title: str,
+    *,
+    single: bool,
+    replicas: Sequence[tuple[int, int]],
+    policy: str,
+    least_in_sync: int,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Judge a topic that Connect keeps its state in: problems, warnings.
+
+    `replicas`: how many each partition has, and how many of them are in sync.
+    """
+    problems = []
+    if single and len(replicas) > 1:
+        problems.append(f"{title} has {len(replicas)} partitions; it must have one")
     if policy != "compact":
-        problems.append(f"config topic {name} has cleanup.policy={policy}; it must be compact")
-    return tuple(problems)
+        problems.append(f"{title} has cleanup.policy={policy}; it must be compact")
+    if behind := sum(in_sync < least_in_sync for _, in_sync in replicas):
+        problems.append(
+            f"{behind} partitions of {title} have fewer than {least_in_sync} replicas in sync"
+            " (min.insync.replicas): nothing can be written"
+        )
+    fewest = min(count for count, _ in replicas)
+    # Where there is but one replica there is none to lose.
+    if not problems and 1 < fewest <= least_in_sync:
+        warning = (
+            f"{title} has min.insync.replicas={least_in_sync} and {fewest} replicas: when one"
+            " broker is away nothing can be written"
+        )
+        return (), (warning,)
+    return tuple(problems), ()
 
 
 # The library's answers have no types.

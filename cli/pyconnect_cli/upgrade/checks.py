@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyconnect_cli.upgrade import versions
 from pyconnect_cli.upgrade.gates import PROTOCOLS
 from pyconnect_cli.upgrade.model import Kind, Means, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.transactional_ids import collisions, ids_of, shared_with
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
 AGENTS_ONLY = "only pyconnect's own agents tell; a Java worker's is inferred"
@@ -179,16 +180,16 @@ def _acls(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
-    """I11 to I13: transactions work, and the config topic is what it must be."""
+    """I11 to I14: transactions work, and topics of Connect are what they must be."""
     brokers = view.brokers
     if not brokers.transactions and wish.target is not Phase.DISABLED:
         yield Finding(
             message="the brokers have no transactions: those came with Kafka 0.11",
             hint="exactly-once needs newer brokers",
         )
-    for problem in (*brokers.log_problems, *brokers.config_topic_problems):
+    for problem in (*brokers.log_problems, *brokers.topic_problems):
         yield Finding(message=problem)
-    for warning in brokers.log_warnings:
+    for warning in (*brokers.log_warnings, *brokers.topic_warnings):
         yield Finding(message=warning, blocks=False)
     most_ms = brokers.max_transaction_timeout_ms
     if most_ms is None or wish.target is not Phase.ENABLED:
@@ -238,6 +239,60 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
                 " exactly.once.support=requested",
                 blocks=False,
             )
+
+
+def _clients(view: View, wish: Wish) -> Iterator[Finding]:
+    """I14, I17: every client goes to one cluster, with settings that transactions allow."""
+    if wish.target is Phase.DISABLED:
+        return
+    why = "no transactional producer can be made with it"
+    for setting in view.worker_settings.breaking:
+        yield Finding(message=f"{setting}: {why}, so no leader could write", hint="take it out")
+    for setting in view.worker_settings.replaced:
+        yield Finding(message=f"{setting} will be ignored", blocks=False)
+    for source in view.sources if wish.target is Phase.ENABLED else ():
+        for setting in source.breaking:
+            yield Finding(
+                message=f"{source.name}: {setting}: {why}, so its tasks would fail",
+                hint="take it out, or set what the default is",
+            )
+        for setting in source.replaced:
+            yield Finding(message=f"{source.name}: {setting} will be ignored", blocks=False)
+        if source.several_clusters:
+            yield Finding(
+                message=f"{source.name}: its producer, consumer and admin client have different"
+                " clusters: offsets and fencing would go to another one than its records",
+                hint="give producer, consumer and admin the same bootstrap.servers",
+            )
+        elif source.own_cluster:
+            yield Finding(
+                message=f"{source.name} writes to another cluster, which was not asked: its offsets"
+                " topic, limits and open transactions there are not known",
+                blocks=False,
+            )
+
+
+def _ids(view: View, wish: Wish) -> Iterator[Finding]:
+    """I16: an id has one owner; while nobody here is transactional nobody uses them."""
+    if wish.target is not Phase.ENABLED:
+        return
+    for collision in collisions(view.group_id, view.sources):
+        yield Finding(
+            message=f"{collision}: each would fence the other",
+            hint="rename a connector",
+            blocks=False,
+        )
+    for shared in shared_with(view.group_id, view.sources, view.other_groups):
+        yield Finding(message=shared, hint="see its connectors", blocks=False)
+    if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
+        return
+    ids = {name for source in view.sources for name in ids_of(view.group_id, source)}
+    for name in sorted(ids & {found.transactional_id for found in view.open_transactions}):
+        yield Finding(
+            message=f"somebody else writes with the transactional id {name}: no task here does yet",
+            hint="see whose it is: pyconnect transactions describe " + name,
+            blocks=False,
+        )
 
 
 def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
@@ -301,6 +356,8 @@ CHECKS: tuple[Check, ...] = (
     _acls,
     _brokers,
     _sources,
+    _clients,
+    _ids,
     _aborted,
     _stopped,
     _means,

@@ -21,7 +21,7 @@ from pyconnect_cli.upgrade.gates import (
     is_at_target,
     leader_problem,
 )
-from pyconnect_cli.upgrade.model import Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import OpenTransaction, Phase, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import (
     Entry,
     Finished,
@@ -51,13 +51,18 @@ class Memory:
     waiting_since_ms: int | None = None
     fingerprint: tuple[object, ...] = ()
     steady_since_ms: int = 0
+    lingering: frozenset[OpenTransaction] | None = None
+    """Of those that were open when the workers of this turn were back, the ones that still are."""
 
     def looked(self, view: View, now_ms: int) -> Memory:
         """Take note of a look at the cluster."""
         seen = view.fingerprint()
+        looked = self
+        if self.lingering is not None:
+            looked = replace(self, lingering=self.lingering & view.open_transactions)
         if seen == self.fingerprint:
-            return self
-        return replace(self, fingerprint=seen, steady_since_ms=now_ms)
+            return looked
+        return replace(looked, fingerprint=seen, steady_since_ms=now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,8 @@ class End:
 
     halted: Halted | None = None
 
+
+_NO_REST = "the cluster does not come to rest: see its logs"
 
 Action = Change | Quiesce | Replace | Wait | Again | End
 
@@ -160,18 +167,45 @@ class _Turn:
 
     def progress(self, *entries: Entry) -> Decision:
         """Write what was reached, and go on with a fresh deadline."""
-        return Decision(
-            entries=entries, memory=replace(self.memory, waiting_since_ms=None), action=Again()
-        )
+        memory = replace(self.memory, waiting_since_ms=None, lingering=None)
+        return Decision(entries=entries, memory=memory, action=Again())
+
+    def back(self) -> _Turn:
+        """Return the turn once the changed workers are back: what is open now is remembered."""
+        if self.memory.lingering is not None:
+            return self
+        return replace(self, memory=replace(self.memory, lingering=self.view.open_transactions))
+
+    def away(self) -> _Turn:
+        """Return the turn while changed workers are not back."""
+        return replace(self, memory=replace(self.memory, lingering=None))
+
+    def verify(self) -> Decision | None:
+        """Return what the end of a step waits for; None when all is well.
+
+        A process that was killed left its transaction to the coordinator, which aborts it after
+        its timeout: until then readers stand still and its outcome is open (spec upgrade.md §5).
+        """
+        if problem := gate_problem(self.run, self.view):
+            return self.wait(problem, _gate_hint(problem))
+        if self.memory.lingering:
+            ids = sorted({found.transactional_id for found in self.memory.lingering})
+            problem = f"still open from before: the transaction of {', '.join(ids)}"
+            return self.wait(problem, _gate_hint(problem))
+        if not self.settled:
+            return self.wait("the cluster settles", _NO_REST)
+        return None
 
 
 def _rolling(turn: _Turn) -> Decision:
     for step in turn.run.steps.values():
         return _continue(turn, step)
-    if problem := gate_problem(turn.run, turn.view):
+    if waiting := turn.verify():
+        return waiting
+    if turn.leg.replace and (found := turn.view.open_transactions):
+        # Software without the feature knows no way to end them.
+        problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
         return turn.wait(problem, _gate_hint(problem))
-    if not turn.settled:
-        return turn.wait("the cluster settles", "the cluster does not come to rest: see its logs")
     worker = _next_worker(turn)
     if worker is None:
         return _finish_leg(turn)
@@ -183,11 +217,9 @@ def _continue(turn: _Turn, step: Step) -> Decision:
     worker = turn.view.by_url.get(step.url)
     if has_arrived(turn.run, turn.leg, step, worker):
         assert worker is not None
-        if problem := gate_problem(turn.run, turn.view):
-            return turn.wait(problem, _gate_hint(problem))
-        if not turn.settled:
-            return turn.wait("the cluster settles", "the cluster does not come to rest")
-        return turn.progress(_verified(turn, step, worker))
+        turn = turn.back()
+        return turn.verify() or turn.progress(_verified(turn, step, worker))
+    turn = turn.away()
     if (_kind(turn.leg), step.url) not in turn.memory.acted:
         return turn.act(_kind(turn.leg), step.url, _action(turn.leg, step.url))
     return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
@@ -230,11 +262,11 @@ def _full_stop(turn: _Turn) -> Decision:
             started = () if url in run.steps else (_step_started(leg, url),)
             return turn.act(_kind(leg), url, _action(leg, url), *started)
     if pending:
+        turn = turn.away()
         return turn.wait(f"{pending[0]} is not back yet", _step_hint(leg, pending[0]))
-    if problem := gate_problem(run, turn.view):
-        return turn.wait(problem, _gate_hint(problem))
-    if not turn.settled:
-        return turn.wait("the cluster settles", "the cluster does not come to rest")
+    turn = turn.back()
+    if waiting := turn.verify():
+        return waiting
     if run.steps:
         verified = (_verified(turn, step, by_url[step.url]) for step in run.steps.values())
         return turn.progress(*verified)

@@ -2,6 +2,7 @@
 
 group = "connect-cluster"
 offsets_topic = "connect-offsets" # of Java workers; searched on their way down
+worker_configs = ["worker.properties"]  # copies of Java workers' files, as --worker-config
 [commands]                    # argv, no shell; {host} {port} {url} {phase} {run_id} are filled in
 configure = ["ssh", "{host}", "set-connect-phase", "{phase}"]
 restart = ["ssh", "{host}", "sudo", "systemctl", "restart", "connect"]
@@ -81,6 +82,7 @@ class Inventory:
 
     group: str | None = None
     offsets_topic: str | None = None
+    worker_configs: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     addresses: Mapping[str, str] = field(default_factory=dict)
     admins: Mapping[str, str] = field(default_factory=dict)
@@ -108,14 +110,19 @@ def read_inventory(path: Path) -> Inventory:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{path}: is no TOML: {exc}") from exc
     try:
-        return _inventory(document)
+        return _inventory(document, path.parent)
     except (ValueError, TypeError, KeyError) as exc:
         detail = f"`{exc.args[0]}` is missing" if isinstance(exc, KeyError) else str(exc)
         raise UsageError(f"{path}: {detail}") from exc
 
 
-def _inventory(document: Mapping[str, object]) -> Inventory:
-    _only(document, ("group", "offsets_topic", "commands", "workers"), "the file")
+def _inventory(document: Mapping[str, object], directory: Path) -> Inventory:
+    """`directory`: where relative names of files begin."""
+    known = ("group", "offsets_topic", "worker_configs", "commands", "workers")
+    _only(document, known, "the file")
+    files = document.get("worker_configs", [])
+    if not isinstance(files, list):
+        raise TypeError('worker_configs: write a list, as ["worker.properties"]')
     common = _commands(document.get("commands", {}), Commands(), "commands")
     urls: list[str] = []
     addresses: dict[str, str] = {}
@@ -136,6 +143,7 @@ def _inventory(document: Mapping[str, object]) -> Inventory:
     return Inventory(
         group=_text(document, "group"),
         offsets_topic=_text(document, "offsets_topic"),
+        worker_configs=tuple(str(directory / str(file)) for file in files),
         workers=tuple(urls),
         addresses=addresses,
         admins=admins,

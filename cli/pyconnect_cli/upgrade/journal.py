@@ -136,6 +136,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def last_runs(directory: Path) -> list[Run]:
+    """Return the last run of each journal in a directory."""
+    journals = (
+        replay([read_entry(line) for line in read_lines(path)])
+        for path in sorted(directory.glob("*.jsonl"))
+    )
+    return [run for run in journals if run is not None]
+
+
 def journal_directory(environ: Mapping[str, str]) -> Path:
     """Return where the journals of this user are."""
     if home := environ.get("XDG_STATE_HOME"):

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
 from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.upgrade.model import OpenTransaction
 
 CONNECT = "connect"
 COORDINATOR_S = 15.0
 COORDINATOR_PAUSE_S = 0.2
+MEMBER_S = 30.0
+MEMBER_PAUSE_S = 0.5
 _NONE, _NOT_AUTHORIZED, _NO_SUCH_GROUP = 0, 30, 69
 _WITH_TRANSACTIONS = (0, 11)
 _WITH_INTROSPECTION = (3, 0)
@@ -79,12 +82,21 @@ def connect_groups(protocol: KafkaProtocol) -> list[Group]:
 
 
 def group_of_workers(protocol: KafkaProtocol, urls: Sequence[str]) -> str:
-    """Return the group that one of these workers is a member of; NotFound otherwise."""
+    """Return the group that one of these workers is a member of; NotFound otherwise.
+
+    A worker that has just been restarted becomes a member again, and a rebalance hides the members'
+    URLs: both are waited for.
+    """
     wanted = {url.rstrip("/") for url in urls}
-    groups = connect_groups(protocol)
-    for group in groups:
-        if wanted & {member.url for member in group.members}:
-            return group.id
+    until = time.monotonic() + MEMBER_S
+    while True:
+        groups = connect_groups(protocol)
+        for group in groups:
+            if wanted & {member.url for member in group.members}:
+                return group.id
+        if time.monotonic() > until:
+            break
+        time.sleep(MEMBER_PAUSE_S)
     names = ", ".join(group.id for group in groups) or "none"
     raise NotFound(
         f"no Connect group has {' or '.join(sorted(wanted))} as a member (groups: {names})",
@@ -110,10 +122,12 @@ def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
     return True
 
 
-def hanging_transactions(protocol: KafkaProtocol, group_id: str, leader: str) -> tuple[str, ...]:
-    """Return the group's transactional ids whose transaction is open beyond its timeout."""
+def open_transactions(
+    protocol: KafkaProtocol, group_id: str, leader: str
+) -> frozenset[OpenTransaction]:
+    """Return the open transactions of the group's ids; none where brokers cannot tell (< 3.0)."""
     if protocol.broker_version < _WITH_INTROSPECTION:
-        return ()
+        return frozenset()
     with translated_errors("list transactions"):
         listed = protocol.admin.list_transactions(state_filters=["Ongoing"])
         ids = sorted(
@@ -123,12 +137,26 @@ def hanging_transactions(protocol: KafkaProtocol, group_id: str, leader: str) ->
             if item.transactional_id == leader or belongs_to(item.transactional_id, group_id)
         )
         described = protocol.admin.describe_transactions(ids) if ids else {}
-    now_ms = time.time() * 1000
-    return tuple(
-        name
+    return frozenset(
+        OpenTransaction(
+            transactional_id=name,
+            started_ms=int(found.transaction_start_time_ms),
+            timeout_ms=int(found.transaction_timeout_ms),
+        )
         for name, found in described.items()
         if found.transaction_start_time_ms > 0
-        and now_ms - found.transaction_start_time_ms > found.transaction_timeout_ms + _MARGIN_MS
+    )
+
+
+def hanging(transactions: Iterable[OpenTransaction]) -> tuple[str, ...]:
+    """Return the ids of those that are open beyond their timeout, sorted."""
+    now_ms = time.time() * 1000
+    return tuple(
+        sorted(
+            found.transactional_id
+            for found in transactions
+            if now_ms - found.started_ms > found.timeout_ms + _MARGIN_MS
+        )
     )
 
 

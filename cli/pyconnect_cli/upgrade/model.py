@@ -107,12 +107,27 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction under way, as its coordinator says; the next one starts later."""
+
+    transactional_id: str
+    started_ms: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConnector:
-    """What an upgrade must know of a source connector's configuration."""
+    """What an upgrade must know of a source connector's configuration.
+
+    `replaced` and `breaking` are client settings, as they are written, that exactly-once ignores
+    or cannot live with. `own_cluster`: its clients have other addresses than the worker;
+    `several_clusters`: they differ among themselves.
+    """
 
     name: str
     state: str
     tasks: int
+    tasks_max: int = 1
     offsets_topic: str | None = None
     requires_exactly_once: bool = False
     boundary: str = "poll"
@@ -120,6 +135,10 @@ class SourceConnector:
     transaction_timeout_ms: int = 60_000
     preflight: tuple[str, ...] = ()
     """What validation with `required` says against it; empty: nothing, or it was not asked."""
+    replaced: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
+    own_cluster: bool = False
+    several_clusters: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +149,16 @@ class Brokers:
     max_transaction_timeout_ms: int | None = None
     log_problems: tuple[str, ...] = ()
     log_warnings: tuple[str, ...] = ()
-    config_topic_problems: tuple[str, ...] = ()
+    topic_problems: tuple[str, ...] = ()
+    topic_warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Workers' own client settings, each as `name: key=value`."""
+
+    replaced: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +167,8 @@ class View:
 
     `hanging`: transactional ids of this group whose transaction is open for longer than its
     timeout. The rest is filled for plans: `aborted_offsets` are keys of `offsets_topic` whose
-    newest record is of no committed transaction; the ACLs are those of the next phase.
+    newest record is of no committed transaction; the ACLs are those of the next phase;
+    `worker_settings` are workers' settings that are ignored in it, or with which none could lead.
     """
 
     group_id: str
@@ -149,6 +178,7 @@ class View:
     workers: tuple[Worker, ...]
     instances: Mapping[str, Instance]
     hanging: tuple[str, ...] = ()
+    open_transactions: frozenset[OpenTransaction] = frozenset()
     sources: tuple[SourceConnector, ...] = ()
     stopped: tuple[str, ...] = ()
     brokers: Brokers = Brokers()
@@ -156,6 +186,8 @@ class View:
     offsets_topic: str | None = None
     acl_blockers: tuple[str, ...] = ()
     acl_unknown: tuple[str, ...] = ()
+    worker_settings: WorkerSettings = WorkerSettings()
+    other_groups: tuple[str, ...] = ()
     leader_writes: bool | None = None
     """Whether the leader writes transactionally; None: nobody can say."""
 

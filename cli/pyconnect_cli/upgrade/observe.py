@@ -85,6 +85,7 @@ class Observer:
             found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
         views = self._connectors(found)
         leader = self._leader_id(found)
+        transactions = kafka_group.open_transactions(self.protocol, self.group_id, leader)
         return View(
             group_id=self.group_id,
             cluster_id=next((worker.cluster_id for worker in found if worker.cluster_id), ""),
@@ -92,7 +93,8 @@ class Observer:
             protocol=group.protocol,
             workers=tuple(found),
             instances=instances(views, members),
-            hanging=kafka_group.hanging_transactions(self.protocol, self.group_id, leader),
+            hanging=kafka_group.hanging(transactions),
+            open_transactions=transactions,
             stopped=tuple(name for name, view in views.items() if view.state == "STOPPED"),
             leader_writes=kafka_group.leader_claimed(self.protocol, leader),
         )

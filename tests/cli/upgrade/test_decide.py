@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pyconnect_cli.upgrade.model import Kind, Phase, PhaseSource, Worker
+from pyconnect_cli.upgrade.model import Kind, OpenTransaction, Phase, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import Halted, Leg, StepVerified, replay
 from tests.support.upgrade_world import Killed, World
 
@@ -144,6 +146,55 @@ def test_a_hanging_transaction_stops_the_run() -> None:
     world.start(UP_2)
     world.hanging = ("g-c-0",)
     assert "the transaction of g-c-0" in halted(world).reason
+
+
+ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_000)
+
+
+@pytest.mark.parametrize("full_stop", [False, True])
+def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> None:
+    """Until the coordinator has aborted what a killed process left; it is halted by its time."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2, full_stop=full_stop)
+    until_ms = 3_000
+    world.orphans = {ORPHAN: until_ms}
+    assert world.run_tool() is None
+    assert world.now_ms >= until_ms
+    check_is_done(world, ENABLED)
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2, full_stop=full_stop)
+    world.orphans = {ORPHAN: 10**9}
+    assert "still open from before: the transaction of g-c-0" in halted(world).reason
+
+
+def test_transactions_that_begin_later_are_not_waited_for() -> None:
+    """Those that live go on: only what was open when the worker was back counts."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2)
+    look = world.look
+
+    def busy() -> View:
+        seen = look()
+        current = replace(ORPHAN, started_ms=seen_ms(world))
+        return replace(seen, open_transactions=frozenset({current}))
+
+    world.look = busy  # type: ignore[method-assign]
+    assert world.run_tool() is None
+    check_is_done(world, ENABLED)
+
+
+def seen_ms(world: World) -> int:
+    """A living task commits every second look."""
+    return world.now_ms // 200
+
+
+def test_software_is_not_replaced_while_a_transaction_is_open() -> None:
+    """Workers before 3.3 could not end it."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
+    world.orphans = {ORPHAN: 10**9}
+    assert "open: the transaction of g-c-0" in halted(world).reason
+    assert {w.version for w in world.workers.values()} == {"4.3.1"}
 
 
 def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:

@@ -12,6 +12,7 @@ from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
 TEXT = """
 group = "g"
 offsets_topic = "o"
+worker_configs = ["java.properties", "/etc/connect.properties"]
 [commands]
 configure = ["ssh", "{host}", "set {phase} ${HOME} {a b}"]
 restart = ["r", "{url}", "{port}", "{run_id}"]
@@ -36,6 +37,8 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     """A worker's own commands stand beside the common ones; places are filled in."""
     inventory = read(tmp_path, TEXT)
     assert (inventory.group, inventory.offsets_topic) == ("g", "o")
+    beside = str(tmp_path / "java.properties")
+    assert inventory.worker_configs == (beside, "/etc/connect.properties")
     assert inventory.workers == ("http://w1:8083", "https://w2")
     assert inventory.address("http://w1:8083") == "http://10.0.0.1:8083"
     assert inventory.admin("http://w1:8083") == "http://10.0.0.1:8084"
@@ -63,6 +66,7 @@ def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
     [
         ("x = [", "is no TOML"),
         ("x = 1", "`x` is unknown"),
+        ("worker_configs = 'a'", "worker_configs: write a list"),
         ("[commands]\nboot=['a']", "`boot` is unknown"),
         ("[commands]\nstop='a b'", "stop must be a list of words"),
         ("[commands]\nstop=[]", "stop must be a list of words"),

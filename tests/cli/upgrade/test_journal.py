@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.errors import Conflict, UsageError
-from pyconnect_cli.upgrade.journal import Journal, read_entry
+from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry
 from pyconnect_cli.upgrade.model import Phase
 from pyconnect_cli.upgrade.run import (
     Entry,
@@ -101,3 +102,16 @@ def test_what_another_version_wrote_is_refused(journal: Journal) -> None:
     """Rather than taken for something else."""
     with pytest.raises(UsageError, match="cannot read"):
         read_entry({"entry": "Vanished", "at": "now"})
+
+
+def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
+    """Of all clusters; none where there is no directory yet."""
+    assert last_runs(journal.path.parent) == []
+    for each in (journal, Journal(journal.path.parent, "k", "other")):
+        each.lock()
+        each.append(STARTED)
+        each.append(Finished())
+        each.append(replace(STARTED, run_id="newest"))
+        each.close()
+    found = last_runs(journal.path.parent)
+    assert [(run.started.run_id, run.finished) for run in found] == [("newest", False)] * 2

@@ -12,11 +12,13 @@ from pyconnect_cli.upgrade.model import (
     Instance,
     Kind,
     Means,
+    OpenTransaction,
     Phase,
     PhaseSource,
     SourceConnector,
     View,
     Worker,
+    WorkerSettings,
 )
 from pyconnect_cli.upgrade.planning import Plan, make_plan
 
@@ -109,6 +111,7 @@ P = three(PREPARING)
 E = three(ENABLED)
 TO_1, TO_2, TO_0 = Wish(target=PREPARING), Wish(target=ENABLED), Wish(target=DISABLED)
 SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
+FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_000)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,22 @@ SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
             "offsets ends with offsets of no committed transaction (key k): http://a would skip",
         ),
         (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
-        (view(*P, brokers=Brokers(config_topic_problems=("two",))), TO_2, "two"),
+        (view(*P, brokers=Brokers(topic_problems=("two",))), TO_2, "two"),
+        (
+            view(*P, worker_settings=WorkerSettings(breaking=("w: retries=0",))),
+            TO_2,
+            "w: retries=0: no transactional producer",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, breaking=("producer.acks=1",)),)),
+            TO_2,
+            "s: producer.acks=1: no transactional producer",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, own_cluster=True, several_clusters=True),)),
+            TO_2,
+            "have different clusters",
+        ),
     ],
 )
 def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
@@ -195,6 +213,37 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
             "s demands exactly-once",
         ),
         (view(A, B, brokers=Brokers(log_warnings=("one replica",))), TO_1, "one replica"),
+        (view(A, B, brokers=Brokers(topic_warnings=("one away",))), TO_1, "one away"),
+        (
+            view(A, B, worker_settings=WorkerSettings(replaced=("w: transactional.id=x",))),
+            TO_1,
+            "w: transactional.id=x will be ignored",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, replaced=("producer.transactional.id=x",)),)),
+            TO_2,
+            "s: producer.transactional.id=x will be ignored",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, own_cluster=True),)),
+            TO_2,
+            "s writes to another cluster",
+        ),
+        (
+            view(*P, sources=(SOURCE, replace(SOURCE, name="s-0"))),
+            TO_2,
+            "the transactional id g-s-0 belongs to s and s-0",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, name="x-s"),), other_groups=("g-x", "h")),
+            TO_2,
+            "those of a connector s in group g-x",
+        ),
+        (
+            view(*P, sources=(SOURCE,), open_transactions=frozenset({FOREIGN})),
+            TO_2,
+            "somebody else writes with the transactional id g-s-0",
+        ),
         (view(java("a", ENABLED), java("b", ENABLED)), TO_1, "enabled (inferred)"),
         (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
     ],
