@@ -304,6 +304,21 @@ def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None
     run(scenario)
 
 
+@pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])
+def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
+    """Although its config was stored: the policy may have become stricter since."""
+
+    async def scenario() -> None:
+        properties = {"connector.client.config.override.policy": policy}
+        async with children_world(properties) as w:
+            task_id = await w.run_task(source(producer_override_linger_ms="5"))
+            await w.task_is(task_id, State.FAILED)
+            text = f"The '{policy}' policy does not allow 'linger.ms' to be overridden"
+            assert text in w.listener.task_trace(task_id)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("class_name", "text"),
     [

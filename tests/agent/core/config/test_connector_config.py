@@ -55,3 +55,36 @@ def test_wrong_settings_stop_the_connector() -> None:
     """As validation would have said."""
     with pytest.raises(ConfigException, match=r"configuration tasks\.max: Value must be at least"):
         SourceSettings.parse(MINIMAL | {"tasks.max": "0"})
+
+
+def test_each_setting_of_a_sink_comes_from_its_key() -> None:
+    """Every value differs from its default."""
+    queue = "errors.deadletterqueue"
+    sink = SinkSettings.parse(
+        {
+            "name": "c",
+            "connector.class": "k",
+            "connector.plugin.version": "[1,2)",
+            "tasks.max": "7",
+            "tasks.max.enforce": "false",
+            "transforms": "a, b",
+            "config.action.reload": "none",
+            "errors.retry.timeout": "-1",
+            "errors.retry.delay.max.ms": "5",
+            "errors.tolerance": "all",
+            "errors.log.enable": "true",
+            "errors.log.include.messages": "TRUE",
+            "topics.regex": "t.*",
+            f"{queue}.topic.name": "dlq",
+            f"{queue}.topic.replication.factor": "1",
+            f"{queue}.context.headers.enable": "true",
+        }
+    )
+    assert (sink.connector_version, sink.tasks_max, sink.tasks_max_enforce) == ("[1,2)", 7, False)
+    assert (sink.transforms, sink.restart_on_reload) == (("a", "b"), False)
+    assert (sink.errors_retry_timeout_ms, sink.errors_retry_delay_max_ms) == (-1, 5)
+    assert sink.tolerate_all_errors
+    assert (sink.errors_log_enable, sink.errors_log_include_messages) == (True, True)
+    assert (sink.topics, sink.topics_regex) == ((), "t.*")
+    assert (sink.dlq_topic, sink.dlq_replication_factor) == ("dlq", 1)
+    assert sink.dlq_context_headers
