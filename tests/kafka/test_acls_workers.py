@@ -91,12 +91,11 @@ def complains(log: Path) -> bool:
     return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
 
 
-@pytest.mark.parametrize("rule", ["W1", "W2r", "W3r", "W4r"])
-def test_a_worker_without_its_group_or_topics_never_gets_ready(
-    rule: str, secured: SecuredBroker, agents: Agents
+def test_a_worker_without_its_group_never_gets_ready(
+    secured: SecuredBroker, agents: Agents
 ) -> None:
     """Disabled workers try, as Apache's do: the log says what the brokers refuse."""
-    worker = worker_that_lacks(rule, secured, topics_exist=rule != "W5")
+    worker = worker_that_lacks("W1", secured, topics_exist=True)
     process = agents.process(
         group_id=worker.properties["group.id"],
         properties={**worker.properties, "default.api.timeout.ms": "5000"},
@@ -107,6 +106,44 @@ def test_a_worker_without_its_group_or_topics_never_gets_ready(
         assert not process.is_running or Agent(process).call("GET", "/health").status != 200
     finally:
         process.kill()
+
+
+@pytest.mark.parametrize("rule", ["W2r", "W3r", "W4r"])
+def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
+    rule: str, secured: SecuredBroker, agents: Agents
+) -> None:
+    """Exit 3; a Java worker polls without end."""
+    worker = worker_that_lacks(rule, secured, topics_exist=True)
+    process = agents.process(group_id=worker.properties["group.id"], properties=worker.properties)
+    process.launch()
+    assert process.wait_until_exited(WAIT_S) == 3
+    (lack,) = worker.lacks
+    assert f"Grant Read on topic '{lack.resource.name}'" in process.log_path.read_text()
+
+
+def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
+    secured: SecuredBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """What was written since cannot be read, so where to go on is unknown."""
+    worker = worker_that_lacks("W3r", secured, topics_exist=True)
+    secured.grant(worker.lacks)
+    agent = agents.start(group_id=worker.properties["group.id"], properties=worker.properties)
+    (lack,) = worker.lacks
+    secured.revoke(lack)
+    # Until then a request from before may still bring what is written.
+    eventually(lambda: "Error reading" in agent.log(), WAIT_S)
+    secured.fill(lack.resource.name)
+    name = unique_name("lines")
+    (tmp_path / "lines.txt").write_text("one\n")
+    agent.create(name, source_config(tmp_path / "lines.txt", name))
+
+    def trace() -> str:
+        answer = agent.call("GET", f"/connectors/{name}/status")
+        tasks = answer.json()["tasks"] if answer.status == 200 else []
+        return str(tasks[0].get("trace", "")) if tasks else ""
+
+    eventually(trace, WAIT_S, lambda: agent.log()[-2_000:])
+    assert f"Grant Read on topic '{lack.resource.name}'" in trace()
 
 
 @pytest.mark.parametrize("rule", ["W2w", "W4w", "W7"])

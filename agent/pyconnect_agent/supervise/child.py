@@ -151,6 +151,8 @@ class Child:
                     LOG.exception("message of a child failed", extra={"child": self.name})
                     self.signal(signal.SIGKILL)
                     return
+                # It may be very large: whoever waits for the next one must not keep it.
+                del frame, message
 
     async def _wait_for_exit(self, launched: Launched) -> None:
         loop = asyncio.get_running_loop()

@@ -137,8 +137,8 @@ _ROWS = (
         role=_C,
         operation=Operation.READ,
         why="read source offsets from the offsets topic",
-        symptom="once the topic holds anything: the start hangs and no state is shown, with"
-        " `Error polling` in Apache's log; or connector and tasks FAILED (29)",
+        symptom="once the topic holds anything: connector and tasks FAILED, naming the grant; on an"
+        " Apache worker the start may hang without a state, with `Error polling` in its log",
     ),
     Rule(
         id="O3",

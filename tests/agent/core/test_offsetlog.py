@@ -98,6 +98,25 @@ def test_a_null_key_is_noticed(log: OffsetLog) -> None:
     assert log.entries() == {}
 
 
+@given(st.text(), st.text(), st.text())
+def test_whitespace_and_escapes_in_a_key_mean_nothing(connector: str, name: str, text: str) -> None:
+    """Whether a key can be cut or has to be read, the entry is found under any form of it."""
+    key = [connector, {name: text}]
+    log = OffsetLog()
+    log.apply(json.dumps(key, separators=(",", ":"), ensure_ascii=False).encode(), b"1")
+    assert log.lookup(json.dumps(key).encode()) == b"1"
+    assert len(log.connector_entries(connector)) == 1
+
+
+def test_a_key_is_live_once_however_often_it_is_written(log: OffsetLog) -> None:
+    """Also among keys of equal content, where the newest value decides."""
+    for number, key in enumerate((DB_TABLE, TABLE_DB, DB_TABLE, TABLE_DB, DB_TABLE)):
+        log.apply(key, b"%d" % number, number)
+    assert log.keys_in_use(b'["c", {"db":"d","table":"t"}]') == (DB_TABLE, TABLE_DB)
+    log.apply(DB_TABLE, None)
+    assert log.keys_in_use(DB_TABLE) == (TABLE_DB,)
+
+
 partitions = st.dictionaries(
     st.sampled_from("abc"), st.sampled_from([None, 0, 1, 1.0, True, "1", "x"]), max_size=3
 )
