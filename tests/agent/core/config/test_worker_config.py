@@ -225,6 +225,11 @@ def test_prefixed_tls_settings_replace_all_unprefixed_ones() -> None:
     )
     assert own.rest_ssl()["ssl.keystore.location"] == "/k.p12"
     assert own.rest_ssl()["ssl.key.password"] is None
+    # The admin listeners have a prefix of their own; without a key of theirs the plain ones count.
+    assert own.rest_ssl("admin.listeners.https.")["ssl.keystore.location"] is None
+    admin = PROPERTIES | {"admin.listeners.https.ssl.keystore.location": "/admin.p12"}
+    parsed = DistributedConfig.parse(admin).rest_ssl("admin.listeners.https.")
+    assert parsed["ssl.keystore.location"] == "/admin.p12"
     shared = DistributedConfig.parse(PROPERTIES | {"ssl.client.auth": "required"})
     assert shared.rest_ssl()["ssl.client.auth"] == "required"
 
