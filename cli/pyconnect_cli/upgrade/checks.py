@@ -276,7 +276,7 @@ def _ids(view: View, wish: Wish) -> Iterator[Finding]:
     """I16: an id has one owner; while nobody here is transactional nobody uses them."""
     if wish.target is not Phase.ENABLED:
         return
-    for collision in collisions(view.group_id, view.sources):
+    for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
         yield Finding(
             message=f"{collision}: each would fence the other",
             hint="rename a connector",

@@ -188,6 +188,7 @@ class View:
     acl_unknown: tuple[str, ...] = ()
     worker_settings: WorkerSettings = WorkerSettings()
     other_groups: tuple[str, ...] = ()
+    leader_transactional_id: str = ""
     leader_writes: bool | None = None
     """Whether the leader writes transactionally; None: nobody can say."""
 

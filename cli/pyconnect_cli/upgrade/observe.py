@@ -95,6 +95,7 @@ class Observer:
             instances=instances(views, members),
             hanging=kafka_group.hanging(transactions),
             open_transactions=transactions,
+            leader_transactional_id=leader,
             stopped=tuple(name for name, view in views.items() if view.state == "STOPPED"),
             leader_writes=kafka_group.leader_claimed(self.protocol, leader),
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pyconnect_cli.transactional_ids import leader_id
 from pyconnect_cli.upgrade.model import SourceConnector
 
 LEADER = "the leader"
@@ -21,10 +20,10 @@ def ids_of(group_id: str, source: SourceConnector) -> tuple[str, ...]:
     return (own, *(f"{own}-{task}" for task in range(count)))
 
 
-def collisions(group_id: str, sources: Iterable[SourceConnector]) -> Iterator[str]:
-    """Yield a sentence for each id that has several owners in this group."""
+def collisions(group_id: str, leader: str, sources: Iterable[SourceConnector]) -> Iterator[str]:
+    """Yield a sentence for each id that has several owners in this group; `leader`: its id."""
     owners: dict[str, list[str]] = defaultdict(list)
-    owners[leader_id(group_id)].append(LEADER)
+    owners[leader].append(LEADER)
     for source in sources:
         for transactional_id in ids_of(group_id, source):
             owners[transactional_id].append(source.name)

@@ -235,6 +235,11 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
             "the transactional id g-s-0 belongs to s and s-0",
         ),
         (
+            view(*P, sources=(SOURCE,), leader_transactional_id="g-s-0"),
+            TO_2,
+            "the transactional id g-s-0 belongs to the leader and s",
+        ),
+        (
             view(*P, sources=(replace(SOURCE, name="x-s"),), other_groups=("g-x", "h")),
             TO_2,
             "those of a connector s in group g-x",
