@@ -3,90 +3,20 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from tests.support import service_script
-from tests.support.agent import Agent, Agents, append_lines, source_config
-from tests.support.cluster import QUICK_GROUP
+from tests.support.agent import Agent, Agents, source_config
 from tests.support.eventually import eventually
+from tests.support.java_hosts import PROPERTIES, Hosts, Lines
 from tests.support.kafka import SharedBroker
-from tests.support.names import unique_name
 from tests.support.rest_client import call_url
 from tests.support.upgrade_cluster import ALLOWED, SupervisedAgent, Tool
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(420)]
-
-STRING = "org.apache.kafka.connect.storage.StringConverter"
-PROPERTIES = {**QUICK_GROUP, "key.converter": STRING, "value.converter": STRING}
-START_S = 90
-SCRIPT = [sys.executable, service_script.__file__]
-
-
-class Hosts:
-    """Java workers as services, one directory per REST port, and the inventory file of them."""
-
-    def __init__(self, runtime: KafkaRuntime, bootstrap_servers: str, directory: Path) -> None:
-        self.group_id = unique_name("java-upgrade")
-        self.bootstrap_servers = bootstrap_servers
-        self.directory = directory
-        self.urls: list[str] = []
-        self._runtime = runtime
-
-    def add(self) -> None:
-        """Begin to start one more worker."""
-        properties = {**worker_properties(self.bootstrap_servers, self.group_id), **PROPERTIES}
-        worker = JavaConnectWorker(
-            self._runtime, WorkerConfig(directory=self.directory / "new", properties=properties)
-        )
-        own = self.directory / str(worker.port)
-        config = WorkerConfig(directory=own, properties=properties, port=worker.port)
-        own.mkdir()
-        command = JavaConnectWorker(self._runtime, config)._prepare()
-        (own / "command.json").write_text(json.dumps(list(command)))
-        self.urls.append(worker.url)
-        subprocess.run([*SCRIPT, str(own), "start"], check=True)
-
-    def wait(self) -> None:
-        for url in self.urls:
-            eventually(lambda url=url: healthy(url), START_S, url)
-
-    def remove(self, url: str) -> None:
-        self.urls.remove(url)
-        service_script.stop(self.directory / url.rpartition(":")[2])
-
-    def inventory(self) -> str:
-        """Commands as an operator would write them, with a script for ssh and systemctl."""
-        words = json.dumps([*SCRIPT, f"{self.directory}/{{port}}"])[:-1]
-        lines = [
-            "[commands]",
-            f'configure = {words}, "configure", "{{phase}}"]',
-            *(f'{verb} = {words}, "{verb}"]' for verb in ("restart", "show", "stop", "start")),
-        ]
-        path = self.directory / "inventory.toml"
-        path.write_text("\n".join(lines) + "\n")
-        return str(path)
-
-    def close(self) -> None:
-        for pid in self.directory.glob("*/pid"):
-            service_script.stop(pid.parent, signal.SIGKILL)
-
-
-def healthy(url: str) -> bool:
-    try:
-        return call_url(url, "GET", "/health").status == 200
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -104,47 +34,6 @@ def hosts(
         yield started
     finally:
         started.close()
-
-
-class Lines:
-    """A file that a source copies into a topic."""
-
-    def __init__(self, hosts: Hosts, directory: Path) -> None:
-        self.file = directory / "lines.txt"
-        self.topic = unique_name("lines")
-        self.written = 0
-        self._bootstrap_servers = hosts.bootstrap_servers
-
-    def write(self, count: int) -> None:
-        append_lines(self.file, self.written + 1, self.written + count)
-        self.written += count
-
-    def seen(self) -> list[str]:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
-            found = []
-            while (message := consumer.poll(1)) is not None:
-                if message.error() is None:
-                    found.append((message.value() or b"").decode())
-            return found
-        finally:
-            consumer.close()
-
-    def check(self, *, once_after: int) -> None:
-        """All lines are there; those after a number are there once."""
-        wanted = {f"line {number}" for number in range(1, self.written + 1)}
-        eventually(lambda: set(self.seen()) == wanted, 60, lambda: len(self.seen()))
-        counted = Counter(self.seen())
-        after = [f"line {number}" for number in range(once_after + 1, self.written + 1)]
-        assert [line for line in after if counted[line] != 1] == []
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 """A stand-in for a host's service manager: `service_script.py DIRECTORY VERB [PHASE]`.
 
 The directory holds `worker.properties`, `command.json` (the argv that runs the worker) and the pid.
-Verbs: configure PHASE, show, stop (SIGTERM, waits for the end), start, restart.
+Verbs: configure PHASE, show, stop (SIGTERM, waits for the end), start, restart, replace (from then
+on the argv of `replacement.json` runs).
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ def main(directory: Path, verb: str, phase: str = "") -> None:
             start(directory)
         case "restart":
             stop(directory)
+            start(directory)
+        case "replace":
+            stop(directory)
+            (directory / "replacement.json").replace(directory / "command.json")
             start(directory)
         case _:
             sys.exit(f"no such verb: {verb}")
