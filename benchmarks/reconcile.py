@@ -1,8 +1,9 @@
 """Reconciliation beside the cost of reading: `python benchmarks/reconcile.py 2000000 20000000`.
 
 Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, times
-each job in one warm Spark session with 4 GiB, and a plain read of the topic as the limit. Prints
-Markdown rows for docs/benchmarks.md.
+each job in one warm Spark session with 4 GiB, and a plain read of the topic as the limit. The first
+row is the time from no JVM to the answer of a job on a small topic. Prints Markdown rows for
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -30,6 +32,7 @@ from pyconnect_reconcile.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 
 PARTITIONS = 4
+FIRST = 1_000
 WARM_UP = 200_000
 TRANSACTION = 10_000
 
@@ -76,18 +79,20 @@ def read(bench: Bench, topic: str, isolation: str) -> None:
     bench.records(parts, isolation=isolation).write.format("noop").mode("overwrite").save()
 
 
+def bench_of(spark: SparkSession, bootstrap: str, topic: str, job: str, **members: object) -> Bench:
+    """Return the tools of a job over the topic as it is now."""
+    document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
+    spec = read_spec(document | members)
+    events = Events(machine=True, stream=io.StringIO())
+    return Bench(spark=spark, spec=spec, snapshots=take_snapshots(spec), events=events)
+
+
 def measure(
     spark: SparkSession, bootstrap: str, topic: str, count: int, directory: Path
 ) -> list[str]:
     """Return a table's rows."""
 
-    def bench(job: str, **members: object) -> Bench:
-        document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
-        spec = read_spec(document | members)
-        snapshots = take_snapshots(spec)
-        events = Events(machine=True, stream=io.StringIO())
-        return Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
-
+    bench = partial(bench_of, spark, bootstrap, topic)
     files = directory / f"{topic}.parquet"
     plain = bench("ranges")
     read(plain, topic, COMMITTED)
@@ -129,10 +134,16 @@ def main() -> None:
         settings = SparkSettings(conf={"spark.driver.memory": "4g"}, jars=jars)
         events = Events(machine=True, stream=io.StringIO())
         try:
+            fill(broker.bootstrap_servers, "first", FIRST)
+            began = time.perf_counter()
             with spark_session(
                 settings, app_name="benchmark", work_directory=place, events=events
             ) as spark:
+                check(bench_of(spark, broker.bootstrap_servers, "first", "duplicates"), place)
                 print("| job | records | s | times the read |\n|---|---|---|---|")
+                print(
+                    f"| session and first answer | {FIRST} | {time.perf_counter() - began:.1f} | |"
+                )
                 for count in (WARM_UP, *counts):
                     fill(broker.bootstrap_servers, f"t{count}", count)
                     rows = measure(spark, broker.bootstrap_servers, f"t{count}", count, place)

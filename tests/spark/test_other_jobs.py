@@ -75,6 +75,29 @@ def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
         audit.run("completeness", tiers=[tiers[0], {"name": "lake", "side": files}])
 
 
+def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:
+    """Each side is read from the cluster that it names, never from another; keys count too."""
+    clusters = {
+        "main": {"bootstrap": "127.0.0.1:1"},
+        "near": {"bootstrap": audit.bootstrap},
+        "far": {"bootstrap": audit.bootstrap},
+    }
+    origin, mirror = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
+    keys = [f"k{n}".encode() for n in range(40)]
+    origin.write([Record(b"same", key=key) for key in keys])
+    mirror.write([Record(b"same", key=key) for key in keys if key not in {b"k7", b"k30"}])
+    again = mirror.write([Record(b"same", key=b"k3")])
+    answer = audit.run(
+        "topic-topic",
+        clusters=clusters,
+        left={"kind": "topic", "topics": [origin.topic], "cluster": "near"},
+        right={"kind": "topic", "topics": [mirror.topic], "cluster": "far"},
+    )
+    assert answer.places("missing") == {frozenset({(0, 7)}), frozenset({(0, 30)})}
+    assert answer.places("repeated") == {frozenset({(0, 3), *again})}
+    assert answer.kinds() == {"missing", "repeated"}
+
+
 def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> None:
     """An upserting sink: the last version of each key, in the columns of the table."""
     url, driver = "jdbc:derby:memory:sinks;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
