@@ -168,8 +168,13 @@ PREDICTED = {
 }
 
 
-def lacking(rule: str, secured: SecuredBroker, agent: Agent, directory: Path) -> Lack:
-    """Grant all that a connector needs but one row, then make it."""
+def lacking(
+    rule: str, secured: SecuredBroker, agent: Agent, directory: Path, *, describing: bool = False
+) -> Lack:
+    """Grant all that a connector needs but one row, then make it.
+
+    `describing`: of that row, what it implies is granted.
+    """
     name = unique_name(f"lacks-{rule.lower()}")
     users = secured.client_users()
     topic, dead, offsets = f"{name}-topic", f"{name}-dead", f"{name}-offsets"
@@ -212,6 +217,8 @@ def lacking(rule: str, secured: SecuredBroker, agent: Agent, directory: Path) ->
     taken = missing_grants(f for f in findings if f.need.rule.id == rule).grants
     assert taken
     secured.grant(set(everything) - set(taken))
+    if describing:
+        secured.grant(grant._replace(operation=Operation.DESCRIBE) for grant in taken)
     agent.create(name, config)
     return Lack(name, taken, config, PREDICTED.get(rule, ""))
 
@@ -263,6 +270,17 @@ def restart_until_it_runs(agent: Agent, name: str) -> None:
 
     eventually(runs, WAIT_S, lambda: (agent.states(name), trace_of(agent, name)))
     assert agent.call("DELETE", f"/connectors/{name}").status == 204
+
+
+def test_who_may_describe_but_not_read_its_offsets_topic_is_failed(
+    agent: Agent, secured: SecuredBroker, tmp_path: Path
+) -> None:
+    """The topic has partitions and an end then, which nobody ever reaches."""
+    lack = lacking("O2", secured, agent, tmp_path, describing=True)
+    trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
+    assert re.search(lack.trace, trace), trace
+    secured.grant(lack.grants)
+    restart_until_it_runs(agent, lack.name)
 
 
 def test_asking_leaves_a_living_producer_alone(
