@@ -548,6 +548,7 @@ _pyconnect_find() {
         "upgrade  --phase") COMPREPLY=($(compgen -W "disabled preparing enabled" -- "$cur")); return ;;
         "upgrade  --worker") :; return ;;
         "upgrade  --inventory") _pyconnect_files; return ;;
+        "upgrade  --worker-config") _pyconnect_files; return ;;
         "upgrade  --group") :; return ;;
         "upgrade  --settle") :; return ;;
         "upgrade  --step-timeout") :; return ;;
@@ -970,7 +971,7 @@ _pyconnect_find() {
             ;;
         "upgrade ")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--phase --plan --worker --resume --full-stop --direct --hard --cleanup --inventory --group --settle --step-timeout --accept-unknown --declared --strict $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--phase --plan --worker --resume --full-stop --direct --hard --cleanup --inventory --worker-config --group --settle --step-timeout --accept-unknown --declared --strict $options" -- "$cur"))
             else COMPREPLY=($(compgen -W "status" -- "$cur"))
             fi
             ;;

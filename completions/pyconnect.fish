@@ -851,6 +851,7 @@ complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l direct -d 'ena
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l hard -d 'after disabled, replace the software, one by one'
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l cleanup -d 'end an unfinished run; changes no worker'
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l inventory -r -F -d 'workers, and commands that change them'
+complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l worker-config -r -F -d 'worker.properties of Java workers, repeatable'
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l group -x -d 'the workers\' group.id'
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l settle -x -d 'quiet before each step'
 complete -c pyconnect -n '__fish_seen_subcommand_from upgrade' -l step-timeout -x -d 'the most one step may take'
