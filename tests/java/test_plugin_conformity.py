@@ -6,7 +6,6 @@ Texts of documentation are our own. Java's order of what came out of hash maps i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +14,7 @@ import pytest
 
 from tests.support.config_cases import CONFIG_CASES, ConfigCase
 from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
+from tests.support.our_own_plugins import is_our_own
 from tests.support.rest_client import Answer, call_url
 
 pytestmark = pytest.mark.java
@@ -22,11 +22,6 @@ pytestmark = pytest.mark.java
 JSON = {"Content-Type": "application/json"}
 OUR_OWN_KEYS = frozenset({"on.truncate"})
 """Settings that connectors of Apache's do not have; see docs/compatibility.md."""
-OUR_OWN_PLUGINS = re.compile(
-    r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
-    r"|pyconnect_agent\..*"
-)
-"""What a bare Java worker lacks: Confluent's converters, test connectors, the generator."""
 
 
 def on_both(
@@ -51,6 +46,12 @@ def definition(key: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {name: value for name, value in key.items() if name != "documentation"}
 
 
+def without_our_own(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A key's value without the plugins of ours among what is recommended."""
+    recommended = [v for v in value["recommended_values"] if not is_our_own(v)]
+    return {**value, "recommended_values": recommended}
+
+
 def definitions(answer: Answer) -> list[dict[str, Any] | None]:
     assert answer.status == 200, answer.text
     keys = sorted(answer.json(), key=lambda key: str(key["name"]))
@@ -63,7 +64,7 @@ def validation(answer: Answer) -> Any:
     if "configs" not in body:
         return answer.status, body
     found = {
-        info["value"]["name"]: (definition(info["definition"]), info["value"])
+        info["value"]["name"]: (definition(info["definition"]), without_our_own(info["value"]))
         for info in body["configs"]
         if info["value"]["name"] not in OUR_OWN_KEYS
     }
@@ -76,7 +77,7 @@ def test_both_workers_have_the_same_plugins(
     """All of Apache's own, with the same kinds and versions, in the same order."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
         on_java, on_agent = on_both(java_worker, agent_worker, "GET", target)
-        shared = [p for p in on_agent.json() if not OUR_OWN_PLUGINS.fullmatch(p["class"])]
+        shared = [p for p in on_agent.json() if not is_our_own(p["class"])]
         assert shared == on_java.json()
 
 

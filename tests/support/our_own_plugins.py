@@ -1,0 +1,16 @@
+"""Plugins that an agent has and a bare Java worker lacks; see docs/compatibility.md."""
+
+from __future__ import annotations
+
+import re
+
+OUR_OWN_PLUGINS = re.compile(
+    r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
+    r"|pyconnect_agent\..*"
+)
+"""Classes: Confluent's converters, test connectors, the generator."""
+
+
+def is_our_own(class_name: object) -> bool:
+    """Whether a Java worker out of Apache's archive does not have this class."""
+    return OUR_OWN_PLUGINS.fullmatch(str(class_name)) is not None
