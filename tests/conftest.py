@@ -31,8 +31,10 @@ from tests.support.shared_servers import shared_server
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
 
-# How long one example takes says nothing on a machine that runs brokers beside the tests.
-settings.register_profile("shared machine", deadline=None)
+# How long one example takes says nothing on a machine that runs brokers beside the tests. The same
+# examples each time: a change is judged by what it changes; `scripts/test --long` looks further.
+LONG = bool(os.environ.get("PYCONNECT_TEST_LONG"))
+settings.register_profile("shared machine", deadline=None, derandomize=not LONG)
 settings.load_profile("shared machine")
 
 

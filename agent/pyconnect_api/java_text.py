@@ -66,7 +66,8 @@ def decimal_to_float32(value: Decimal) -> float:
     if exact == value:
         return to_float32(nearest)
     # Round to odd first, so that the second rounding cannot mistake it for a tie.
-    if abs(exact) > abs(value):
+    # Not `abs`, which rounds to the context's precision.
+    if exact.copy_abs() > value.copy_abs():
         nearest = nextafter(nearest, 0.0)
     bits = _BINARY64_BITS.unpack(_BINARY64.pack(nearest))[0] | 1
     odd: float = _BINARY64.unpack(_BINARY64_BITS.pack(bits))[0]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from struct import pack, unpack
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyconnect_api import FLOAT32_SCHEMA, DataException, SchemaBuilder, Struct
@@ -90,6 +90,7 @@ def test_the_text_of_a_float_is_the_same_number(value: float) -> None:
     st.integers(0x00800000, 0x7F7FFFFE),
     st.fractions(min_value=Fraction(0), max_value=Fraction(1), max_denominator=10**9),
 )
+@example(0x00800000, Fraction(1, 2))
 def test_decimals_are_rounded_to_binary32_once(bits: int, share: Fraction) -> None:
     """The nearest of both neighbours is taken, however close to the middle the decimal is."""
     low, high = float32_of_bits(bits), float32_of_bits(bits + 1)
