@@ -2,8 +2,9 @@
 
 A broker with StandardAuthorizer, SASL users, one agent with exactly-once enabled. All connectors
 that lack something are made at once; each test then waits for what its own one was predicted.
-Rows for brokers before 2.8 and for `topic.creation.*` are tested with simulated answers only, in
-tests/cli/acls. What workers lack is in test_acls_workers.py.
+Rows for brokers before 2.8 are tested with simulated answers only, in tests/cli/acls. What workers
+lack is in test_acls_workers.py and test_acls_offsets.py; topics that the broker creates for
+producers are in test_acls_topics.py.
 """
 
 from __future__ import annotations
@@ -30,13 +31,19 @@ from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.check import assess
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import Grant, missing_grants
-from pyconnect_cli.acls.model import Evidence, Operation, Pattern, Phase, Resource, ResourceType
+from pyconnect_cli.acls.model import Evidence, Operation, Phase
 from pyconnect_cli.acls.needs import cluster_needs
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import SecuredBroker, internal, overrides, worker_file
+from tests.support.secured import (
+    SecuredBroker,
+    internal,
+    overrides,
+    read_grants,
+    worker_file,
+)
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
@@ -46,18 +53,10 @@ NOBODY = "http://127.0.0.1:1"
 GROUP = "secured"
 TOPICS = frozenset({f"{GROUP}-configs", f"{GROUP}-offsets", f"{GROUP}-status"})
 
-
-def read_grants(text: str) -> list[Grant]:
-    return [
-        Grant(
-            entry["bootstrap_servers"] or "",
-            entry["principal"],
-            Resource(ResourceType(entry["resource_type"]), entry["resource"]),
-            Pattern(entry["pattern"]),
-            Operation(entry["operation"]),
-        )
-        for entry in json.loads(text)["grants"]
-    ]
+TOPIC_CREATION = {
+    "topic.creation.default.partitions": "1",
+    "topic.creation.default.replication.factor": "1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +154,8 @@ class Lack:
 # What the trace of a failed connector or task must speak of.
 PREDICTED = {
     "S1": "Unrecoverable exception|Failed to flush offsets and/or records",
+    "S2": "Not authorized to describe topic|Error while attempting to describe topics '.*-topic'",
+    "S3": "Task failed to create new topic .*-topic",
     "O1": "Failed to flush offsets and/or records",
     "O2": "Grant Read on topic '.*-offsets' to the principal of the consumer 'connector-consumer-",
     "O3": "Grant Describe on topic '.*-offsets' to the principal of the admin client 'connector-ad",
@@ -195,10 +196,14 @@ def lacking(
         sequences = Sequences(secured.plaintext, folder)
         sequences.allow(10)
         config = {**sequences.config(tasks), "topic": topic}
+        if rule in {"S2", "S3"}:
+            config |= TOPIC_CREATION
+        existing -= {topic} if rule == "S3" else set()
         if rule in {"O2", "O3", "O4"}:
             config["offsets.storage.topic"] = offsets
             existing |= {offsets} if rule != "O4" else set()
-    secured.create_topics(*existing)
+    if existing:
+        secured.create_topics(*existing)
     if rule == "O2":
         secured.fill(offsets)
     config |= overrides(users)

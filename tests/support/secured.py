@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from pyconnect_cli.acls.grants import Grant
-from pyconnect_cli.acls.model import Operation, Pattern
+from pyconnect_cli.acls.model import Operation, Pattern, Resource
 from pyconnect_cli.acls.model import ResourceType as GrantedType
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
@@ -148,15 +149,34 @@ def internal(group: str) -> dict[str, str]:
     }
 
 
+def read_grants(text: str) -> list[Grant]:
+    """Of what `acls generate -o json` printed."""
+    return [
+        Grant(
+            entry["bootstrap_servers"] or "",
+            entry["principal"],
+            Resource(GrantedType(entry["resource_type"]), entry["resource"]),
+            Pattern(entry["pattern"]),
+            Operation(entry["operation"]),
+        )
+        for entry in json.loads(text)["grants"]
+    ]
+
+
 @contextmanager
-def secured_broker(runtime: KafkaRuntime, directory: Path) -> Iterator[SecuredBroker]:
+def secured_broker(
+    runtime: KafkaRuntime, directory: Path, *, auto_create: bool = False
+) -> Iterator[SecuredBroker]:
+    """Start one. `auto_create`: whether producers have it create topics, if they may.
+
+    Without it nobody's topics appear by themselves, so what lacks is what was not made.
+    """
     users = [f"user-{number}" for number in range(100)]
     config = BrokerConfig(
         runtime=runtime,
         directory=directory,
         security=BrokerSecurity(acl=True, sasl_users=dict.fromkeys((TOOL, *users), PASSWORD)),
-        # Nobody's topics appear by themselves, so what lacks is what was not made.
-        properties={"auto.create.topics.enable": "false"},
+        properties={"auto.create.topics.enable": str(auto_create).lower()},
         hold_file=directory / "hold",
     )
     with KafkaBroker(config) as broker:
