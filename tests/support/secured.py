@@ -89,9 +89,9 @@ class SecuredBroker:
         (future,) = self._admin.delete_acls([pattern]).values()
         assert future.result(30)
 
-    def create_topics(self, *names: str) -> None:
-        """With one partition each; compacted, as offsets topics must be."""
-        config = {"cleanup.policy": "compact"}
+    def create_topics(self, *names: str, cleanup_policy: str = "compact") -> None:
+        """With one partition each; compacted, as offsets topics must be, takes no null keys."""
+        config = {"cleanup.policy": cleanup_policy}
         topics = [NewTopic(name, 1, 1, config=config) for name in names]
         for future in self._admin.create_topics(topics).values():
             future.result(30)

@@ -1,0 +1,181 @@
+"""The generated grants are enough for Apache's own worker, and what lacks fails as predicted.
+
+A broker with StandardAuthorizer, SASL users, one Java worker with exactly-once enabled: it tells
+nothing of its configuration, so `acls` has its file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_cli.acls.grants import Grant
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import line_count, sink_config, source_config
+from tests.support.eventually import eventually
+from tests.support.java_hosts import PROPERTIES
+from tests.support.kafka import Servers
+from tests.support.names import unique_name
+from tests.support.pyconnect_command import Pyconnect
+from tests.support.rest_client import Answer, call_url
+from tests.support.secured import (
+    SecuredBroker,
+    internal,
+    overrides,
+    read_grants,
+    secured_broker,
+    worker_file,
+)
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 90
+NOBODY = "http://127.0.0.1:1"
+LINES = 20
+# Row, and what the trace of a failed connector or task must speak of.
+PREDICTED = {
+    "S1": "TopicAuthorizationException: Not authorized to access topics: .lacks-s1-",
+    "O3": "Not authorized to get the end offsets for topic",
+    "X1": "TransactionalIdAuthorizationException",
+}
+
+
+@pytest.fixture
+def secured(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[SecuredBroker]:
+    directory = tmp_path / "secured"
+    directory.mkdir()
+    with secured_broker(kafka_runtime, directory) as broker:
+        yield broker
+
+
+class JavaCluster:
+    """One Java worker that may do what was generated from its file, and `acls` for it."""
+
+    def __init__(self, secured: SecuredBroker, servers: Servers, directory: Path) -> None:
+        group = unique_name("java")
+        properties = {
+            **PROPERTIES,
+            **internal(group),
+            **secured.worker(secured.user()),
+            "exactly.once.source.support": "enabled",
+        }
+        self._file = str(worker_file(directory, properties))
+        self._pyconnect = Pyconnect(directory, NOBODY, secured.plaintext)
+        secured.grant(read_grants(self._generate()))
+        self._url = servers.java_worker(secured.sasl, group, properties=properties).url
+        self._pyconnect = Pyconnect(directory, self._url, secured.plaintext)
+
+    def _generate(self, *arguments: str) -> str:
+        options = ("--worker-config", self._file, "--phase", "enabled", "-o", "json")
+        ended = self._pyconnect("acls", "generate", *options, *arguments)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    def call(self, method: str, path: str, body: object = None) -> Answer:
+        text = None if body is None else json.dumps(body)
+        return call_url(self._url, method, path, text, {"Content-Type": "application/json"})
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        body = {"name": name, "config": config, "initial_state": "STOPPED"}
+        answer = self.call("POST", "/connectors", body)
+        assert answer.status == 201, answer.text
+
+    def resume(self, name: str) -> None:
+        assert self.call("PUT", f"/connectors/{name}/resume").status == 202
+
+    def parts(self, name: str) -> list[dict[str, Any]]:
+        """The connector's status, then its tasks'; empty while there is none."""
+        answer = self.call("GET", f"/connectors/{name}/status")
+        if answer.status != 200:
+            return []
+        status = answer.json()
+        return [status["connector"], *status["tasks"]]
+
+    def trace(self, name: str) -> str:
+        """The first trace; empty while nothing has failed."""
+        return next((part["trace"] for part in self.parts(name) if "trace" in part), "")
+
+    def runs(self, name: str) -> bool:
+        return [part["state"] for part in self.parts(name)] == ["RUNNING", "RUNNING"]
+
+    def grants(self, name: str) -> list[Grant]:
+        """All that a connector needs and has not."""
+        return read_grants(self._generate("--connector", name))
+
+    def blockers(self, name: str) -> dict[str, set[tuple[str, str, str]]]:
+        """Rows that stand in the connector's way: who lacks which operation on what."""
+        options = ("--worker-config", self._file, "--phase", "enabled", "-o", "json")
+        ended = self._pyconnect("acls", "check", *options, "--connector", name)
+        found: dict[str, set[tuple[str, str, str]]] = {}
+        for need in json.loads(ended.out)["grants"]:
+            if need["severity"] == "blocker" and need["verdict"] not in {"proven", "predicted"}:
+                lack = (need["principal"], need["operation"], need["resource"])
+                found.setdefault(need["rule"], set()).add(lack)
+        assert ended.code == (1 if found else 0), ended.err
+        return found
+
+
+def test_a_java_worker_runs_with_the_generated_grants_and_fails_without_one(
+    secured: SecuredBroker, servers: Servers, tmp_path: Path
+) -> None:
+    """A source and a sink copy a file; sources that lack a row fail as predicted until it is there.
+
+    `acls check` names that row alone.
+    """
+    cluster = JavaCluster(secured, servers, tmp_path)
+    lines, copied = tmp_path / "lines.txt", tmp_path / "copied.txt"
+    lines.write_text("".join(f"line {number}\n" for number in range(LINES)))
+    source, sink = unique_name("source"), unique_name("sink")
+    lacking = {rule: unique_name(f"lacks-{rule.lower()}") for rule in PREDICTED}
+    secured.create_topics(source, *lacking.values(), cleanup_policy="delete")
+    for name in (source, *lacking.values()):
+        settings = {**source_config(lines, name), **overrides(secured.client_users())}
+        cluster.create_stopped(name, settings)
+    cluster.create_stopped(
+        sink, {**sink_config(copied, source), **overrides(secured.client_users())}
+    )
+    assert set(cluster.blockers(source)) == {"S1", "O1", "O2", "O3", "X1"}
+    assert set(cluster.blockers(sink)) == {"K1", "K2"}
+    taken = {}
+    for name in (source, sink):
+        secured.grant(cluster.grants(name))
+        eventually(lambda name=name: not cluster.blockers(name), WAIT_S)
+        cluster.resume(name)
+    for rule, name in lacking.items():
+        lack = cluster.blockers(name)[rule]
+        grants = cluster.grants(name)
+        taken[rule] = [
+            grant
+            for grant in grants
+            if (grant.principal, grant.operation.value, grant.resource.name) in lack
+        ]
+        assert taken[rule]
+        secured.grant(set(grants) - set(taken[rule]))
+        eventually(lambda rule=rule, name=name: set(cluster.blockers(name)) == {rule}, WAIT_S)
+        cluster.resume(name)
+    eventually(lambda: line_count(copied) == LINES, WAIT_S, lambda: cluster.trace(source)[-3000:])
+    assert cluster.runs(source)
+    for rule, name in lacking.items():
+        assert_fails_until_granted(cluster, secured, rule, name, taken[rule])
+
+
+def assert_fails_until_granted(
+    cluster: JavaCluster, secured: SecuredBroker, rule: str, name: str, taken: list[Grant]
+) -> None:
+    trace = eventually(lambda: cluster.trace(name), WAIT_S, lambda: cluster.parts(name))
+    assert re.search(PREDICTED[rule], trace), trace
+    assert set(cluster.blockers(name)) == {rule}
+    secured.grant(taken)
+    eventually(lambda: not cluster.blockers(name), WAIT_S)
+
+    def repaired() -> bool:
+        if cluster.trace(name):
+            cluster.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+        return cluster.runs(name)
+
+    eventually(repaired, WAIT_S, lambda: cluster.parts(name))
