@@ -19,6 +19,7 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
     (r"GROUP_AUTHORIZATION_FAILED|GroupAuthorization|Group authorization failed", ("W1", "K1")),
     (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
+    (rf"attempting to describe topics {_NAME}.*Topic authorization failed", ("S2",)),
     (rf"Not authorized to get the end offsets for topic {_NAME}", ("O3",)),
     (r"Unable to claim write privileges", ("W7",)),
     (r"Failed to perform zombie fencing", ("X2",)),

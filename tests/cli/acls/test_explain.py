@@ -31,6 +31,11 @@ FINDINGS = check(
             ("O3",),
             ("offsets",),
         ),
+        (
+            "Error while attempting to describe topics 't': Broker: Topic authorization failed",
+            ("S2",),
+            ("t",),
+        ),
         ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
         (
             "InitProducerId request for transactionalId `g-c-0` failed due to ... authorization",
