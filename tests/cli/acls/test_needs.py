@@ -245,8 +245,8 @@ def test_colliding_ids_are_told() -> None:
     assert "belongs to" not in notes(replace(FACTS, workers=(worker,)))
 
 
-def test_rows_for_old_brokers_appear_only_for_them() -> None:
-    """IdempotentWrite was needed before 2.8, and is a warning."""
+def test_simulated_old_brokers_alone_have_rows_of_their_own() -> None:
+    """Simulated: IdempotentWrite was needed before 2.8, and is a warning."""
     old = replace(FACTS, old_brokers=True)
     assert not {"W8", "X5p", "X5a"} & {need.rule.id for need in needs()}
     found = [need for need in needs(old) if need.rule.id in {"W8", "X5p", "X5a"}]
