@@ -40,8 +40,13 @@ def create_consumer(config: ClientConfig) -> Consumer:
 
 
 def create_admin(config: ClientConfig) -> AdminClient:
-    """WorkerConfigError when librdkafka refuses the configuration."""
-    admin: AdminClient = _create(AdminClient, config, "admin client")
+    """WorkerConfigError when librdkafka refuses the configuration.
+
+    librdkafka takes an admin client for a producer: it would have brokers create the topics it asks
+    about. Java's does not.
+    """
+    settings = {**config, "allow.auto.create.topics": False}
+    admin: AdminClient = _create(AdminClient, settings, "admin client")
     return admin
 
 
