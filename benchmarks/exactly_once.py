@@ -2,11 +2,12 @@
 
     python benchmarks/exactly_once.py [--lines N] [--runs N] [--only java|ours]
 
-Both are distributed workers at `exactly.once.source.support=enabled`. Each run has a topic and a
-connector of its own. A rate is counted by the topic's last stable offset, from the first commit to
-the last; it counts one marker per transaction too, which is below 0.1 % of the records. Memory is
-what the kernel shares out to the worker and its processes (PSS): idle ten seconds after the start
-without a connector, and the largest of samples under load.
+The Java worker has the heap and the JVM options of Kafka's start script. Both are distributed
+workers at `exactly.once.source.support=enabled`. Each run has a topic and a connector of its own. A
+rate is counted by the topic's last stable offset, from the first commit to the last; it counts one
+marker per transaction too, which is below 0.1 % of the records. Memory is what the kernel shares
+out to the worker and its processes (PSS): idle ten seconds after the start, and the
+largest of samples under load.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -107,7 +109,7 @@ def main() -> None:
                 settings={},
             )
             write_lines(bench.lines_file, bench.lines)
-            start = {"java": servers.java_worker, "ours": servers.agent}
+            start = {"java": partial(servers.java_worker, as_shipped=True), "ours": servers.agent}
             for kind in kinds:
                 worker = start[kind](
                     broker.bootstrap_servers, unique_name(kind), properties=ENABLED

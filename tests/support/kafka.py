@@ -18,6 +18,18 @@ BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 """Addresses of a broker that is used instead of starting one for the session."""
 
 
+SHIPPED_HEAP_MB = 2048
+SHIPPED_JVM_OPTIONS = (
+    "-Xms256M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""KAFKA_HEAP_OPTS and KAFKA_JVM_PERFORMANCE_OPTS of connect-distributed.sh."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBroker:
     """The session's broker: use names of your own in it, and never stop it."""
@@ -77,12 +89,22 @@ class Servers:
         *,
         properties: Mapping[str, str] | None = None,
         connectors: tuple[Mapping[str, str], ...] | None = None,
+        as_shipped: bool = False,
     ) -> JavaConnectWorker:
-        """Start a Java worker: distributed, or standalone when there are `connectors`."""
-        worker = JavaConnectWorker(
-            self.runtime,
-            self._worker_config("java-worker", bootstrap_servers, group_id, properties, connectors),
+        """Start a Java worker: distributed, or standalone when there are `connectors`.
+
+        `as_shipped`: with the heap and the JVM options of Kafka's own start script, to measure it,
+        instead of those that start quickly.
+        """
+        config = self._worker_config(
+            "java-worker", bootstrap_servers, group_id, properties, connectors
         )
+        if as_shipped:
+            worker = JavaConnectWorker(
+                self.runtime, config, heap_mb=SHIPPED_HEAP_MB, jvm_options=SHIPPED_JVM_OPTIONS
+            )
+        else:
+            worker = JavaConnectWorker(self.runtime, config)
         self._started.callback(worker.stop)
         return worker.start()
 
