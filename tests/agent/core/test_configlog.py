@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot, SessionKey
@@ -23,97 +18,18 @@ from pyconnect_agent.core.configlog import (
     TaskConfigsUpdated,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.log_record import LogRecord, Severity
-
-Raw = tuple[bytes | None, bytes | None]
-
-
-def replay(records: Iterable[Raw]) -> ConfigLog:
-    log = ConfigLog()
-    for offset, (key, value) in enumerate(records):
-        log.apply(offset, key, value)
-    return log
-
-
-class Feed:
-    """Applies records at consecutive offsets."""
-
-    def __init__(self) -> None:
-        self.log = ConfigLog()
-        self.next_offset = 0
-
-    def __call__(self, key: bytes | str | None, value: bytes | str | None) -> Applied:
-        raw_key = key.encode() if isinstance(key, str) else key
-        raw_value = value.encode() if isinstance(value, str) else value
-        applied = self.log.apply(self.next_offset, raw_key, raw_value)
-        self.next_offset += 1
-        return applied
-
-    def write(self, *records: LogRecord) -> Applied:
-        return [self(*record) for record in records][-1]
-
-    def full(self, connector: str, tasks: int, config: dict[str, str] | None = None) -> None:
-        self.write(*full_write(connector, tasks, config or {"name": connector}))
-
-    @property
-    def state(self) -> ConfigSnapshot:
-        return self.log.snapshot()
-
-
-def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
-    """What a leader writes: the config, a full set of tasks made from it, the commit."""
-    return [
-        config_records.connector_config(connector, config),
-        *(
-            config_records.task_config(ConnectorTaskId(connector, n), {**config, "n": str(n)})
-            for n in range(tasks)
-        ),
-        config_records.tasks_commit(connector, tasks),
-    ]
+from pyconnect_agent.core.log_record import Severity
+from tests.support.config_topic import ConfigTopicFeed, full_write
 
 
 @pytest.fixture
-def feed() -> Feed:
-    return Feed()
+def feed() -> ConfigTopicFeed:
+    return ConfigTopicFeed()
 
 
-def test_records_have_the_bytes_that_apache_writes() -> None:
-    """Keys, member names and their order are those of a Java worker's records."""
-    written = [
-        config_records.connector_config("c", {"name": "c", "x": None}),
-        *config_records.connector_removal("c"),
-        config_records.target_state("c", TargetState.STARTED),
-        config_records.target_state("c", TargetState.PAUSED),
-        config_records.target_state("c", TargetState.STOPPED),
-        config_records.task_config(ConnectorTaskId("c-d", 3), {"a": "ü"}),
-        config_records.tasks_commit("c", 2),
-        config_records.task_count_record("c", 3),
-        config_records.session_key(
-            SessionKey(key=b"\x00\xff\x10", algorithm="HmacSHA256", created_ms=1732000000000)
-        ),
-        config_records.restart_request("c", only_failed=False, include_tasks=True),
-        config_records.logger_level("org.x", "DEBUG"),
-    ]
-    assert written == [
-        (b"connector-c", b'{"properties":{"name":"c","x":null}}'),
-        (b"connector-c", None),
-        (b"target-state-c", None),
-        (b"target-state-c", b'{"state":"STARTED","state.v2":"STARTED"}'),
-        (b"target-state-c", b'{"state":"PAUSED","state.v2":"PAUSED"}'),
-        (b"target-state-c", b'{"state":"PAUSED","state.v2":"STOPPED"}'),
-        (b"task-c-d-3", '{"properties":{"a":"ü"}}'.encode()),
-        (b"commit-c", b'{"tasks":2}'),
-        (b"tasks-fencing-c", b'{"task-count":3}'),
-        (
-            b"session-key",
-            b'{"key":"AP8Q","algorithm":"HmacSHA256","creation-timestamp":1732000000000}',
-        ),
-        (b"restart-connector-c", b'{"include-tasks":true,"only-failed":false}'),
-        (b"logger-cluster-org.x", b'{"level":"DEBUG"}'),
-    ]
-
-
-def test_a_new_connector_is_started_unless_a_state_was_written_before(feed: Feed) -> None:
+def test_a_new_connector_is_started_unless_a_state_was_written_before(
+    feed: ConfigTopicFeed,
+) -> None:
     """The default target state is STARTED; an initial one precedes the config, unreported."""
     assert feed.write(config_records.connector_config("a", {})).changes == (
         ConnectorConfigUpdated(connector="a"),
@@ -123,7 +39,7 @@ def test_a_new_connector_is_started_unless_a_state_was_written_before(feed: Feed
     assert feed.state.target_states == {"a": TargetState.STARTED, "b": TargetState.STOPPED}
 
 
-def test_a_target_state_is_reported_only_when_it_differs(feed: Feed) -> None:
+def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
     """Writing the state that is there changes nothing for the owner."""
     feed.full("c", 0)
     paused = config_records.target_state("c", TargetState.PAUSED)
@@ -144,7 +60,7 @@ def test_a_target_state_is_reported_only_when_it_differs(feed: Feed) -> None:
     ],
 )
 def test_state_v2_is_read_before_state(
-    feed: Feed, value: str, state: TargetState, notices: int
+    feed: ConfigTopicFeed, value: str, state: TargetState, notices: int
 ) -> None:
     """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
     feed.full("c", 0)
@@ -152,7 +68,7 @@ def test_state_v2_is_read_before_state(
     assert feed.state.target_state("c") is state
 
 
-def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Feed) -> None:
+def test_a_removed_target_state_of_a_configured_connector_is_started(feed: ConfigTopicFeed) -> None:
     """Every connector with a config has a target state."""
     feed.full("c", 0)
     feed.write(config_records.target_state("c", TargetState.STOPPED))
@@ -163,14 +79,16 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Feed)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
-def test_what_jackson_reads_as_null_removes_a_connector(feed: Feed, value: bytes | None) -> None:
+def test_what_jackson_reads_as_null_removes_a_connector(
+    feed: ConfigTopicFeed, value: bytes | None
+) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
     feed.full("c", 1)
     assert feed("connector-c", value).changes == (ConnectorConfigRemoved(connector="c"),)
     assert not feed.state.contains("c")
 
 
-def test_removal_keeps_what_fencing_needs(feed: Feed) -> None:
+def test_removal_keeps_what_fencing_needs(feed: ConfigTopicFeed) -> None:
     """A re-created connector is fenced against the tasks of the removed one."""
     feed.full("c", 2)
     feed.full("other", 1)
@@ -186,7 +104,7 @@ def test_removal_keeps_what_fencing_needs(feed: Feed) -> None:
     assert state.target_state("c") is None
 
 
-def test_task_configs_count_only_when_committed(feed: Feed) -> None:
+def test_task_configs_count_only_when_committed(feed: ConfigTopicFeed) -> None:
     """Task records wait for the commit that says how many there are."""
     feed.write(config_records.connector_config("c", {"v": "1"}))
     task = config_records.task_config(ConnectorTaskId("c", 0), {"t": "1"})
@@ -201,7 +119,7 @@ def test_task_configs_count_only_when_committed(feed: Feed) -> None:
     assert feed.state.pending_fencing == {"c"}
 
 
-def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: Feed) -> None:
+def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: ConfigTopicFeed) -> None:
     """Its tasks are not used, the old configs stay, a complete commit repairs it."""
     feed.full("c", 1)
     feed.write(config_records.task_config(ConnectorTaskId("c", 1), {}))
@@ -216,7 +134,7 @@ def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: Feed) -> No
     assert len(feed.state.tasks("c")) == 2
 
 
-def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: Feed) -> None:
+def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: ConfigTopicFeed) -> None:
     """An incomplete set is thrown away with its commit."""
     feed.write(config_records.connector_config("c", {}))
     feed.write(config_records.task_config(ConnectorTaskId("c", 0), {}))
@@ -226,7 +144,7 @@ def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: Feed)
     assert feed.state.inconsistent == {"c"}
 
 
-def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: Feed) -> None:
+def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: ConfigTopicFeed) -> None:
     """Only the count says which tasks there are; compaction brings old ones back."""
     feed.full("c", 3)
     feed.full("c", 1)
@@ -234,7 +152,7 @@ def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: Feed) -> N
     assert len(feed.state.task_configs) == 3
 
 
-def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: Feed) -> None:
+def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: ConfigTopicFeed) -> None:
     """The generation advances when task configs of the connector were ever buffered."""
     feed.full("c", 0)
     assert feed.state.task_config_generations == {}
@@ -243,7 +161,7 @@ def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: Feed) -> 
     assert feed.state.task_config_generations == {"c": 1}
 
 
-def test_a_commit_without_connector_config_is_a_removal(feed: Feed) -> None:
+def test_a_commit_without_connector_config_is_a_removal(feed: ConfigTopicFeed) -> None:
     """Compaction may leave the commit of a connector whose config and tombstone are gone."""
     feed.write(*full_write("c", 2, {})[1:])
     assert feed.write(config_records.tasks_commit("c", 2)).changes == ()
@@ -252,7 +170,7 @@ def test_a_commit_without_connector_config_is_a_removal(feed: Feed) -> None:
     assert feed.state.inconsistent == {"c"}
 
 
-def test_a_task_count_record_ends_pending_fencing(feed: Feed) -> None:
+def test_a_task_count_record_ends_pending_fencing(feed: ConfigTopicFeed) -> None:
     """It says that every producer of older generations has been fenced."""
     feed.full("c", 2)
     feed.write(config_records.task_count_record("c", 2))
@@ -261,7 +179,7 @@ def test_a_task_count_record_ends_pending_fencing(feed: Feed) -> None:
     assert feed.state.pending_fencing == {"c"}
 
 
-def test_a_session_key_is_read_back_as_written(feed: Feed) -> None:
+def test_a_session_key_is_read_back_as_written(feed: ConfigTopicFeed) -> None:
     """The key travels as base64; the latest counts."""
     key = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=5)
     assert feed.write(config_records.session_key(key)).changes == (
@@ -272,7 +190,7 @@ def test_a_session_key_is_read_back_as_written(feed: Feed) -> None:
     assert unpadded.notices == ()
 
 
-def test_restart_requests_and_logger_levels_are_only_reported(feed: Feed) -> None:
+def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicFeed) -> None:
     """They change no state."""
     before = feed.state
     request = config_records.restart_request("c", only_failed=True, include_tasks=False)
@@ -320,7 +238,7 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: Feed) -> Non
     ],
 )
 def test_a_useless_record_is_noticed_and_counts_for_the_offset(
-    feed: Feed, key: str | None, value: str | None
+    feed: ConfigTopicFeed, key: str | None, value: str | None
 ) -> None:
     """It changes nothing else; the notice names offset and key, never the value."""
     feed.full("c", 1)
@@ -335,7 +253,9 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
 
 
 @pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
-def test_an_undecodable_value_does_not_advance_the_offset(feed: Feed, value: bytes) -> None:
+def test_an_undecodable_value_does_not_advance_the_offset(
+    feed: ConfigTopicFeed, value: bytes
+) -> None:
     """Workers compare offsets, and Apache's stays behind such a record."""
     feed.full("c", 1)
     before = feed.state
@@ -352,187 +272,10 @@ def test_markers_leave_the_offset_behind_the_log_end() -> None:
     assert log.offset == 7
 
 
-def test_properties_of_other_types_become_their_json_text(feed: Feed) -> None:
+def test_properties_of_other_types_become_their_json_text(feed: ConfigTopicFeed) -> None:
     """Only a foreign writer makes such; the connector exists as it does for Java workers."""
     feed("connector-c", '{"properties":{"a":1,"b":true,"c":null,"d":"x"}}')
     assert feed.state.connector_config("c") == {"a": "1", "b": "true", "c": None, "d": "x"}
-
-
-# --- properties ---------------------------------------------------------------------------------
-
-names = st.sampled_from(["a", "b", "a-1", "b-0", "ü"])
-configs = st.dictionaries(st.sampled_from(["name", "x", "y"]), st.text(max_size=2), max_size=2)
-json_junk = st.sampled_from(
-    [b"", b"null", b"{}", b"[]", b"7", b'"x"', b"{", b"\xff", b'{"properties":{}}', b'{"tasks":1}']
-)
-any_key = st.one_of(
-    st.none(),
-    st.binary(max_size=6),
-    st.builds(
-        lambda prefix, name, tail: f"{prefix}{name}{tail}".encode(),
-        st.sampled_from(
-            [
-                "connector-",
-                "task-",
-                "commit-",
-                "target-state-",
-                "tasks-fencing-",
-                "session-key",
-                "restart-connector-",
-                "logger-cluster-",
-            ]
-        ),
-        names,
-        st.sampled_from(["", "-0", "-1"]),
-    ),
-)
-well_formed = st.one_of(
-    st.builds(config_records.connector_config, names, configs),
-    st.builds(config_records.target_state, names, st.sampled_from(TargetState)),
-    st.builds(
-        lambda name, n, config: config_records.task_config(ConnectorTaskId(name, n), config),
-        names,
-        st.integers(0, 2),
-        configs,
-    ),
-    st.builds(config_records.tasks_commit, names, st.integers(0, 3)),
-    st.builds(config_records.task_count_record, names, st.integers(0, 3)),
-    st.builds(lambda name: config_records.connector_removal(name)[0], names),
-    st.builds(lambda name: config_records.connector_removal(name)[1], names),
-)
-any_records = st.lists(
-    st.one_of(well_formed, st.tuples(any_key, st.one_of(st.none(), json_junk))), max_size=40
-)
-
-
-@given(any_records, st.lists(st.integers(0, 39)))
-def test_a_prefix_and_the_rest_give_the_state_of_the_whole(
-    records: list[Raw], snapshots_at: list[int]
-) -> None:
-    """Snapshots in between neither change what follows nor change themselves."""
-    log = ConfigLog()
-    taken: list[tuple[int, ConfigSnapshot, ConfigSnapshot]] = []
-    for offset, (key, value) in enumerate(records):
-        log.apply(offset, key, value)
-        if offset in snapshots_at:
-            taken.append((offset, log.snapshot(), copy.deepcopy(log.snapshot())))
-    assert log.snapshot() == replay(records).snapshot()
-    for offset, snapshot, as_it_was in taken:
-        assert snapshot == as_it_was == replay(records[: offset + 1]).snapshot()
-
-
-@given(any_records)
-def test_no_record_raises_and_every_connector_with_config_has_a_target_state(
-    records: list[Raw],
-) -> None:
-    """Whatever is on the topic, the reducer's invariants hold."""
-    state = replay(records).snapshot()
-    assert set(state.connector_configs) <= set(state.target_states)
-    assert set(state.applied_connector_configs) <= set(state.connector_configs)
-    assert set(state.task_counts) <= set(state.connector_configs)
-    assert {task.connector for task in state.task_configs} <= set(state.connector_configs)
-    for connector in state.connectors():
-        assert all(state.task_config(task) is not None for task in state.tasks(connector))
-
-
-operations = st.lists(
-    st.one_of(
-        st.tuples(st.just("full"), names, st.integers(0, 3), configs),
-        st.tuples(st.just("delete"), names),
-        st.tuples(st.just("state"), names, st.sampled_from(TargetState)),
-        st.tuples(st.just("fence"), names, st.integers(0, 3)),
-        st.tuples(st.just("crash"), names, st.integers(1, 3), configs, st.integers(0, 3)),
-    ),
-    max_size=15,
-)
-
-
-@settings(max_examples=300)
-@given(operations, st.integers(0, 100), st.booleans())
-def test_compaction_keeps_the_state_of_every_completely_written_connector(
-    history: list[tuple], compacted_percent: int, tombstones_expire: bool
-) -> None:
-    """A replay after compaction differs only where a leader died between tasks and commit.
-
-    Differences are allowed in what is local (generations) and, for such a connector and for a
-    removed one, in its tasks and pending fencing; the next full write ends them.
-    """
-    records, interrupted = leaders_writes(history)
-    boundary = len(records) * compacted_percent // 100
-    live = replay(records)
-    offsets_left = compact(records, boundary, tombstones_expire)
-    replayed = ConfigLog()
-    for offset in offsets_left:
-        replayed.apply(offset, *records[offset])
-    before, after = live.snapshot(), replayed.snapshot()
-    assert after.connector_configs == before.connector_configs
-    assert after.target_states == before.target_states
-    assert after.task_count_records == before.task_count_records
-    for connector in before.connectors():
-        if connector not in interrupted:
-            assert view(after, connector) == view(before, connector)
-    repair = [
-        record
-        for connector in before.connectors()
-        for record in full_write(connector, 2, {"repaired": "yes"})
-    ]
-    for offset, (key, value) in enumerate(repair, start=len(records)):
-        live.apply(offset, key, value)
-        replayed.apply(offset, key, value)
-    before, after = live.snapshot(), replayed.snapshot()
-    for connector in before.connectors():
-        assert view(after, connector) == view(before, connector)
-        assert connector not in after.inconsistent
-
-
-def leaders_writes(history: list[tuple]) -> tuple[list[LogRecord], set[str]]:
-    """Records of a history, and the connectors whose last write a leader did not finish."""
-    records: list[LogRecord] = []
-    interrupted: set[str] = set()
-    configured: set[str] = set()
-    for kind, connector, *details in history:
-        match kind:
-            case "full":
-                records += full_write(connector, *details)
-                configured.add(connector)
-                interrupted.discard(connector)
-            case "delete":
-                records += config_records.connector_removal(connector)
-                configured.discard(connector)
-                interrupted.discard(connector)
-            case "state":
-                records.append(config_records.target_state(connector, *details))
-            case "fence":
-                records.append(config_records.task_count_record(connector, *details))
-            case "crash":
-                tasks, config, written = details
-                records += full_write(connector, tasks, config)[: 1 + min(written, tasks)]
-                configured.add(connector)
-                interrupted.add(connector)
-    return records, interrupted
-
-
-def compact(records: list[LogRecord], boundary: int, tombstones_expire: bool) -> list[int]:
-    """Offsets left when everything before `boundary` is compacted."""
-    last = {key: offset for offset, (key, _) in enumerate(records[:boundary])}
-    return [
-        offset
-        for offset, (key, value) in enumerate(records)
-        if offset >= boundary or (last[key] == offset and not (tombstones_expire and value is None))
-    ]
-
-
-def view(state: ConfigSnapshot, connector: str) -> tuple[object, ...]:
-    """What must agree between workers about a connector."""
-    return (
-        state.connector_config(connector),
-        state.target_state(connector),
-        state.tasks(connector),
-        [state.task_config(task) for task in state.tasks(connector)],
-        state.applied_config(connector),
-        connector in state.inconsistent,
-        connector in state.pending_fencing,
-    )
 
 
 def without_offset(state: ConfigSnapshot) -> tuple[object, ...]:
@@ -541,7 +284,7 @@ def without_offset(state: ConfigSnapshot) -> tuple[object, ...]:
     )
 
 
-def test_a_snapshot_copies_only_what_changed(feed: Feed) -> None:
+def test_a_snapshot_copies_only_what_changed(feed: ConfigTopicFeed) -> None:
     """With thousands of tasks, a target state must not cost a copy of them."""
     feed.full("c", 2)
     first = feed.state

@@ -1,0 +1,46 @@
+"""What leaders write into the config topic, and a reducer that is fed with it."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core import config_records
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.configlog import Applied, ConfigLog
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_record import LogRecord
+
+
+class ConfigTopicFeed:
+    """Applies records to a reducer at consecutive offsets."""
+
+    def __init__(self) -> None:
+        self.log = ConfigLog()
+        self.next_offset = 0
+
+    def __call__(self, key: bytes | str | None, value: bytes | str | None) -> Applied:
+        raw_key = key.encode() if isinstance(key, str) else key
+        raw_value = value.encode() if isinstance(value, str) else value
+        applied = self.log.apply(self.next_offset, raw_key, raw_value)
+        self.next_offset += 1
+        return applied
+
+    def write(self, *records: LogRecord) -> Applied:
+        return [self(*record) for record in records][-1]
+
+    def full(self, connector: str, tasks: int, config: dict[str, str] | None = None) -> None:
+        self.write(*full_write(connector, tasks, config or {"name": connector}))
+
+    @property
+    def state(self) -> ConfigSnapshot:
+        return self.log.snapshot()
+
+
+def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
+    """What a leader writes: the config, a full set of tasks made from it, the commit."""
+    return [
+        config_records.connector_config(connector, config),
+        *(
+            config_records.task_config(ConnectorTaskId(connector, n), {**config, "n": str(n)})
+            for n in range(tasks)
+        ),
+        config_records.tasks_commit(connector, tasks),
+    ]
