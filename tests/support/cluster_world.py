@@ -25,6 +25,7 @@ from pyconnect_agent.core.reporting import Status
 from tests.support.cluster_producers import ExactlyOnceWorker, Producers
 from tests.support.cluster_worker import Worker
 from tests.support.fake_group import FakeCoordinator, GroupState
+from tests.support.herder_world import check_count_records
 
 MAX_DELAY_MS = 10_000
 REQUEST_TIMEOUT_MS = 90_000
@@ -171,6 +172,7 @@ class Cluster:
         assert self.coordinator.state is GroupState.STABLE
         assert len(self.coordinator.seats) == len(workers)
         snapshot = workers[0].replayed()
+        check_count_records(snapshot)
         for worker in workers:
             assert worker.state.phase is Phase.RESOLVED
             assert worker.state.snapshot == snapshot

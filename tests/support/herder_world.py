@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.state import Life
@@ -16,7 +17,7 @@ from pyconnect_agent.core.log_record import LogRecord
 from tests.support.herder_performer import TASKS, Performer, generated_configs
 from tests.support.herder_surroundings import Answer
 
-__all__ = ["TASKS", "Answer", "World"]
+__all__ = ["TASKS", "Answer", "World", "check_count_records"]
 
 
 @dataclass(slots=True)
@@ -115,6 +116,7 @@ class World(Performer):
             if snapshot.target_state(connector) is not TargetState.STOPPED
             for task_id in snapshot.tasks(connector)
         }
+        check_count_records(snapshot)
         refused, paused = self.tasks_in(Life.REFUSED), self.tasks_in(Life.PAUSED)
         assert self.tasks.keys() == wanted - refused - paused
         for task_id in refused:
@@ -151,3 +153,11 @@ class World(Performer):
             for at_ms, timer in self.timers
             if not (isinstance(timer, on.RequestDeadline) and timer.request_id in self.replies)
         ]
+
+
+def check_count_records(snapshot: ConfigSnapshot) -> None:
+    """A count that follows a task set is that task set's: the next round fences as many."""
+    for connector in snapshot.connectors():
+        counted = snapshot.task_count_records.get(connector)
+        if counted is not None and connector not in snapshot.pending_fencing:
+            assert counted == snapshot.task_count(connector), f"{connector}: wrong task count"

@@ -22,8 +22,8 @@ from pyconnect_agent.core.herder.effects import (
     WriteTaskCountRecord,
 )
 from pyconnect_agent.core.herder.operations import begin_again, fail, proceed, succeed
-from pyconnect_agent.core.herder.requests import FenceZombies
-from pyconnect_agent.core.herder.state import Operation, Step
+from pyconnect_agent.core.herder.requests import FenceZombies, StopConnector, SubmitTaskConfigs
+from pyconnect_agent.core.herder.state import ApplyTaskConfigs, Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.transactional_ids import alter_transactional_id, task_transactional_ids
@@ -107,10 +107,10 @@ def _may_fence(turn: Turn, operation: Operation, connector: str) -> bool:
 
 def _decide(turn: Turn, operation: Operation, connector: str) -> None:
     snapshot = turn.state.snapshot
-    if connector not in snapshot.pending_fencing:
+    fenced = snapshot.task_count_records.get(connector)
+    if connector not in snapshot.pending_fencing and fenced is not None:
         succeed(turn, operation)
         return
-    fenced = snapshot.task_count_records.get(connector)
     single = fenced == 1 and snapshot.task_count(connector) == 1
     if fenced is None or single:
         # Nothing ran before, or the one new task fences the one old task itself.
@@ -140,6 +140,20 @@ def _alter_ids(group_id: str, connector: str, fenced: int) -> tuple[str, ...]:
     return (alter_transactional_id(group_id, connector),) if fenced == 0 else ()
 
 
+def _task_set_on_its_way(turn: Turn, connector: str) -> bool:
+    """Whether a newer task set is being written here.
+
+    A count that follows it in the topic would count as its own: later rounds would fence too few.
+    """
+    queue = turn.lanes.get(connector)
+    first = turn.operations.get(queue[0]) if queue else None
+    return (
+        first is not None
+        and first.step is Step.WRITING
+        and isinstance(first.request, ApplyTaskConfigs | StopConnector | SubmitTaskConfigs)
+    )
+
+
 def _read(turn: Turn, operation: Operation, step: Step) -> None:
     proceed(turn, operation, step, stages.READING_CONFIG)
     turn.emit(
@@ -151,6 +165,9 @@ def _read(turn: Turn, operation: Operation, step: Step) -> None:
 
 
 def _write_count(turn: Turn, operation: Operation, connector: str) -> None:
+    if _task_set_on_its_way(turn, connector):
+        fail(turn, operation, ConflictError(_OVERTAKEN))
+        return
     proceed(turn, operation, Step.WRITING, stages.writing_task_count(connector))
     turn.emit(
         WriteTaskCountRecord(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -23,7 +24,7 @@ from pyconnect_agent.core.herder.requests import (
     RestartTask,
     SetTargetState,
 )
-from pyconnect_agent.core.herder.state import HerderSettings, Life
+from pyconnect_agent.core.herder.state import ApplyTaskConfigs, HerderSettings, Life, Step
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.herder_world import TASKS, World
 
@@ -155,6 +156,43 @@ def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> N
     assert world.tasks.keys() == set(world.replayed().tasks("c"))
     assert world.replies[number].error is None
     assert State.FAILED not in {status.state for status in world.task_statuses.values()}
+
+
+@pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
+def test_a_round_beside_a_newer_task_set_does_not_count_the_older_one(
+    before: int, between: int, after: int
+) -> None:
+    """Its configs are on their way to the topic: an old count after them would be believed."""
+    world = world_with(before)
+    configured(world, between, other="value")
+    go_on(world, but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
+    configured(world, after)
+    go_on(world, but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
+    go_on(world, but={"writes"})
+    world.settle()
+    assert world.replayed().task_count_records == {"c": after}
+    assert len(world.tasks) == after
+    world.check_rest()
+
+
+def go_on(world: World, *, but: set[str], until: Callable[[], bool] = lambda: False) -> None:
+    """Let everything happen but what waits in these queues, until then or until nothing is left."""
+    for _ in range(500):
+        waiting = [answer for answer in world.answerable() if answer.queue not in but]
+        if until() or not (world.inbox or waiting):
+            return
+        if world.inbox:
+            world.deliver()
+        else:
+            world.answer(waiting[0])
+    raise AssertionError("never reached")
+
+
+def writing_a_task_set(world: World) -> bool:
+    return any(
+        isinstance(operation.request, ApplyTaskConfigs) and operation.step is Step.WRITING
+        for operation in world.state.operations.values()
+    )
 
 
 def until_asked(world: World) -> int:

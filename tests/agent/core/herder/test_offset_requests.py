@@ -240,6 +240,22 @@ def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
     assert len(world.tasks) == 2
 
 
+def test_so_they_do_when_the_connector_never_ran_before_the_change() -> None:
+    """Created STOPPED it has no task set yet: the count record becomes 0 all the same."""
+    world = World(exactly_once=True)
+    created = PutConnectorConfig(connector="c", config=CONFIG, initial_state=TargetState.STOPPED)
+    world.ask(created)
+    world.settle()
+    world.ask(ALTER)
+    world.settle()
+    assert world.changed == ["c"]
+    assert world.replayed().task_count_records == {"c": 0}
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    world.settle()
+    assert world.fenced == [("group-c",)]
+    assert len(world.tasks) == 2
+
+
 def test_nothing_is_changed_when_fencing_fails() -> None:
     """Saying so is Kafka Connect's text, not the fencing's own."""
     world = stopped_world(exactly_once=True)
