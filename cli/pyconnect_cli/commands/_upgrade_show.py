@@ -99,7 +99,9 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 def runs(session: Session, directory: Path) -> None:
     """List the last run of each journal."""
-    found = last_runs(directory)
+    found, broken = last_runs(directory)
+    for reason in broken:
+        session.output.warning(reason)
     session.output.listing(
         RUN_COLUMNS,
         found,

@@ -178,7 +178,8 @@ def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
 def _runs_group(session: Session, urls: Sequence[str]) -> str | None:
     """Return the group of an unfinished run: it may be this worker that is away in it."""
     wanted = {_url(url) for url in urls}
-    for run in last_runs(journal_directory(session.environ)):
+    found, _ = last_runs(journal_directory(session.environ))
+    for run in found:
         if not run.finished and wanted & set(run.urls):
             return run.started.group_id
     return None

@@ -110,7 +110,7 @@ class Journal:
 
     def run(self) -> Run | None:
         """Return the last run; None when there was none."""
-        return replay([read_entry(line) for line in self.lines()])
+        return read_run(self.path)
 
     def _unwritable(self, error: OSError) -> PreconditionFailed:
         return PreconditionFailed(
@@ -128,7 +128,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
     found = []
-    for line in text.splitlines():
+    # Not splitlines: texts may hold other separators of lines.
+    for line in text.split("\n"):
         try:
             found.append(dict(as_object(json.loads(line))))
         except (ValueError, TypeError):
@@ -136,13 +137,31 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def last_runs(directory: Path) -> list[Run]:
-    """Return the last run of each journal in a directory."""
-    journals = (
-        replay([read_entry(line) for line in read_lines(path)])
-        for path in sorted(directory.glob("*.jsonl"))
-    )
-    return [run for run in journals if run is not None]
+def read_run(path: Path) -> Run | None:
+    """Return the last run of a journal; UsageError for what cannot be read, with its name."""
+    try:
+        return replay([read_entry(line) for line in read_lines(path)])
+    except (UsageError, KeyError) as exc:
+        reason = exc.message if isinstance(exc, UsageError) else f"an entry of {exc} has no step"
+        raise UsageError(
+            f"{path}: {reason}",
+            hint="move the file away: the cluster itself says how far it is; a newer version of"
+            " this command may have written it",
+        ) from exc
+
+
+def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
+    """Return the last run of each journal in a directory, and why others are unreadable."""
+    found, broken = [], []
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            run = read_run(path)
+        except UsageError as error:
+            broken.append(error.message)
+            continue
+        if run is not None:
+            found.append(run)
+    return found, broken
 
 
 def journal_directory(environ: Mapping[str, str]) -> Path:
@@ -167,10 +186,7 @@ def read_entry(line: Mapping[str, Any]) -> Entry:
             members |= _started_members(members)
         return kind(**members)
     except (KeyError, TypeError, ValueError) as exc:
-        raise UsageError(
-            f"the journal has a line that this version cannot read: {exc}",
-            hint="move the file away; the cluster itself says how far it is",
-        ) from exc
+        raise UsageError(f"it has a line that this version cannot read: {exc}") from exc
 
 
 def _started_members(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,14 +104,52 @@ def test_what_another_version_wrote_is_refused(journal: Journal) -> None:
         read_entry({"entry": "Vanished", "at": "now"})
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"entry": "Vanished", "at": "now"}',
+        '{"entry": "Finished", "at": "now", "later": true}',
+        '{"entry": "StepChanged", "at": "now", "url": "http://never-started"}',
+        '{"entry": "StepStarted", "at": "now", "url": "u", "phase": "beyond", "instance": null}',
+    ],
+)
+def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, line: str) -> None:
+    """It is neither taken for another state nor for none; runs of other clusters are shown."""
+    other = Journal(journal.path.parent, "k", "other")
+    for each in (journal, other):
+        each.lock()
+        each.append(STARTED)
+        each.close()
+    journal.path.write_text(journal.path.read_text() + line + "\n")
+    with pytest.raises(UsageError, match=str(journal.path)) as refused:
+        journal.run()
+    assert "move the file away" in str(refused.value.hint)
+    found, broken = last_runs(journal.path.parent)
+    assert [run.started.run_id for run in found] == ["r"]
+    assert [reason.partition(":")[0] for reason in broken] == [str(journal.path)]
+
+
+def test_texts_keep_what_others_take_for_the_end_of_a_line(journal: Journal) -> None:
+    """An error may hold any character."""
+    halted = Halted(reason="one\u2028two\x85three\nfour", hint="h")
+    journal.lock()
+    for entry in (STARTED, halted):
+        journal.append(entry)
+    journal.close()
+    run = journal.run()
+    assert run is not None
+    assert run.halted == halted
+
+
 def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
     """Of all clusters; none where there is no directory yet."""
-    assert last_runs(journal.path.parent) == []
+    assert last_runs(journal.path.parent) == ([], [])
     for each in (journal, Journal(journal.path.parent, "k", "other")):
         each.lock()
         each.append(STARTED)
         each.append(Finished())
         each.append(replace(STARTED, run_id="newest"))
         each.close()
-    found = last_runs(journal.path.parent)
+    found, broken = last_runs(journal.path.parent)
+    assert broken == []
     assert [(run.started.run_id, run.finished) for run in found] == [("newest", False)] * 2
