@@ -25,22 +25,20 @@ _SLICE_S = 0.2
 
 
 _TASK_COUNT = "tasks-fencing-"
-_CONNECTOR = "connector-"
 
 
 def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int]:
-    """Return how many tasks each connector had when it was fenced last (KIP-618)."""
+    """Return how many tasks each connector had when it was fenced last (KIP-618).
+
+    Also of deleted ones: tasks of another connector by that name are fenced against those.
+    """
     counts: dict[str, int] = {}
     for record in records(settings, config_topic, "read_committed"):
         key = bytes(record.key() or b"").decode(errors="replace")
-        value = record.value()
         if key.startswith(_TASK_COUNT):
-            count = _task_count(value)
+            count = _task_count(record.value())
             if count is not None:
                 counts[key.removeprefix(_TASK_COUNT)] = count
-        elif key.startswith(_CONNECTOR) and not value:
-            # A connector of that name which comes later begins anew.
-            counts.pop(key.removeprefix(_CONNECTOR), None)
     return counts
 
 
