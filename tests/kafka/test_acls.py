@@ -154,7 +154,7 @@ class Lack:
 # What the trace of a failed connector or task must speak of.
 PREDICTED = {
     "S1": "Unrecoverable exception|Failed to flush offsets and/or records",
-    "S2": "Not authorized to describe topic|Error while attempting to describe topics '.*-topic'",
+    "S2": r"Not authorized to describe topic\(s\) '.*-topic' on the brokers \S+",
     "S3": "Task failed to create new topic .*-topic",
     "O1": "Failed to flush offsets and/or records",
     "O2": "Grant Read on topic '.*-offsets' to the principal of the consumer 'connector-consumer-",

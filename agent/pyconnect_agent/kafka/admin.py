@@ -286,11 +286,18 @@ class Admin:
             try:
                 found[topic] = len(_wait(future, deadline.remaining_ms()).partitions)
             except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-                if errors.code_of(exc) in errors.UNKNOWN_TOPIC:
+                code = errors.code_of(exc)
+                if code in errors.UNKNOWN_TOPIC:
                     continue
-                raise errors.translate(
+                failure = errors.translate(
                     exc, f"Error while attempting to describe topics '{topic}'"
-                ) from exc
+                )
+                if code in errors.TOPIC_NOT_AUTHORIZED:
+                    failure = AuthorizationError(
+                        f"Not authorized to describe topic(s) '{topic}' on the brokers"
+                        f" {self._bootstrap_servers}"
+                    )
+                raise failure from exc
         return found
 
     def _creation_failed(self, topic: str, exc: BaseException) -> TopicCreated:

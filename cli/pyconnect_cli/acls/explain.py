@@ -14,12 +14,13 @@ from pyconnect_cli.acls.model import Finding
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")
-_TOPICS = ("S1", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
+_TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
 _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
     (r"GROUP_AUTHORIZATION_FAILED|GroupAuthorization|Group authorization failed", ("W1", "K1")),
     (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
-    (rf"attempting to describe topics {_NAME}.*Topic authorization failed", ("S2",)),
+    (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2",)),
+    (rf"Grant Describe on topic {_NAME} to the principal of the admin client 'connector-", ("O3",)),
     (rf"Not authorized to get the end offsets for topic {_NAME}", ("O3",)),
     (r"Unable to claim write privileges", ("W7",)),
     (r"Failed to perform zombie fencing", ("X2",)),
@@ -27,7 +28,8 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"FindCoordinator request for transactionalId {_NAME}.*authorization", ("X2",)),
     (rf"InitProducerId request for transactionalId {_NAME}.*authorization", ("X2",)),
     (r"Failed to modify offsets for source connector", ("X3", "X4", "O1", "O2")),
-    (r"Failed to flush offsets and/or records", ("O1", "S1")),
+    (r"Failed to flush offsets and/or records", ("O1", "S1", "S4")),
+    (r"Unrecoverable exception (trying to send|from producer send callback)", ("S1", "S4")),
     (r"Task failed to create new topic", ("S3",)),
     (rf"Could not initialize dead letter queue with topic={_NAME}", ("K4d", "K4c")),
     (r"Failed to retrieve consumer group offsets", ("K5",)),

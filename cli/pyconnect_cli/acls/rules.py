@@ -108,8 +108,8 @@ _ROWS = (
         role=_A,
         operation=Operation.DESCRIBE,
         why="see whether the target topic exists (topic.creation.*)",
-        symptom="task FAILED: `Not authorized to describe topic(s)`; of our agents: `Error while"
-        " attempting to describe topics`, cause topic authorization failed (29)",
+        symptom="task FAILED: `Not authorized to describe topic(s)`, cause topic authorization"
+        " failed (29)",
     ),
     Rule(
         id="S3",

@@ -32,10 +32,22 @@ FINDINGS = check(
             ("offsets",),
         ),
         (
-            "Error while attempting to describe topics 't': Broker: Topic authorization failed",
+            "ConnectException: Not authorized to describe topic(s) 't' on the brokers b:9092",
             ("S2",),
             ("t",),
         ),
+        (
+            "Grant Read on topic 't' to the principal of the consumer 'connector-consumer-c-0'.",
+            ("O2",),
+            ("connector-consumer-c-0", "t"),
+        ),
+        (
+            "Grant Describe on topic 't' to the principal of the admin client 'connector-admin-c'.",
+            ("O3",),
+            ("connector-admin-c", "t"),
+        ),
+        ("Failed to flush offsets and/or records for task c-0", ("O1", "S1", "S4"), ()),
+        ("Unrecoverable exception trying to send", ("S1", "S4"), ()),
         ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
         (
             "InitProducerId request for transactionalId `g-c-0` failed due to ... authorization",
