@@ -6,6 +6,7 @@ Layer: builtin. Kafka: FileStreamSinkTask. At-least-once: a batch may be appende
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from collections.abc import Mapping, Sequence
 
@@ -48,6 +49,7 @@ class FileStreamSinkTask(SinkTask):
         self._filename: str | None = None
         self._descriptor: int | None = None
         self._unwritten = b""
+        self._batch: Sequence[SinkRecord] = ()
 
     def version(self) -> str:
         return CONNECT_VERSION
@@ -69,20 +71,30 @@ class FileStreamSinkTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         if not records:
             return
-        if not self._unwritten:
+        if not self._waits_to_be_written(records):
             lines = [
                 value if (value := record.value).__class__ is str else _text(record)
                 for record in records
             ]
             lines.append("")
-            self._unwritten = "\n".join(lines).encode()
-        # Else the same records come again after a write that ended within them.
+            # What a rebalance took from a repeated batch may be cut within a line: it is finished.
+            self._unwritten += "\n".join(lines).encode("utf-8", "replace")
+            self._batch = records
         self._write()
+        self._batch = ()
 
     def stop(self) -> None:
         if self._descriptor is not None and self._filename is not None:
             os.close(self._descriptor)
         self._descriptor = None
+
+    def _waits_to_be_written(self, records: Sequence[SinkRecord]) -> bool:
+        """Whether these very records are repeated because the last write ended within them."""
+        return (
+            bool(self._unwritten)
+            and len(records) == len(self._batch)
+            and all(map(operator.is_, records, self._batch))
+        )
 
     def _write(self) -> None:
         assert self._descriptor is not None

@@ -323,29 +323,59 @@ def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
         sink_task(path)
 
 
+class FullDisk:
+    """Takes `room` bytes more."""
+
+    def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = room
+        self._real_write = os.write
+        monkeypatch.setattr(file_stream_sink.os, "write", self._write)
+
+    def _write(self, descriptor: int, data: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._real_write(descriptor, data[: self.room])
+        self.room -= written
+        return written
+
+
 def test_a_full_disk_is_waited_out_without_torn_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written before stays, and the repeated batch goes on behind it."""
     path = tmp_path / "out"
     task, context = sink_task(path)
-    real_write, room = os.write, [3]
-
-    def write(descriptor: int, data: bytes) -> int:
-        if not room[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        written = real_write(descriptor, data[: room[0]])
-        room[0] -= written
-        return written
-
-    monkeypatch.setattr(file_stream_sink.os, "write", write)
+    disk = FullDisk(3, monkeypatch)
     batch = [sink_record("one"), sink_record("two")]
     with pytest.raises(RetriableException, match="No space left on device"):
         task.put(batch)
     assert context.timeouts_ms == [1_000]
-    room[0] = 100
-    task.put(batch)
+    disk.room = 100
+    task.put(batch.copy())
     assert path.read_text() == "one\ntwo\n"
+
+
+def test_other_records_after_a_full_disk_are_written_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebalance changes the batch that is repeated: none may be taken for written."""
+    path = tmp_path / "out"
+    task, _ = sink_task(path)
+    disk = FullDisk(5, monkeypatch)
+    with pytest.raises(RetriableException):
+        task.put([sink_record("one"), sink_record("two")])
+    task.put([])
+    disk.room = 100
+    task.put([sink_record("three"), sink_record("four")])
+    assert path.read_text().splitlines() == ["one", "two", "three", "four"]
+
+
+def test_text_that_utf_8_cannot_hold_is_replaced(tmp_path: Path) -> None:
+    """Half a surrogate pair, from JSON: a question mark, as Java writes."""
+    path = tmp_path / "out"
+    task, _ = sink_task(path)
+    task.put([sink_record("a\ud800b")])
+    assert path.read_bytes() == b"a?b\n"
 
 
 def test_another_write_error_fails_the_task(
