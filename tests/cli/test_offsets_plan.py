@@ -165,6 +165,21 @@ def test_numbers_that_are_no_json_are_refused() -> None:
     """Python's reader would take them."""
     with pytest.raises(UsageError, match="NaN"):
         parse_json('{"a": NaN}', "here")
+    with pytest.raises(UsageError, match="1e999"):
+        parse_json('{"a": 1e999}', "here")
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5_000 + "}", "[" * 200_000])
+def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
+    """A number of thousands of digits, brackets without end: a usage error, no traceback."""
+    with pytest.raises(UsageError, match="here: cannot be read"):
+        parse_json(text, "here")
+
+
+def test_a_number_of_thousands_of_digits_is_no_offset() -> None:
+    """Also where it stands as text."""
+    with pytest.raises(UsageError, match="not a whole number"):
+        parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
 
 
 RANGES = {

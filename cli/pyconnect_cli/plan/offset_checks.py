@@ -7,7 +7,10 @@ entry is looked at before anything is sent. Pure; UsageError (exit 2) names plac
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offset_entries import (
@@ -21,6 +24,7 @@ from pyconnect_cli.offset_entries import (
 
 LARGEST_KAFKA_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
+_DIGITS = re.compile("-?[0-9]{1,100}")
 
 
 def parse_json(text: str, place: str) -> object:
@@ -34,16 +38,24 @@ def parse_json(text: str, place: str) -> object:
             found[key] = value
         return found
 
-    def no_constant(text: str) -> object:
+    def no_constant(text: str) -> NoReturn:
         raise UsageError(f"{place}: {text} is no JSON number")
 
+    def number(text: str) -> float:
+        value = float(text)
+        return no_constant(text) if math.isinf(value) else value
+
     try:
-        return json.loads(text, object_pairs_hook=members, parse_constant=no_constant)
+        return json.loads(
+            text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+        )
     except json.JSONDecodeError as exc:
         raise UsageError(
             f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
             hint="keys and texts stand in double quotes",
         ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"{place}: cannot be read: {exc}") from exc
 
 
 def read_entries(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
@@ -208,7 +220,7 @@ def _primitives(document: object, place: str) -> Primitives:
 
 
 def _whole_number(value: object, place: str) -> int:
-    if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit():
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise UsageError(f"{place}: {json.dumps(value)} is not a whole number")
