@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.state import Step
 from tests.support.cluster_worker import Worker
 from tests.support.cluster_world import Cluster
 from tests.support.herder_world import TASKS
@@ -89,3 +90,36 @@ def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> Non
     cluster.settle()
     cluster.check_rest()
     assert len(writers(cluster)) <= 2
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize(
+    "step", [Step.READING_CONFIG, Step.FENCING, Step.READING_AGAIN, Step.WRITING]
+)
+@pytest.mark.parametrize(("before", "after"), [(3, 5), (5, 2), (1, 3)])
+def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
+    before: int, after: int, step: Step, written: bool
+) -> None:
+    """At each step, and with the step done but nobody told: all tasks run, and all are counted."""
+    cluster = settled(3, before)
+    leader = next(worker for worker in cluster.workers if worker.state.is_leader)
+    other = next(worker for worker in cluster.workers if worker is not leader)
+    cluster.ask(other, ask.PutConnectorConfig(connector="c", config={TASKS: str(after)}))
+    run_until(cluster, lambda: step in rounds(leader))
+    if written:
+        queue = {Step.FENCING: "fencing", Step.WRITING: "writes"}.get(step, "reads")
+        leader.answer(next(a for a in leader.answerable() if a.queue == queue))
+    leader.crash()
+    cluster.settle()
+    cluster.check_rest()
+    assert sorted(number for _, number in writers(cluster)) == list(range(after))
+    assert cluster.workers[0].replayed().task_count_records == {"c": after}
+    leader.boot()
+    configure(cluster, other, before)
+    assert sorted(number for _, number in writers(cluster)) == list(range(before))
+
+
+def rounds(leader: Worker) -> set[Step]:
+    """Where rounds of fencing stand."""
+    operations = leader.state.operations.values()
+    return {found.step for found in operations if isinstance(found.request, ask.FenceZombies)}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyconnect_agent.core import config_records
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.config_snapshot import SessionKey
-from pyconnect_agent.core.errors import InternalError, PrivilegedWriteError
+from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests import FenceZombies, Request, SubmitTaskConfigs
@@ -272,7 +272,7 @@ class Worker(World):
         def answered(reply: do.Reply | None) -> None:
             if member is not self.member:
                 return
-            error = InternalError("IO Error") if reply is None else reply.error
+            error = NoAnswerError("IO Error") if reply is None else reply.error
             if error is None:
                 self.inbox.append(on.EffectDone(effect_id=effect_id))
             else:
