@@ -1,8 +1,7 @@
 """The keys the framework defines for every connector.
 
-Layer: core. Corresponds to ``ConnectorConfig`` and ``PluginsRecommenders`` of Kafka Connect 4.3.1:
-same order, groups and display names, since user interfaces build forms of them. Documentation is
-in our own words.
+Layer: core. Corresponds to ``ConnectorConfig`` of Kafka Connect 4.3.1: same order, groups and
+display names, since user interfaces build forms of them. Documentation is in our own words.
 """
 
 from __future__ import annotations
@@ -10,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyconnect_agent.core.config.plugin_recommenders import (
+    ClassRecommender,
+    FixedRecommender,
+    VersionRecommender,
+)
 from pyconnect_agent.core.config.plugin_source import (
     PluginClass,
     PluginClassValidator,
@@ -58,57 +62,11 @@ class PluginDefaults:
         return cls(converters={}, versions={})
 
 
-@dataclass(frozen=True, slots=True)
-class _ClassRecommender:
-    plugins: PluginSource | None
-    kind: PluginKind
-
-    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
-        del name, parsed
-        return () if self.plugins is None else self.plugins.class_names(self.kind)
-
-    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        del name, parsed
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _FixedRecommender:
-    values: tuple[str, ...]
-
-    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
-        del name, parsed
-        return self.values
-
-    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        del name, parsed
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _VersionRecommender:
-    """Recommends the versions of the class another key names; hidden when it names none."""
-
-    plugins: PluginSource | None
-    class_key: str
-    kind: PluginKind
-
-    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
-        del name
-        chosen = parsed.get(self.class_key)
-        if self.plugins is None or chosen is None:
-            return ()
-        return self.plugins.versions(str(chosen), self.kind)
-
-    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        del name
-        return parsed.get(self.class_key) is not None
-
-
 def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
     """Return a new definition of the keys of any connector."""
     definition = ConfigDef()
     _define_identity(definition, defaults)
+    _define_task_limits(definition)
     for order, kind in ((6, "key"), (8, "value"), (10, "header")):
         _define_converter(definition, defaults, kind, order)
     for order, name, group, kind in (
@@ -180,8 +138,11 @@ def _define_identity(definition: ConfigDef, defaults: PluginDefaults) -> None:
         order_in_group=3,
         width=Width.MEDIUM,
         display_name="Connector version",
-        recommender=_FixedRecommender(defaults.connector_versions),
+        recommender=FixedRecommender(defaults.connector_versions),
     )
+
+
+def _define_task_limits(definition: ConfigDef) -> None:
     definition.define(
         "tasks.max",
         ConfigType.INT,
@@ -229,7 +190,7 @@ def _define_converter(
         order_in_group=order,
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter class",
-        recommender=_ClassRecommender(defaults.plugins, plugin_kind),
+        recommender=ClassRecommender(defaults.plugins, plugin_kind),
     )
     definition.define(
         f"{name}.plugin.version",
@@ -241,59 +202,64 @@ def _define_converter(
         order_in_group=order + 1,
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter version",
-        recommender=_VersionRecommender(defaults.plugins, name, plugin_kind),
+        recommender=VersionRecommender(defaults.plugins, name, plugin_kind),
     )
+
+
+_ERROR_KEYS = (
+    (
+        "errors.retry.timeout",
+        ConfigType.LONG,
+        0,
+        None,
+        "How long a failing operation is repeated, in milliseconds; -1 is without end.",
+        Width.MEDIUM,
+        "Retry Timeout for Errors",
+    ),
+    (
+        "errors.retry.delay.max.ms",
+        ConfigType.LONG,
+        60_000,
+        None,
+        "Longest wait between two attempts.",
+        Width.MEDIUM,
+        "Maximum Delay Between Retries for Errors",
+    ),
+    (
+        "errors.tolerance",
+        ConfigType.STRING,
+        "none",
+        ValidString.one_of("none", "all"),
+        "none: a record that cannot be processed fails the task; all: it is skipped.",
+        Width.SHORT,
+        "Error Tolerance",
+    ),
+    (
+        "errors.log.enable",
+        ConfigType.BOOLEAN,
+        False,
+        None,
+        "Whether every failed record is logged.",
+        Width.SHORT,
+        "Log Errors",
+    ),
+    (
+        "errors.log.include.messages",
+        ConfigType.BOOLEAN,
+        False,
+        None,
+        "Whether the log line tells the record too; of source records this shows the data.",
+        Width.SHORT,
+        "Log Error Details",
+    ),
+)
+"""Name, type, default, validator, documentation, width, display name."""
 
 
 def _define_error_handling(definition: ConfigDef) -> None:
-    rows = (
-        (
-            "errors.retry.timeout",
-            ConfigType.LONG,
-            0,
-            None,
-            "How long a failing operation is repeated, in milliseconds; -1 is without end.",
-            Width.MEDIUM,
-            "Retry Timeout for Errors",
-        ),
-        (
-            "errors.retry.delay.max.ms",
-            ConfigType.LONG,
-            60_000,
-            None,
-            "Longest wait between two attempts.",
-            Width.MEDIUM,
-            "Maximum Delay Between Retries for Errors",
-        ),
-        (
-            "errors.tolerance",
-            ConfigType.STRING,
-            "none",
-            ValidString.one_of("none", "all"),
-            "none: a record that cannot be processed fails the task; all: it is skipped.",
-            Width.SHORT,
-            "Error Tolerance",
-        ),
-        (
-            "errors.log.enable",
-            ConfigType.BOOLEAN,
-            False,
-            None,
-            "Whether every failed record is logged.",
-            Width.SHORT,
-            "Log Errors",
-        ),
-        (
-            "errors.log.include.messages",
-            ConfigType.BOOLEAN,
-            False,
-            None,
-            "Whether the log line tells the record too; of source records this shows the data.",
-            Width.SHORT,
-            "Log Error Details",
-        ),
-    )
-    for order, (name, config_type, default, validator, text, width, display) in enumerate(rows, 1):
+    for order, (name, config_type, default, validator, text, width, display) in enumerate(
+        _ERROR_KEYS, 1
+    ):
         definition.define(
             name,
             config_type,

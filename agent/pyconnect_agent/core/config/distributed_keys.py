@@ -32,7 +32,10 @@ def distributed_config_def() -> ConfigDef:
     """Return a new definition of the keys of a distributed worker."""
     definition = worker_config_def()
     _define_membership(definition)
-    _define_networking(definition)
+    _define_agent_keys(definition)
+    _define_rebalancing(definition)
+    _define_connections(definition)
+    _define_requests(definition)
     for key in SASL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     _define_internal_topics(definition)
@@ -70,6 +73,10 @@ def _define_membership(definition: ConfigDef) -> None:
             "cluster goes through preparing on all workers before enabled on any."
         ),
     )
+
+
+def _define_agent_keys(definition: ConfigDef) -> None:
+    """Define what Kafka Connect has no keys for."""
     definition.define(
         "agent.allow.phase.change",
         ConfigType.BOOLEAN,
@@ -103,6 +110,9 @@ def _define_membership(definition: ConfigDef) -> None:
             "alone."
         ),
     )
+
+
+def _define_rebalancing(definition: ConfigDef) -> None:
     definition.define(
         "connect.protocol",
         ConfigType.STRING,
@@ -135,7 +145,7 @@ def _define_membership(definition: ConfigDef) -> None:
     )
 
 
-def _define_networking(definition: ConfigDef) -> None:
+def _define_connections(definition: ConfigDef) -> None:
     definition.define(
         "client.id",
         ConfigType.STRING,
@@ -182,6 +192,9 @@ def _define_networking(definition: ConfigDef) -> None:
             importance=MEDIUM,
             documentation=f"Size of the TCP {what} buffer; -1 leaves it to the system.",
         )
+
+
+def _define_requests(definition: ConfigDef) -> None:
     definition.define(
         "request.timeout.ms",
         ConfigType.INT,

@@ -47,6 +47,11 @@ def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
         width=Width.LONG,
         display_name="Topics regex",
     )
+    _define_dead_letter_queue(definition)
+    return definition
+
+
+def _define_dead_letter_queue(definition: ConfigDef) -> None:
     prefix = "errors.deadletterqueue."
     definition.define(
         f"{prefix}topic.name",
@@ -81,7 +86,6 @@ def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
         width=Width.MEDIUM,
         display_name="Enable Error Context Headers",
     )
-    return definition
 
 
 def _check_regex(name: str, value: object) -> None:

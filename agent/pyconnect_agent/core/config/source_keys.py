@@ -41,6 +41,23 @@ def source_config_def(defaults: PluginDefaults) -> ConfigDef:
         width=Width.LONG,
         display_name="Topic Creation Groups",
     )
+    _define_exactly_once(definition)
+    definition.define(
+        "offsets.storage.topic",
+        ConfigType.STRING,
+        default=None,
+        validator=NonEmptyString(),
+        importance=LOW,
+        documentation="Topic for this connector's offsets, instead of the worker's.",
+        group=OFFSETS_TOPIC,
+        order_in_group=1,
+        width=Width.LONG,
+        display_name="Offsets topic",
+    )
+    return definition
+
+
+def _define_exactly_once(definition: ConfigDef) -> None:
     definition.define(
         "exactly.once.support",
         ConfigType.STRING,
@@ -83,16 +100,3 @@ def source_config_def(defaults: PluginDefaults) -> ConfigDef:
         width=Width.SHORT,
         display_name="Transaction boundary interval",
     )
-    definition.define(
-        "offsets.storage.topic",
-        ConfigType.STRING,
-        default=None,
-        validator=NonEmptyString(),
-        importance=LOW,
-        documentation="Topic for this connector's offsets, instead of the worker's.",
-        group=OFFSETS_TOPIC,
-        order_in_group=1,
-        width=Width.LONG,
-        display_name="Offsets topic",
-    )
-    return definition

@@ -33,7 +33,11 @@ def worker_config_def() -> ConfigDef:
     definition = ConfigDef()
     _define_clients_and_converters(definition)
     _define_runtime(definition)
-    _define_rest(definition)
+    _define_metrics(definition)
+    _define_permissions(definition)
+    _define_rest_addresses(definition)
+    _define_rest_headers(definition)
+    _define_admin_interface(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     definition.define(
@@ -138,7 +142,10 @@ def _define_runtime(definition: ConfigDef) -> None:
         importance=LOW,
         documentation="How plugins are found: by entry points, by scanning modules, or both.",
     )
-    _define_metrics(definition)
+
+
+def _define_permissions(definition: ConfigDef) -> None:
+    """Define what connectors may use, change and have created."""
     definition.define(
         "config.providers",
         ConfigType.LIST,
@@ -213,7 +220,7 @@ def _define_metrics(definition: ConfigDef) -> None:
     )
 
 
-def _define_rest(definition: ConfigDef) -> None:
+def _define_rest_addresses(definition: ConfigDef) -> None:
     definition.define(
         "listeners",
         ConfigType.LIST,
@@ -243,6 +250,9 @@ def _define_rest(definition: ConfigDef) -> None:
         importance=LOW,
         documentation="Protocol other workers reach this one by: http or https.",
     )
+
+
+def _define_rest_headers(definition: ConfigDef) -> None:
     definition.define(
         "access.control.allow.origin",
         ConfigType.STRING,
@@ -265,6 +275,9 @@ def _define_rest(definition: ConfigDef) -> None:
         importance=LOW,
         documentation="Headers put on every response: comma list of [action] [name]:[value].",
     )
+
+
+def _define_admin_interface(definition: ConfigDef) -> None:
     definition.define(
         "rest.extension.classes",
         ConfigType.LIST,
