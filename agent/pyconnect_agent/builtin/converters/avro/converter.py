@@ -22,21 +22,19 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     RegistryConverter,
 )
 from pyconnect_agent.builtin.converters.registry.framing import Frame
-from pyconnect_agent.builtin.converters.registry.options import registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.kafka.schema_registry import RegisteredSchema
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
-    ConfigType,
     DataException,
-    Importance,
     Schema,
     SchemaAndValue,
     Type,
 )
 
 KIND = "AVRO"
-_OPTIONS = (
+_FLAGS = (
     ("enhanced.avro.schema.support", False, "Enums are written back as enums."),
     ("connect.meta.data", True, "Connect's own metadata is written into the Avro schema."),
     ("scrub.invalid.names", False, "Names that Avro does not allow are changed, not refused."),
@@ -52,16 +50,7 @@ class AvroConverter(RegistryConverter):
         self._avro = AvroOptions()
 
     def config(self) -> ConfigDef:
-        definition = registry_config_def()
-        for name, default, documentation in _OPTIONS:
-            definition.define(
-                name,
-                ConfigType.BOOLEAN,
-                default=default,
-                importance=Importance.LOW,
-                documentation=documentation,
-            )
-        return definition
+        return define_flags(registry_config_def(), _FLAGS)
 
     def _configured(self, config: Mapping[str, object]) -> None:
         _library()

@@ -27,13 +27,11 @@ from pyconnect_agent.builtin.converters.registry.framing import (
     read_indexes,
     write_indexes,
 )
-from pyconnect_agent.builtin.converters.registry.options import registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.kafka.schema_registry import RegisteredSchema
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     DataException,
-    Importance,
     Schema,
     SchemaAndValue,
     Struct,
@@ -57,16 +55,7 @@ class ProtobufConverter(RegistryConverter):
         self._protobuf = ProtobufOptions()
 
     def config(self) -> ConfigDef:
-        definition = registry_config_def()
-        for name, default, documentation in _FLAGS:
-            definition.define(
-                name,
-                ConfigType.BOOLEAN,
-                default=default,
-                importance=Importance.LOW,
-                documentation=documentation,
-            )
-        return definition
+        return define_flags(registry_config_def(), _FLAGS)
 
     def _configured(self, config: Mapping[str, object]) -> None:
         self._protobuf = ProtobufOptions(

@@ -6,7 +6,7 @@ key store formats are refused with the way out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.converters.base import converter_config_def
@@ -100,6 +100,19 @@ def registry_config_def() -> ConfigDef:
     )
     _define_subjects(definition)
     _define_access(definition)
+    return definition
+
+
+def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) -> ConfigDef:
+    """Add a format's own switches: name, default, documentation."""
+    for name, default, documentation in flags:
+        definition.define(
+            name,
+            ConfigType.BOOLEAN,
+            default=default,
+            importance=Importance.LOW,
+            documentation=documentation,
+        )
     return definition
 
 

@@ -21,7 +21,7 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     RegistryConverter,
 )
 from pyconnect_agent.builtin.converters.registry.framing import Frame
-from pyconnect_agent.builtin.converters.registry.options import registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.builtin.converters.registry_json import reading, writing
 from pyconnect_agent.core import json_text
 from pyconnect_agent.kafka.schema_registry import RegisteredSchema
@@ -64,15 +64,7 @@ class JsonSchemaConverter(RegistryConverter):
             importance=Importance.LOW,
             documentation="The form in which decimals are written.",
         )
-        for name, default, documentation in _FLAGS:
-            definition.define(
-                name,
-                ConfigType.BOOLEAN,
-                default=default,
-                importance=Importance.LOW,
-                documentation=documentation,
-            )
-        return definition
+        return define_flags(definition, _FLAGS)
 
     def _configured(self, config: Mapping[str, object]) -> None:
         self._json = JsonOptions(
