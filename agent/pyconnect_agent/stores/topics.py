@@ -38,56 +38,33 @@ class StoreTopic:
 
 def config_log(topic: StoreTopic) -> CompactedLog:
     """The config topic always has one partition, whatever `topic` says."""
-    return CompactedLog(
-        CompactedTopic(
-            name=topic.name,
-            worker_key="config.storage.topic",
-            purpose="connector configurations",
-            partitions=1,
-            replication_factor=topic.replication_factor,
-            settings=topic.settings,
-            single_partition=True,
-            create_timeout_ms=topic.create_timeout_ms,
-            retry_backoff_ms=topic.retry_backoff_ms,
-        ),
-        _clients(topic),
-        "config-log",
-    )
+    return _log(topic, "config", "connector configurations", single_partition=True)
 
 
 def offset_log(topic: StoreTopic) -> CompactedLog:
-    return CompactedLog(
-        CompactedTopic(
-            name=topic.name,
-            worker_key="offset.storage.topic",
-            purpose="source connector offsets",
-            partitions=topic.partitions,
-            replication_factor=topic.replication_factor,
-            settings=topic.settings,
-            create_timeout_ms=topic.create_timeout_ms,
-            retry_backoff_ms=topic.retry_backoff_ms,
-        ),
-        _clients(topic),
-        "offset-log",
-    )
+    return _log(topic, "offset", "source connector offsets")
 
 
 def status_log(topic: StoreTopic) -> CompactedLog:
+    return _log(topic, "status", "connector and task statuses")
+
+
+def _log(
+    topic: StoreTopic, kind: str, purpose: str, *, single_partition: bool = False
+) -> CompactedLog:
+    """`kind` is the word of the worker's keys and of the thread's name."""
     return CompactedLog(
         CompactedTopic(
             name=topic.name,
-            worker_key="status.storage.topic",
-            purpose="connector and task statuses",
-            partitions=topic.partitions,
+            worker_key=f"{kind}.storage.topic",
+            purpose=purpose,
+            partitions=1 if single_partition else topic.partitions,
             replication_factor=topic.replication_factor,
             settings=topic.settings,
+            single_partition=single_partition,
             create_timeout_ms=topic.create_timeout_ms,
             retry_backoff_ms=topic.retry_backoff_ms,
         ),
-        _clients(topic),
-        "status-log",
+        LogClients(producer=topic.producer, consumer=topic.consumer, admin=topic.admin),
+        f"{kind}-log",
     )
-
-
-def _clients(topic: StoreTopic) -> LogClients:
-    return LogClients(producer=topic.producer, consumer=topic.consumer, admin=topic.admin)
