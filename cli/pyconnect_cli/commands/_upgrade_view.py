@@ -181,7 +181,6 @@ def _sources(
 def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
     assert view.info is not None
     config = view.info.config
-    interval = config.get("transaction.boundary.interval.ms")
     timeout_ms = client_settings.transaction_timeout_ms(worker, config)
     addresses = client_settings.clusters(worker, config)
     tasks_max = config.get("tasks.max") or "1"
@@ -193,7 +192,7 @@ def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
         offsets_topic=config.get("offsets.storage.topic"),
         requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
         boundary=(config.get("transaction.boundary") or "poll").lower(),
-        boundary_interval_ms=int(interval) if interval else None,
+        boundary_interval_ms=client_settings.boundary_interval_ms(worker, config),
         transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
         replaced=client_settings.replaced(worker, config),
         breaking=client_settings.breaking(worker, config),

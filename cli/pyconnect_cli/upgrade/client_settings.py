@@ -15,6 +15,7 @@ from pyconnect_cli.acls.principals import client_config, server_set
 Config = Mapping[str, str | None]
 
 MOST_IN_FLIGHT = 5
+_FLUSH_INTERVAL_MS = "60000"
 _ALL = frozenset({"all", "-1"})
 _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 
@@ -53,6 +54,15 @@ def transaction_timeout_ms(worker: Config, connector: Config) -> int | None:
     """Return what is configured for a task's transactions; None: the client's default."""
     found = _layers(worker, connector, Role.PRODUCER).get("transaction.timeout.ms")
     return _number(found[1]) if found else None
+
+
+def boundary_interval_ms(worker: Config, connector: Config) -> int | None:
+    """Return how long transactions last at `transaction.boundary=interval`; None: not known.
+
+    The connector's value may stand elsewhere; without one the worker's flush interval counts.
+    """
+    own = connector.get("transaction.boundary.interval.ms")
+    return _number(own or worker.get("offset.flush.interval.ms") or _FLUSH_INTERVAL_MS)
 
 
 Layers = Mapping[str, tuple[str, str | None]]

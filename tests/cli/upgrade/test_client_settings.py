@@ -83,3 +83,22 @@ def test_the_timeout_of_transactions_is_the_connectors_or_the_workers() -> None:
     assert client_settings.transaction_timeout_ms({}, {}) is None
     assert client_settings.transaction_timeout_ms(worker, {}) == 1000
     assert client_settings.transaction_timeout_ms(worker, connector) == 2000
+
+
+@pytest.mark.parametrize(
+    ("worker", "connector", "expected"),
+    [
+        (None, None, 60_000),
+        ("5000", None, 5_000),
+        ("5000", "300", 300),
+        ("5000", "${file:/settings:interval}", None),
+    ],
+)
+def test_how_long_transactions_of_an_interval_last(
+    worker: str | None, connector: str | None, expected: int | None
+) -> None:
+    """The connector's own word, the worker's, Kafka's default; a reference is not looked up."""
+    found = client_settings.boundary_interval_ms(
+        {"offset.flush.interval.ms": worker}, {"transaction.boundary.interval.ms": connector}
+    )
+    assert found == expected
