@@ -1,6 +1,6 @@
 """The parts of a source task that commits offsets after its records (Kafka: WorkerSourceTask).
 
-Layer: tasks. The composition of `source_sender.py` and `source_committer.py`.
+Layer: tasks. The composition of `at_least_once_sender.py` and `source_committer.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks import client_settings
 from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source_committer import SERVE_INTERVAL_S, SourceCommitter
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
-from pyconnect_agent.tasks.source_sender import AtLeastOnceSender, Sender
+from pyconnect_agent.tasks.source_sender import Sender
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance

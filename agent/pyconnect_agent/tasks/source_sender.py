@@ -1,34 +1,26 @@
-"""How a source task's converted records go out at-least-once.
+"""What the source loop needs of a delivery guarantee, and what all of them need of a record.
 
-Layer: tasks. Kafka: WorkerSourceTask. The loop of `source.py` is the same for every delivery
-guarantee; a sender says what happens around each record and batch, and when offsets are committed.
-The exactly-once one is in `transactional_sender.py`.
+Layer: tasks. The loop of `source.py` is the same for every delivery guarantee; a sender says what
+happens around each record and batch, and when offsets are committed: `at_least_once_sender.py`,
+`transactional_sender.py`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
-from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.core.submitted import SubmittedRecord, SubmittedRecords
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
-from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.kafka.task_producer import DeliveredMessage
 from pyconnect_agent.tasks.source_pipeline import Outgoing
-from pyconnect_agent.tasks.tolerance import Failure, Stage, Tolerance
-from pyconnect_api import (
-    ConnectException,
-    RecordMetadata,
-    RetriableException,
-    SourceRecord,
-    SourceTask,
-)
+from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)
 
 QUEUE_FULL_WAIT_S = 0.1
+"""Of serving deliveries, before a record is offered to a full producer again."""
+
+CommitRecord: TypeAlias = Callable[[SourceRecord, RecordMetadata | None], None]
 
 
 class Sender(Protocol):
@@ -75,176 +67,20 @@ class Sender(Protocol):
         ...
 
 
-class AtLeastOnceSender:
-    """Tracks acknowledgements, so that offsets of the acknowledged prefix can be committed."""
+def commit_record_of(task: SourceTask) -> CommitRecord | None:
+    """Return the task's hook; None when it has none of its own, as most have: that costs less."""
+    overridden = type(task).commit_record is not SourceTask.commit_record
+    return task.commit_record if overridden else None
 
-    def __init__(
-        self,
-        *,
-        task: SourceTask,
-        producer: TaskProducer,
-        tolerance: Tolerance,
-        topics: ActiveTopics,
-        stop_requested: Callable[[], bool],
-        offer: Callable[[], None],
-        commit: Callable[[], None],
-        flush_timeout_s: float,
-        not_delivered: Callable[[], None],
-    ) -> None:
-        """`topics` hears of every topic that a record was delivered to.
 
-        `offer` hands what is committable to the committer, `commit` makes it commit now.
-        `not_delivered` hears of each record that the brokers did not take.
-        """
-        self.submitted = SubmittedRecords()
-        self._producer = producer
-        self._produce = producer.produce
-        self._submit = self.submitted.submit
-        self._tolerance = tolerance
-        self._topics = topics
-        self._topic_used = topics.used
-        self._stop_requested = stop_requested
-        self._offer = offer
-        self._commit = commit
-        self._flush_timeout_s = flush_timeout_s
-        self._not_delivered = not_delivered
-        self._error: KafkaError | None = None
-        # Most tasks do not care for single records: then a delivery is only a flag set.
-        overridden = type(task).commit_record is not SourceTask.commit_record
-        self._commit_record = task.commit_record if overridden else None
-
-    def begin_iteration(self) -> None:
-        self._serve(0.0)
-        self._topics.refresh()
-        self._offer()
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise ConnectException(
-                "Unrecoverable exception from producer send callback"
-            ) from self._error
-
-    def resumed(self) -> None:
-        """Acknowledgements do not depend on it."""
-
-    def paused(self) -> None:
-        """The timed commits go on."""
-
-    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
-        if self._error is not None:
-            self.check()
-        topic, value, key, kafka_partition, timestamp, headers = outgoing
-        submitted = self._submit(record.source_partition, record.source_offset)
-        done = partial(self._delivered, submitted, record, topic)
-        while True:
-            try:
-                if headers is None:
-                    self._produce(topic, value, key, kafka_partition, done, timestamp=timestamp)
-                else:
-                    self._produce(
-                        topic,
-                        value,
-                        key,
-                        kafka_partition,
-                        done,
-                        timestamp=timestamp,
-                        headers=headers,
-                    )
-                return
-            except BufferError:
-                # Back-pressure: Java's send blocks here as long as it takes.
-                if self._stop_requested():
-                    submitted.drop()
-                    raise RetriableException("The producer's queue is full") from None
-                self._serve(QUEUE_FULL_WAIT_S)
-            except CLIENT_ERRORS as exc:
-                self._refused(record, outgoing, submitted, exc)
-                return
-
-    def dropped(self, record: SourceRecord) -> None:
-        self._tell(record, None)
-
-    def batch_sent(self) -> None:
-        self._serve(0.0)
-
-    def finish(self, *, failed: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
-        try:
-            self._producer.drain(self._flush_timeout_s, until=self._settled)
-        except KafkaError as exc:
-            LOG.warning("could not wait for deliveries", extra={"reason": str(exc)})
-        self._offer()
-        self._commit()
-
-    def in_flight(self) -> int:
-        return self._producer.in_flight()
-
-    def _serve(self, timeout_s: float) -> None:
-        try:
-            self._producer.serve(timeout_s)
-        except KafkaError as exc:
-            raise ConnectException("Unrecoverable exception from producer send callback") from exc
-
-    def _settled(self) -> bool:
-        return self.in_flight() == 0
-
-    def _refused(
-        self,
-        record: SourceRecord,
-        outgoing: Outgoing,
-        submitted: SubmittedRecord,
-        failure: BaseException,
-    ) -> None:
-        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
-        error.__cause__ = failure
-        if self._producer.is_asynchronous(failure):
-            self._failed(record, submitted, error)
-            return
-        submitted.drop()
-        if error.retriable:
-            raise RetriableException(str(error)) from failure
-        raise ConnectException("Unrecoverable exception trying to send") from error
-
-    def _delivered(
-        self,
-        submitted: SubmittedRecord,
-        record: SourceRecord,
-        topic: str,
-        failure: Any,
-        message: DeliveredMessage,
-    ) -> None:
-        if failure is not None:
-            size = len(message)  # type: ignore[arg-type]  # bytes of the value
-            self._failed(record, submitted, self._producer.explain(failure, topic, size))
-            return
-        if self._commit_record is not None:
-            self._tell(record, metadata_of(message))
-        submitted.acked = True
-        self._topic_used(topic)
-
-    def _failed(self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError) -> None:
-        self._not_delivered()
-        if not self._tolerance.tolerate_all:
-            if self._error is None:
-                self._error = error
-            return
-        self._tolerance.failed(
-            Failure(
-                stage=Stage.KAFKA_PRODUCE,
-                class_name=f"{__name__}.{type(self).__qualname__}",
-                error=error,
-                record=record,
-            )
-        )
-        self._tell(record, None)
-        submitted.ack()
-
-    def _tell(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        if self._commit_record is None:
-            return
-        try:
-            self._commit_record(record, metadata)
-        except Exception:  # Kafka's contract: logged, and the task goes on
-            LOG.exception("SourceTask.commit_record failed")
+def tell(
+    commit_record: CommitRecord, record: SourceRecord, metadata: RecordMetadata | None
+) -> None:
+    """Tell a task what became of its record; `metadata` is None when it was not written."""
+    try:
+        commit_record(record, metadata)
+    except Exception:  # Kafka's contract: logged, and the task goes on
+        LOG.exception("SourceTask.commit_record failed")
 
 
 def size_of(outgoing: Outgoing) -> int:

@@ -23,7 +23,13 @@ from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import Outgoing
-from pyconnect_agent.tasks.source_sender import metadata_of, size_of
+from pyconnect_agent.tasks.source_sender import (
+    QUEUE_FULL_WAIT_S,
+    commit_record_of,
+    metadata_of,
+    size_of,
+    tell,
+)
 from pyconnect_api import (
     ConnectException,
     DataException,
@@ -35,7 +41,6 @@ from pyconnect_api import (
 
 LOG = logging.getLogger(__name__)
 
-QUEUE_FULL_WAIT_S = 0.1
 _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
@@ -95,8 +100,7 @@ class TransactionalSender:
         self._used_topics: set[str] = set()
         self._error: BaseException | None = None
         self._remembered: list[tuple[SourceRecord, list[RecordMetadata | None]]] = []
-        overridden = type(task).commit_record is not SourceTask.commit_record
-        self._commit_record = task.commit_record if overridden else None
+        self._commit_record = commit_record_of(task)
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
 
@@ -322,10 +326,7 @@ class TransactionalSender:
             if metadata is _NOT_DELIVERED:
                 # Sent and then dropped by an abort before it arrived.
                 continue
-            try:
-                self._commit_record(record, metadata)
-            except Exception:  # Kafka's contract: logged, and the task goes on
-                LOG.exception("SourceTask.commit_record failed")
+            tell(self._commit_record, record, metadata)
 
     def _commit_task(self) -> None:
         self.last_commit_ms = int(time.time() * 1000)

@@ -17,10 +17,10 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_committer import SourceCommitter
 from pyconnect_agent.tasks.source_pipeline import Transform, compose
-from pyconnect_agent.tasks.source_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_api import (
     STRING_SCHEMA,
