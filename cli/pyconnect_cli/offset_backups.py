@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offset_snapshots import Snapshot, read_snapshot
+from pyconnect_cli.state_directory import state_directory
 
 KEPT_DAYS = 90
 TIME_FORMAT = "%Y%m%dT%H%M%S"
@@ -113,12 +114,8 @@ class Backups:
 
 
 def backup_directory(environ: Mapping[str, str]) -> Path:
-    """Return where the backups of this user are."""
-    if home := environ.get("XDG_STATE_HOME"):
-        return Path(home) / "pyconnect" / "offsets"
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "offsets"
+    """Return where the backups of this user are. Raises PreconditionFailed."""
+    return state_directory(environ) / "offsets"
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -37,6 +37,21 @@ def test_a_state_directory_that_is_a_file_stops_the_change_before_anything(
     assert "undo" not in outcome.err
 
 
+def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """As `~` is where neither HOME nor the user is known: the backup would not be found again."""
+    environ["XDG_STATE_HOME"] = "~/state"
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes")
+    assert outcome.code == 9
+    assert "no absolute path" in outcome.err
+    assert "XDG_STATE_HOME" in outcome.err
+    assert changes(connect) == []
+    assert run("upgrade", "status").code == 9
+    outcome = run("offsets", "reset", "orders", "--stop", "--yes", "--no-backup")
+    assert outcome.code == 0, outcome.err
+
+
 def test_an_older_worker_is_told_by_version(run: Run, connect: FakeConnect) -> None:
     """Exit 9 and the Kafka version that brought the endpoint."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]

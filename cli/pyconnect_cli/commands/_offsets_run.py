@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._offsets_plan import show_plans, undo_command
@@ -139,11 +139,15 @@ class _Run:
 
     def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
         self.session = session
-        self.backups = Backups(backup_directory(session.environ))
         self.stored: list[str] = []
         self._action = action
         self._planner = planner
         self._around = around
+
+    @cached_property
+    def backups(self) -> Backups:
+        """Asked for only when there is to be a backup."""
+        return Backups(backup_directory(self.session.environ))
 
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
         """Change one connector; return a remark."""

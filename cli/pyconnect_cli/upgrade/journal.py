@@ -20,6 +20,7 @@ from typing import IO, Any
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.model import as_list, as_object, optional_text
 from pyconnect_cli.offset_backups import utc_text
+from pyconnect_cli.state_directory import state_directory
 from pyconnect_cli.upgrade.model import Phase
 from pyconnect_cli.upgrade.run import (
     Entry,
@@ -165,12 +166,8 @@ def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
 
 
 def journal_directory(environ: Mapping[str, str]) -> Path:
-    """Return where the journals of this user are."""
-    if home := environ.get("XDG_STATE_HOME"):
-        return Path(home) / "pyconnect" / "upgrades"
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "upgrades"
+    """Return where the journals of this user are. Raises PreconditionFailed."""
+    return state_directory(environ) / "upgrades"
 
 
 def read_entry(line: Mapping[str, Any]) -> Entry:

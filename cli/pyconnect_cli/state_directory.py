@@ -1,0 +1,28 @@
+"""Where this command keeps what must outlive a run: backups and journals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyconnect_cli.errors import PreconditionFailed
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Return the directory of this user; PreconditionFailed when there is none.
+
+    A relative one would be another one in each directory the command is started in: so is `~`
+    where neither HOME nor the user is known, as in some containers.
+    """
+    if given := environ.get("XDG_STATE_HOME"):
+        directory = Path(given) / "pyconnect"
+    else:
+        import platformdirs
+
+        directory = Path(platformdirs.user_state_dir("pyconnect", appauthor=False))
+    if not directory.is_absolute():
+        raise PreconditionFailed(
+            f"{directory}: is no absolute path, so backups and journals would not be found again",
+            hint="set XDG_STATE_HOME to a directory you can write",
+        )
+    return directory
