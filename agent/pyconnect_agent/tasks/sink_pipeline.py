@@ -22,6 +22,8 @@ from pyconnect_api import (
     TopicPartition,
 )
 
+KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+
 Transform: TypeAlias = Callable[[SinkRecord], SinkRecord | None]
 
 Convert: TypeAlias = Callable[
@@ -121,14 +123,10 @@ def _record_maker(
     """
     key_data = key_converter.to_connect_data
     value_data = value_converter.to_connect_data
-    header_data = header_converter.to_connect_header
+    read_headers = _header_reader(header_converter, tolerance)
     key_class, value_class = type(key_converter), type(value_converter)
-    header_class = type(header_converter)
     recover = tolerance.recover
     record_class = ConsumedRecord if keep_consumed else SinkRecord
-
-    def headers_of(topic: str, kafka_headers: list[tuple[str, bytes | None]]) -> list[Header]:
-        return [Header(key, *header_data(topic, key, data)) for key, data in kafka_headers]
 
     def record_of(
         message: ConsumedMessage, topic: str, partition: int, offset: int
@@ -148,20 +146,7 @@ def _record_maker(
             value_schema, value = recover(
                 Stage.VALUE_CONVERTER, value_class, exc, message, value_data, *arguments
             )
-        headers = None
-        if kafka_headers:
-            try:
-                headers = headers_of(topic, kafka_headers)
-            except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
-                headers = recover(
-                    Stage.HEADER_CONVERTER,
-                    header_class,
-                    exc,
-                    message,
-                    headers_of,
-                    topic,
-                    kafka_headers,
-                )
+        headers = read_headers(message, topic, kafka_headers) if kafka_headers else None
         timestamp_type, timestamp = message.timestamp()
         record = record_class(
             topic,
@@ -180,6 +165,27 @@ def _record_maker(
         return record if transform is None else transform(record)
 
     return record_of
+
+
+def _header_reader(
+    converter: HeaderConverter, tolerance: Tolerance
+) -> Callable[[ConsumedMessage, str, KafkaHeaders], list[Header]]:
+    """Return the conversion of all headers of a message of a topic."""
+    to_connect_header, header_class = converter.to_connect_header, type(converter)
+
+    def headers_of(topic: str, kafka_headers: KafkaHeaders) -> list[Header]:
+        return [Header(key, *to_connect_header(topic, key, data)) for key, data in kafka_headers]
+
+    def read(message: ConsumedMessage, topic: str, kafka_headers: KafkaHeaders) -> list[Header]:
+        arguments = (topic, kafka_headers)
+        try:
+            return headers_of(*arguments)
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+            return tolerance.recover(
+                Stage.HEADER_CONVERTER, header_class, exc, message, headers_of, *arguments
+            )
+
+    return read
 
 
 def _timestamp(timestamp: int) -> int | None:

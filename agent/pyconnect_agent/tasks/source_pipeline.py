@@ -41,35 +41,18 @@ def compose(
     known_topics = None if topics is None else topics.known
     key_bytes = key_converter.from_connect_data
     value_bytes = value_converter.from_connect_data
+    write_headers = _header_writer(header_converter, tolerance)
     key_class, value_class = type(key_converter), type(value_converter)
-    header_class = type(header_converter)
     recover = tolerance.recover
 
-    def headers_of(record: SourceRecord) -> KafkaHeaders:
-        topic = record.topic or ""
-        return [
-            (h.key, header_converter.from_connect_header(topic, h.key, h.schema, h.value))
-            for h in record.headers
-        ]
-
     def convert(original: SourceRecord) -> Outgoing | None:
-        record = original
-        if transform is not None:
-            transformed = transform(original)
-            if transformed is None:
-                return None
-            record = transformed
+        record = original if transform is None else transform(original)
+        if record is None:
+            return None
         topic = record.topic
         if topic is None:
             raise ConnectException("A source record has no topic")
-        headers: KafkaHeaders = []
-        if record.has_headers:
-            try:
-                headers = headers_of(record)
-            except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
-                headers = recover(
-                    Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record
-                )
+        headers = write_headers(record, topic, original) if record.has_headers else []
         arguments = (topic, headers, record.key_schema, record.key)
         try:
             key = key_bytes(*arguments)
@@ -97,6 +80,28 @@ def compose(
         )
 
     return convert
+
+
+def _header_writer(
+    converter: HeaderConverter, tolerance: Tolerance
+) -> Callable[[SourceRecord, str, SourceRecord], KafkaHeaders]:
+    """Return the conversion of all headers of a record; takes its topic, and what was polled."""
+    from_connect_header, header_class = converter.from_connect_header, type(converter)
+
+    def headers_of(record: SourceRecord, topic: str) -> KafkaHeaders:
+        return [
+            (h.key, from_connect_header(topic, h.key, h.schema, h.value)) for h in record.headers
+        ]
+
+    def write(record: SourceRecord, topic: str, original: SourceRecord) -> KafkaHeaders:
+        try:
+            return headers_of(record, topic)
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+            return tolerance.recover(
+                Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record, topic
+            )
+
+    return write
 
 
 def place_of(record: object) -> str:
