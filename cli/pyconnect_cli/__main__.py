@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from pyconnect_cli.streams import prepare_streams, tell, write_data
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    prepare_streams()
     if not words or words in (["--help"], ["-h"]):
         from pyconnect_cli.root_help import root_help
 
-        print(root_help())  # noqa: T201
-        sys.exit(0)
+        fault = write_data(root_help())
+        if fault is None or isinstance(fault, BrokenPipeError):
+            sys.exit(0)
+        tell(f"error: standard output cannot be written: {fault.strerror}")
+        sys.exit(2)
     if words[0] == "__complete":
         from pyconnect_cli.completion.candidates import print_candidates
 
@@ -24,10 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from pyconnect_cli.app import run
 
     signal.signal(signal.SIGTERM, _interrupt)
-    # Names of any script reach a terminal or file of any encoding.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        # A terminal that goes away; nohup has it ignored.
+        signal.signal(signal.SIGHUP, _interrupt)
     sys.exit(run(words))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,10 @@ import typer.main
 from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, UsageError
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.session import Session
+from pyconnect_cli.streams import discard, tell
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
+
+UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 app = typer.Typer(
     cls=RootGroup,
@@ -34,15 +37,21 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
     session = Session(environ)
     session.arguments = tuple(arguments)
     try:
-        return _invoke(session, list(arguments))
+        code = _invoke(session, list(arguments))
+        if fault := session.unwritten():
+            raise unwritten_error(fault)
+        return code
     except PyconnectError as error:
         return report(session, error)
     except KeyboardInterrupt:
         return report(session, Interrupted("interrupted"))
-    except BrokenPipeError:
-        # The reader of stdout went away; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    except OSError as fault:
+        # The parser prints its help texts itself.
+        if fault.filename is not None or fault.errno not in UNWRITABLE:
+            return report(session, internal_fault(fault))
+        discard(sys.stdout)
+        broken = isinstance(fault, BrokenPipeError)
+        return ExitCode.OK if broken else report(session, unwritten_error(fault))
     except Exception as fault:  # noqa: BLE001 - the outermost place: no traceback without --debug
         return report(session, internal_fault(fault))
     finally:
@@ -75,6 +84,14 @@ def internal_fault(fault: Exception) -> PyconnectError:
     return error
 
 
+def unwritten_error(fault: OSError) -> PyconnectError:
+    """Return that results are lost: the command itself went on to its end."""
+    return UsageError(
+        f"standard output cannot be written: {fault.strerror}",
+        hint="what the command was to do is done; only what it printed is lost",
+    )
+
+
 def usage_error(error: typer.TyperException) -> UsageError:
     """Return the parser's error in our form, with the help page that explains it."""
     context = getattr(error, "ctx", None)
@@ -93,8 +110,8 @@ def report(session: Session, error: PyconnectError) -> int:
         # The settings themselves are wrong: that is what `error` says.
         output, debug = Output(OutputStyle()), bool(session.given.get("debug"))
     if debug:
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)).rstrip("\n"))
     if error.message:
         for line in error_lines(error, colour=output.style.error_colour):
-            print(line, file=sys.stderr)  # noqa: T201
+            tell(line)
     return error.exit_code

@@ -54,6 +54,8 @@ def _read(path: Path, name: str | None) -> list[ConnectorFile]:
 
 
 def _parse(text: str, suffix: str, place: str, name: str | None) -> list[ConnectorFile]:
+    if not text.strip():
+        raise UsageError(f"{place}: is empty")
     if suffix == ".properties":
         documents: list[object] = [_properties(text, place)]
     else:
@@ -114,7 +116,10 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
     if not chosen:
         raise UsageError(f"{place}: `name` is missing", hint='add "name": "my-connector"')
     if name and named and named != name:
-        raise UsageError(f"{place}: is named `{named}`, not `{name}`")
+        raise UsageError(
+            f"{place}: is named `{named}`, not `{name}`",
+            hint="leave the name out of the file to use it under another one",
+        )
     if flat.get("name") not in {None, chosen}:
         raise UsageError(f"{place}: `name` in its config is `{flat['name']}`, not `{chosen}`")
     return ConnectorFile(

@@ -9,6 +9,7 @@ give then). Nothing else is sent twice.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.masking import mask_document, mask_text
+from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
     import httpx
@@ -39,6 +41,7 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
 ALREADY_EXISTS = "already exists"
+ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
 ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
@@ -105,7 +108,7 @@ class Exchange:
     ) -> None:
         self._endpoint = endpoint
         self._verbosity = verbosity
-        self._trace = trace or (lambda line: print(line, file=sys.stderr))  # noqa: T201
+        self._trace = trace or tell
         self._transport = transport
         self._clock = clock
         self._sleep = sleep
@@ -353,7 +356,7 @@ def describe_transport_error(error: Exception) -> str:
         "RemoteProtocolError": "the connection broke",
         "ReadError": "the connection broke",
     }
-    return words.get(name) or text.removeprefix("[Errno 111] ") or name
+    return words.get(name) or ERRNO.sub("", text) or name
 
 
 def import_httpx() -> None:

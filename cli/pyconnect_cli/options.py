@@ -158,11 +158,19 @@ SELECTION_OPTIONS = (
     OptionSpec(("--failed",), "the connector or one of its tasks is FAILED"),
 )
 
-BATCH_OPTIONS = (
+PLAN_OPTIONS = (
     OptionSpec(("--dry-run",), "print what would be done and change nothing"),
     OptionSpec(("--exit-code",), "with --dry-run: exit 1 when something would change"),
+)
+
+BATCH_OPTIONS = (
+    *PLAN_OPTIONS,
     OptionSpec(("--parallel",), "how many objects at once (default 1)", "N"),
     OptionSpec(("--max-failures",), "start no more objects after N failures", "N"),
+)
+
+SELECTED_BATCH_OPTIONS = (
+    *BATCH_OPTIONS,
     OptionSpec(("--allow-empty",), "nothing selected is success, not exit 3"),
 )
 

@@ -8,13 +8,14 @@ from typing import Any
 from typer import Context
 
 from pyconnect_cli.nouns import Noun
-from pyconnect_cli.verbs import load_noun
+from pyconnect_cli.verbs import CONTEXT_SETTINGS, load_noun
 
 
 def verb_helps(noun: Noun) -> Iterator[tuple[str, str]]:
     """Yield the title and the help text of each verb, and of the noun itself when it acts."""
     command = load_noun(noun)
-    yield from _helps(command, Context(command, info_name=f"pyconnect {noun.name}"))
+    name = f"pyconnect {noun.name}"
+    yield from _helps(command, Context(command, info_name=name, **CONTEXT_SETTINGS))
 
 
 def _helps(command: Any, context: Context) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ SUMMARY = (
 )
 EPILOG = (
     "Every option may also follow the verb: `pyconnect connectors list -o json`.\n"
-    "Topics: pyconnect help exit-codes|contexts|selectors|output|cron"
+    "Topics: pyconnect help exit-codes|contexts|selectors|offsets|output|cron"
 )
 
 
@@ -26,7 +26,7 @@ def root_help(width: int | None = None) -> str:
     """Return the help of the command itself, wrapped to `width` columns (the terminal's)."""
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
-    options = [*map(describe_option, GLOBAL_OPTIONS), ("--help, -h", "show this text")]
+    options = [*map(describe_option, GLOBAL_OPTIONS), ("-h, --help", "show this text")]
     return "\n".join(
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
@@ -46,7 +46,7 @@ def root_help(width: int | None = None) -> str:
 
 def describe_option(option: OptionSpec) -> tuple[str, str]:
     """Return an option's flags with its value, and its help with its variable."""
-    flags = ", ".join(option.flags)
+    flags = ", ".join(sorted(option.flags, key=len))
     text = f"{option.help} [{option.env}]" if option.env else option.help
     return (f"{flags} {option.metavar}".rstrip(), text)
 

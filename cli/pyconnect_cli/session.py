@@ -16,6 +16,7 @@ import typer
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings
+from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
     from pyconnect_cli.client import ConnectClient
@@ -96,6 +97,12 @@ class Session:
             return exchange.only(url)
         return Exchange(replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose)
 
+    def unwritten(self) -> OSError | None:
+        """Return why results could not be printed; None when they were, or nobody wants them."""
+        output: Output | None = self.__dict__.get("output")
+        fault = None if output is None else output.unwritten
+        return None if isinstance(fault, BrokenPipeError) else fault
+
     def close(self) -> None:
         """Close what was opened."""
         for client in self._clients:
@@ -136,10 +143,10 @@ class Session:
 
     def _warn_of_visible_secret(self, name: str, kind: str) -> None:
         if kind == "value":
-            print(  # noqa: T201 - settings come before the output they configure
+            # Settings come before the output that they configure.
+            tell(
                 f"warning: others on this machine may see a {name} on the command line;"
-                f" prefer --{name}-file or --{name}-command",
-                file=sys.stderr,
+                f" prefer --{name}-file or --{name}-command"
             )
 
 

@@ -162,7 +162,6 @@ class _Resolver:
                 f"output format `{output}` ({self._origins['output']}) is none of"
                 f" {', '.join(OUTPUT_FORMATS)}"
             )
-        timeout = self._text("timeout")
         password, token = self._credentials()
         return Settings(
             files=self._files,
@@ -173,7 +172,7 @@ class _Resolver:
                 column.strip() for column in (self._text("columns") or "").split(",") if column
             ),
             no_headers=bool(self._get("no_headers")),
-            timeout_s=parse_duration(timeout, what="timeout") if timeout else DEFAULT_TIMEOUT_S,
+            timeout_s=self._timeout_s(),
             yes=bool(self._get("yes")),
             quiet=bool(self._get("quiet")),
             verbose=int(str(self._get("verbose") or 0)),
@@ -198,6 +197,12 @@ class _Resolver:
                 return layer.values[name]
         self._origins[name] = NO_ORIGIN
         return None
+
+    def _timeout_s(self) -> float:
+        text = self._text("timeout")
+        if not text:
+            return DEFAULT_TIMEOUT_S
+        return parse_duration(text, what=f"timeout ({self._origins['timeout']})")
 
     def _urls(self) -> tuple[str, ...]:
         value = self._get("url")

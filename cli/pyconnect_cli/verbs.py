@@ -6,6 +6,8 @@ acts on connectors chooses `ActingVerb` itself and so takes the selection, batch
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ from pyconnect_cli.options import (
     BATCH_OPTIONS,
     CRON_OPTIONS,
     GLOBAL_OPTIONS,
+    PLAN_OPTIONS,
+    SELECTED_BATCH_OPTIONS,
     SELECTION_OPTIONS,
     WAIT_OPTIONS,
     OptionSpec,
@@ -32,8 +36,13 @@ if TYPE_CHECKING:
     from typer._click.core import Command, Context, Parameter
     from typer._click.formatting import HelpFormatter
 
+    _Parsed = Command
+else:
+    _Parsed = object
+
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
-CONTEXT_SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+BRACES = re.compile(r"\{(.*)\}")
 
 
 def shared_option(spec: OptionSpec) -> TyperOption:
@@ -47,7 +56,8 @@ def shared_option(spec: OptionSpec) -> TyperOption:
 
     switch: dict[str, Any] = {"is_flag": True, "default": False}
     if spec.counted:
-        switch = {"count": True, "default": 0}
+        # A plain number: the range that the parser would choose is shown as `[x>=0]`.
+        switch = {"count": True, "default": 0, "type": int}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
     text = spec.help
     if spec.choices:
@@ -72,11 +82,45 @@ def choice_type(choices: Sequence[str]) -> object:
     return TyperChoice(list(choices), case_sensitive=False)
 
 
-class SharedOptions:
+class SharedOptions(_Parsed):
     """What verbs and nouns have in common: options that are not their function's parameters."""
 
     shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = ()
     _shared: list[TyperOption] | None = None
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Return the parts of the usage line; the parser puts what is required into braces."""
+        return [BRACES.sub(r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def get_help_option(self, ctx: Context) -> TyperOption | None:
+        """Return the help option in the words of the other options."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "show this text"
+        return option
+
+    def get_help(self, ctx: Context) -> str:
+        """Return the help page in our layout."""
+        from pyconnect_cli.help_text import HelpText
+
+        ctx.formatter_class = HelpText  # of this context only
+        return super().get_help(ctx)
+
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write examples, and where there is more."""
+        from pyconnect_cli.examples import EXAMPLES
+        from pyconnect_cli.help_text import HelpText
+
+        path = ctx.command_path.removeprefix("pyconnect ")
+        if (examples := EXAMPLES.get(path)) and isinstance(formatter, HelpText):
+            with formatter.section("Examples"):
+                formatter.write_lines([f"pyconnect {example}" for example in examples])
+        formatter.write_paragraph()
+        formatter.write_text(self.more(ctx))
+
+    def more(self, ctx: Context) -> str:  # noqa: ARG002 - a noun's answer needs it
+        """Return where there is more help."""
+        return "All global options: pyconnect --help"
 
     def shared_options(self) -> list[TyperOption]:
         """Return the shared options, the same objects at each call."""
@@ -93,8 +137,6 @@ class SharedOptions:
             records = [by_name[spec.name].get_help_record(context) for spec in specs]
             with formatter.section(title):
                 formatter.write_dl([record for record in records if record])
-        formatter.write_paragraph()
-        formatter.write_text("All global options: pyconnect --help")
 
 
 class Verb(SharedOptions, TyperCommand):
@@ -130,7 +172,7 @@ class ActingVerb(Verb):
 
     shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = (
         ("Selection", SELECTION_OPTIONS),
-        ("Batch", (*BATCH_OPTIONS, *WAIT_OPTIONS)),
+        ("Batch", (*SELECTED_BATCH_OPTIONS, *WAIT_OPTIONS)),
         ("Cron", CRON_OPTIONS),
     )
 
@@ -143,9 +185,21 @@ class ActingVerb(Verb):
 
 
 class ChangingVerb(ActingVerb):
-    """A command that changes what its files or arguments name, without a selection."""
+    """A command that changes the one thing that its arguments name."""
+
+    shared_specs = (("Plan", PLAN_OPTIONS), ("Cron", CRON_OPTIONS))
+
+
+class BatchChangingVerb(ActingVerb):
+    """A command that changes all that its arguments name, without a selection."""
 
     shared_specs = (("Batch", BATCH_OPTIONS), ("Cron", CRON_OPTIONS))
+
+
+class CreatingVerb(ActingVerb):
+    """A command that makes connectors from files: there is nothing to select yet."""
+
+    shared_specs = (("Batch", (*BATCH_OPTIONS, *WAIT_OPTIONS)), ("Cron", CRON_OPTIONS))
 
 
 class SelectingChangingVerb(ActingVerb):
@@ -153,7 +207,7 @@ class SelectingChangingVerb(ActingVerb):
 
     shared_specs = (
         ("Selection", SELECTION_OPTIONS),
-        ("Batch", BATCH_OPTIONS),
+        ("Batch", SELECTED_BATCH_OPTIONS),
         ("Cron", CRON_OPTIONS),
     )
 
@@ -164,6 +218,11 @@ class NounGroup(SharedOptions, TyperGroup):
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return the group's own parameters and the global options."""
         return [*super().get_params(ctx), *self.shared_options()]
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """Return the parts of the usage line; a noun that acts itself needs no verb."""
+        self.subcommand_metavar = "[VERB]" if self.invoke_without_command else "VERB [ARGUMENTS]…"
+        return super().collect_usage_pieces(ctx)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """Return a verb by its name or an alias of it."""
@@ -181,12 +240,31 @@ class NounGroup(SharedOptions, TyperGroup):
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the verbs, whose options are their own, and those of a noun that acts itself."""
         own = [param.get_help_record(ctx) for param in super().get_params(ctx)]
-        if records := [record for record in own if record and record[0] != "-h, --help"]:
+        records = [record for record in own if record and record[0] != "-h, --help"]
+        if records:
             with formatter.section("Options"):
                 formatter.write_dl(records)
         self.format_commands(ctx, formatter)
-        formatter.write_paragraph()
-        formatter.write_text(f"Options of a verb: {ctx.command_path} VERB --help")
+        if records:
+            self.format_shared(ctx, formatter)
+
+    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the help; of a noun that acts itself all that its function says."""
+        whole = inspect.getdoc(self.callback) if self.callback else None
+        if whole and self.help and whole.startswith(self.help):
+            self.help = whole
+        super().format_help_text(ctx, formatter)
+
+    def more(self, ctx: Context) -> str:
+        """Return where the options of the verbs are told."""
+        return f"Options of a verb: {ctx.command_path} VERB --help"
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
+        """Write each verb with the first paragraph of its help, none of it cut off."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(
+                [(name, summary(verb)) for name, verb in self.commands.items() if not verb.hidden]
+            )
 
 
 class RootGroup(NounGroup):
@@ -204,6 +282,11 @@ class RootGroup(NounGroup):
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
         """Return the text that `pyconnect --help` prints without a parser."""
         return root_help()
+
+
+def summary(command: Command) -> str:
+    """Return the first paragraph of a command's help."""
+    return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 
 def unknown_word(context: Context, word: str, known: Sequence[str]) -> Exception:

@@ -218,6 +218,35 @@ def test_apply_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path:
     assert connect.connectors["orders"].config["db.password"] == "hunter2"
 
 
+def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """Nor does a copy of a connector get the mask for a password."""
+    config = json.loads(run("connectors", "get", "orders", "-o", "json").out)
+    del config["name"]
+    file = tmp_path / "copy.json"
+    file.write_text(json.dumps(config))
+    outcome = run("connectors", "create", "copy", "-f", str(file))
+    assert outcome.code == 2
+    assert "--show-secrets" in outcome.err
+    assert "copy" not in connect.connectors
+
+
+def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """Whoever selects without --prune means something else than `every file`."""
+    (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
+    outcome = run("connectors", "apply", "-f", str(tmp_path), "-l", "team=b")
+    assert outcome.code == 2
+    assert "--prune" in outcome.err
+    assert "new" not in connect.connectors
+    assert run("connectors", "create", "-f", str(tmp_path), "--all").code == 2
+
+
+def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
+    """A parser's error about line 1 helps nobody."""
+    (tmp_path / "c.json").touch()
+    outcome = run("connectors", "create", "c", "-f", str(tmp_path / "c.json"))
+    assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")
+
+
 def test_diff_exits_1_when_something_differs(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:

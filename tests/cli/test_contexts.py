@@ -34,6 +34,18 @@ def test_a_context_is_made_used_shown_and_deleted(
     assert run("context", "current", address=None).code == 3
 
 
+@pytest.mark.parametrize(
+    "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
+)
+def test_a_context_is_not_stored_with_what_no_command_could_use(
+    run: Run, environ: dict[str, str], wrong: list[str]
+) -> None:
+    """Exit 2 and no file."""
+    arguments = ["--url", "http://host:8083", *wrong] if "--timeout" in wrong else wrong
+    assert run("context", "set", "prod", *arguments, address=None).code == 2
+    assert not user_file(environ).exists()
+
+
 def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> None:
     """The context's own address is dead, the flag's works."""
     run("context", "set", "dead", "--url", "http://127.0.0.1:9", "--use", address=None)

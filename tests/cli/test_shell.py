@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.commands.completion import completion_file
-from pyconnect_cli.completion.tree import command_tree
+from pyconnect_cli.completion.tree import command_tree, global_options
+from pyconnect_cli.examples import EXAMPLES
 from pyconnect_cli.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect
@@ -43,6 +44,63 @@ def test_every_verb_has_a_help_line() -> None:
             assert verb.help, f"{noun.name} {verb.name}"
             for option in verb.options:
                 assert option.help, f"{noun.name} {verb.name} {option.flags}"
+
+
+def test_every_example_is_a_command_line_that_exists() -> None:
+    """Examples in help texts use verbs and options that there are."""
+    nouns = {noun.name: noun for noun in command_tree()}
+    shared = {flag for option in global_options() for flag in option.flags}
+    for path, examples in EXAMPLES.items():
+        for example in examples:
+            noun, *words = shlex.split(example)
+            verbs = {verb.name: verb for verb in nouns[noun].verbs}
+            verb = verbs.get(words[0])
+            options = verb.options if verb else nouns[noun].options
+            known = {flag for option in options for flag in option.flags} | shared
+            used = {word for word in words if re.match(r"--?[a-z]", word)}
+            assert used <= known, f"{path}: {example}"
+            assert path.split()[0] == noun
+
+
+def test_every_example_is_of_a_verb_that_exists() -> None:
+    """The help page that shows them is there."""
+    paths = {noun.name for noun in command_tree()}
+    for noun in command_tree():
+        for verb in noun.verbs:
+            paths.add(f"{noun.name} {verb.name}")
+            paths |= {f"{noun.name} {verb.name} {choice}" for choice in verb.choices}
+    assert set(EXAMPLES) <= paths
+
+
+def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
+    """A noun's help tells what each verb does, whole."""
+    text = " ".join(run("connectors", "--help").out.split())
+    assert "Print a connector's configuration, in a form that `create` and `apply` take" in text
+    assert "..." not in text
+    assert text.startswith("Usage: pyconnect connectors [OPTIONS] VERB [ARGUMENTS]…")
+
+
+def test_options_and_paths_in_help_are_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They move to the next line in one piece."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "--kafka-bootstrap" in run("offsets", "lag", "--help").out
+    assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
+
+
+def test_what_is_required_stands_as_it_is_typed(run: Run) -> None:
+    """Braces would be a choice."""
+    assert "abort [OPTIONS] TOPIC PARTITION PRODUCER-ID" in run(
+        "transactions", "abort", "--help"
+    ).out.replace("\n", " ")
+
+
+def test_every_topic_is_named_by_the_help() -> None:
+    """`pyconnect --help` and `pyconnect help` know the same topics."""
+    from pyconnect_cli.commands.help import SUMMARIES, TOPICS
+    from pyconnect_cli.root_help import root_help
+
+    assert set(SUMMARIES) == set(TOPICS)
+    assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
 
 
 @pytest.mark.wire

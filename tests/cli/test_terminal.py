@@ -69,6 +69,71 @@ def test_a_reader_that_leaves_is_no_error(start: Start) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_change_does_not_depend_on_who_reads_of_it(
+    start: Start, connect: FakeConnect, stream: str
+) -> None:
+    """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
+    read, write = os.pipe()
+    os.close(read)
+    process = start("connectors", "pause", "--all", "-v", **{stream: write})
+    os.close(write)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert b"Traceback" not in (err or b"")
+    assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
+
+
+def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnect) -> None:
+    """What was printed is lost, what was asked for is done."""
+    with Path("/dev/full").open("wb") as full:
+        process = start("connectors", "pause", "--all", stdout=full)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert b"standard output cannot be written: No space left on device" in err
+    assert b"Traceback" not in err
+    assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["help", "cron"], ["connectors", "pause", "--help"]]
+)
+def test_a_help_text_that_cannot_be_written_is_no_traceback(
+    start: Start, arguments: list[str]
+) -> None:
+    """Exit 2 for a full disk."""
+    with Path("/dev/full").open("wb") as full:
+        process = start(*arguments, stdout=full)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert b"cannot be written" in err
+    assert b"Traceback" not in err
+
+
+def test_a_process_without_streams_works(
+    url: str, environ: dict[str, str], connect: FakeConnect
+) -> None:
+    """Some schedulers start commands with their streams closed."""
+    done = subprocess.run(
+        [
+            *("/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"),
+            *(sys.executable, "-m", "pyconnect_cli", "connectors", "pause", "orders"),
+        ],
+        cwd=CLI,
+        env={**environ, "PYCONNECT_URL": url},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert connect.connectors["orders"].state == "PAUSED"
+
+
+def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -> None:
+    """What a terminal cannot show is escaped."""
+    environ["PYTHONIOENCODING"] = "ascii"
+    out, err = start("--help").communicate(timeout=20)
+    assert (b"NOUN VERB" in out, err) == (True, b"")
+
+
 @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, False), ("n", 9, True)])
 def test_a_destructive_verb_asks_on_a_terminal(
     start: Start, connect: FakeConnect, answer: str, code: int, left: bool

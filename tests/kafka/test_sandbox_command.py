@@ -24,6 +24,7 @@ class CommandLine:
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("PYCONNECT_")},
             "XDG_STATE_HOME": str(state),
+            "XDG_CONFIG_HOME": str(state / "config"),
         }
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -102,3 +103,13 @@ def test_data_is_removed_only_after_a_yes(pyconnect: CommandLine) -> None:
     assert data.exists()
     assert pyconnect("sandbox", "down", "--remove-data", "--yes").returncode == 0
     assert not data.exists()
+
+
+def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) -> None:
+    """Commands without an address reach its agent, and its broker."""
+    assert pyconnect("sandbox", "up", "--use").returncode == 2
+    up = pyconnect("sandbox", "up", "--agent", "--use")
+    assert up.returncode == 0, up.stderr
+    assert pyconnect("context", "current").stdout == "sandbox\n"
+    assert pyconnect("connectors", "list").returncode == 0
+    assert pyconnect("transactions", "list").returncode == 0

@@ -19,11 +19,17 @@ from pyconnect_cli.connector_files import read_connector_files
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.masking import mask_config, mask_document
 from pyconnect_cli.model import Validation
-from pyconnect_cli.plan.apply import Change, ConnectorFile, PlannedChange, plan_apply
+from pyconnect_cli.plan.apply import (
+    Change,
+    ConnectorFile,
+    PlannedChange,
+    plan_apply,
+    refuse_masked,
+)
 from pyconnect_cli.plan.selection import Selection, selection_from
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
 
 app = typer.Typer()
 
@@ -46,7 +52,7 @@ SIGNS = {
 }
 
 
-@app.command(cls=ActingVerb)
+@app.command(cls=CreatingVerb)
 def create(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
@@ -69,6 +75,8 @@ def create(
     """Create a connector from a file or from --set; an existing name is refused (exit 6)."""
     session = session_of(context)
     documents = _documents(files, keys, name)
+    for document in documents:
+        refuse_masked(document)
     state = None if initial_state is None else _initial_state(initial_state)
     if offsets is not None and len(documents) > 1:
         raise UsageError("--offsets-from is for one connector")
@@ -99,8 +107,16 @@ def apply(
         bool, typer.Option("--no-validate", help="do not validate before the first change")
     ] = False,
 ) -> None:
-    """Make the cluster as the files say: show the plan, validate, create, update, delete."""
+    """Make the cluster as the files say: show the plan, validate, create, update, delete.
+
+    A selection is for --prune only: which connectors it may delete.
+    """
     session = session_of(context)
+    if not prune and selection_from(session.given, ()).filters:
+        raise UsageError(
+            "a selection says what --prune may delete; without --prune every file is applied",
+            hint="leave it out, or add --prune",
+        )
     documents = read_connector_files(_required(files))
     plan = _plan(session, documents, prune=prune)
     dry_run = bool(session.given.get("dry_run"))
@@ -118,7 +134,7 @@ def apply(
     wait_if_asked(session, [p.name for p in changes if p.change is not Change.DELETE])
 
 
-@app.command(cls=SelectingVerb)
+@app.command()
 def diff(context: typer.Context, *, files: FilesOption = None) -> None:
     """Show what `apply` would change; exit 1 when something differs."""
     session = session_of(context)

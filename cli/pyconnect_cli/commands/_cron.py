@@ -12,7 +12,6 @@ import os
 import random
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from types import FrameType
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.session import Session
+from pyconnect_cli.streams import tell, write_data
 
 DEADLINE_MARGIN_S = 0.5
 LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,7 +61,9 @@ def cron_run(session: Session, command: str) -> Iterator[None]:
             results=tuple(session.results),
         )
         if given.get("summary_json"):
-            print(json.dumps(run.summary(), ensure_ascii=False), flush=True)  # noqa: T201
+            lost = write_data(json.dumps(run.summary(), ensure_ascii=False))
+            if lost is not None:
+                tell(f"warning: the summary cannot be written: {lost.strerror}")
         if textfile := given.get("textfile"):
             write_textfile(Path(str(textfile)), run)
 
@@ -113,7 +115,7 @@ def write_textfile(path: Path, run: _Run) -> None:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
         temporary.replace(path)
     except OSError as exc:
-        print(f"warning: {path}: cannot be written: {exc.strerror}", file=sys.stderr)  # noqa: T201
+        tell(f"warning: {path}: cannot be written: {exc.strerror}")
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from pyconnect_cli.offset_entries import show_offset, show_partition
 from pyconnect_cli.plan.orphans import SINK, Orphan
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import BatchChangingVerb
 
 app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
 
@@ -44,7 +44,7 @@ TopicsOption = Annotated[
     ),
 ]
 OrphanNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="deleted connectors")
+    list[str] | None, typer.Argument(metavar="[NAME]…", help="deleted connectors")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="all that `list` shows")]
 
@@ -106,7 +106,7 @@ def export(
     session.output.message(f"{name}: {orphan.count} offsets written to {file}")
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=BatchChangingVerb)
 def purge(
     context: typer.Context,
     names: OrphanNames = None,

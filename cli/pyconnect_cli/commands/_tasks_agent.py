@@ -13,17 +13,19 @@ from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._task_id import parse_task
 from pyconnect_cli.model import TaskId
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import BatchChangingVerb
 
 app = typer.Typer()
 
 Answer = TypeVar("Answer")
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=BatchChangingVerb)
 def kill(
     context: typer.Context,
-    tasks: Annotated[list[str], typer.Argument(metavar="CONNECTOR/TASK…")],
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="CONNECTOR/TASK…", help="for example orders/0")
+    ],
     *,
     force: Annotated[
         bool, typer.Option("--force", help="SIGKILL at once, without asking it to stop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,8 @@ from pyconnect_cli.contexts import (
     read_config_file,
     update_user_file,
 )
+from pyconnect_cli.durations import parse_duration
+from pyconnect_cli.endpoint import base_url
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.masking import mask_text
 from pyconnect_cli.options import GLOBAL_OPTIONS
@@ -111,13 +113,14 @@ def set_context(
     """
     session = session_of(context)
     values = _given_settings(session)
+    _refuse_unusable(values)
     if description is not None:
         values["description"] = description
     if not values and not make_current:
         raise UsageError("nothing to set", hint="for example --url http://host:8083")
     files = _files(session)
     exists = name in files.context_names()
-    if not exists and "url" not in values:
+    if not exists and not values.get("url"):
         raise UsageError(
             f"context `{name}` does not exist yet and has no address",
             hint=f"pyconnect context set {name} --url http://host:8083",
@@ -209,6 +212,15 @@ def _files(session: Session) -> ConfigFiles:
     return load_config_files(session.environ, Path.cwd(), path)
 
 
+def _refuse_unusable(values: Mapping[str, Setting]) -> None:
+    """Raise UsageError for what no command could use, before it is stored."""
+    urls = values.get("url", ())
+    for url in urls if isinstance(urls, tuple) else ():
+        base_url(url)
+    if timeout := values.get("timeout"):
+        parse_duration(str(timeout), what="--timeout")
+
+
 def _given_settings(session: Session) -> dict[str, Setting]:
     known = {option.name for option in GLOBAL_OPTIONS}
     unusable = sorted(set(session.given) & known - OF_A_CONTEXT - {"config", "context"})
@@ -218,6 +230,9 @@ def _given_settings(session: Session) -> dict[str, Setting]:
     values: dict[str, Setting] = {}
     for name in sorted(OF_A_CONTEXT & set(session.given)):
         value = session.given[name]
+        if isinstance(value, tuple):
+            # Empty ones stand for the removal of the key.
+            value = tuple(text for text in value if text)
         values[name] = value if isinstance(value, bool | int | tuple) else str(value)
     return values
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import typer
 
 from pyconnect_cli.errors import EXIT_CODE_MEANINGS
+from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.session import session_of
 
 app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
@@ -124,12 +125,20 @@ TOPICS: dict[str, Callable[[], str]] = {
     "output": lambda: OUTPUT.rstrip("\n"),
     "cron": lambda: CRON.rstrip("\n"),
 }
+SUMMARIES = {
+    "exit-codes": "What the shell gets, the same for every command.",
+    "contexts": "Naming clusters; where settings and credentials come from.",
+    "selectors": "Acting on many connectors: conditions, batches, dry runs.",
+    "offsets": "Reading, changing and restoring offsets, with examples.",
+    "output": "Formats, columns, colours, secrets, traces of HTTP.",
+    "cron": "Unattended runs: locks, deadlines, summaries, an example.",
+}
 
 
 def _topic_command(topic: str) -> None:
     text = TOPICS[topic]
 
-    @app.command(topic, help=f"Explain {topic.replace('-', ' ')}.")
+    @app.command(topic, help=SUMMARIES[topic])
     def show(context: typer.Context) -> None:
         session_of(context).output.line(text())
 
@@ -142,5 +151,6 @@ for _topic in TOPICS:
 def help_topic(context: typer.Context) -> None:
     """Explain a topic, such as exit codes."""
     if context.invoked_subcommand is None:
-        session_of(context).output.line("topics: " + ", ".join(TOPICS))
-        session_of(context).output.line("each: pyconnect help TOPIC")
+        for line in key_value_lines(SUMMARIES):
+            session_of(context).output.line(line)
+        session_of(context).output.line("\neach: pyconnect help TOPIC")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pyconnect_cli.contexts import ConfigChange, Setting, update_user_file
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.session import session_of
+from pyconnect_cli.session import Session, session_of
 
 if TYPE_CHECKING:
     from pyconnect_cli.sandbox.lifecycle import SandboxStatus, ServerStatus
@@ -51,6 +52,10 @@ def up(
     java_worker: Annotated[
         bool, typer.Option("--java-worker", help="start Apache's Connect worker beside it")
     ] = False,
+    use: Annotated[
+        bool,
+        typer.Option("--use", help="make its worker and broker the current context, `sandbox`"),
+    ] = False,
     kafka_dir: Annotated[
         Path | None,
         typer.Option(
@@ -69,6 +74,8 @@ def up(
     from pyconnect_cli.sandbox import lifecycle
 
     session = session_of(context)
+    if use and not (agent or java_worker):
+        raise UsageError("--use needs a worker", hint="add --agent or --java-worker")
     request = lifecycle.UpRequest(
         name=name,
         data_directory=data_dir,
@@ -82,6 +89,8 @@ def up(
     )
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)
+    if use:
+        _use(session, outcome.status)
     document = {"started": list(outcome.started), **_document(outcome.status)}
     if session.settings.output == "name":
         session.output.line(str(outcome.status.bootstrap_servers))
@@ -185,9 +194,25 @@ def logs(
     if follow:
         for line in log_files.follow(log.path, log.goes_on, position):
             output.line(line)
+            if output.unwritten:
+                return
 
 
 _Row = tuple["SandboxStatus", "ServerStatus | None"]
+
+
+def _use(session: Session, sandbox: SandboxStatus) -> None:
+    """Make a sandbox the current context. Its agent's group is not its Java worker's."""
+    rest = {server.kind: server.addresses.get("rest", "") for server in sandbox.servers}
+    url = rest.get("agent") or rest["java-worker"]
+    name = "sandbox" if sandbox.name == "default" else f"sandbox-{sandbox.name}"
+    settings: dict[str, Setting] = {
+        "url": (url,),
+        "kafka_bootstrap": str(sandbox.bootstrap_servers),
+    }
+    change = ConfigChange(contexts={name: settings}, current=name)
+    update_user_file(session.settings.files.user_path, change)
+    session.output.message(f"current context: {name}")
 
 
 def _user(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from pyconnect_cli.commands._transactions_run import (
     known_transactions,
 )
 from pyconnect_cli.durations import format_duration, parse_duration
-from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka_protocol import kafka_protocol
 from pyconnect_cli.kafka_transactions import (
     abort as abort_transaction,
@@ -234,9 +234,9 @@ def find_hanging(
 @app.command(cls=ChangingVerb)
 def abort(
     context: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION")],
-    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="as `find-hanging` tells it")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="its number")],
+    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="likewise")],
     *,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
@@ -271,6 +271,8 @@ def abort(
             f" records from offset {producer.first_offset} on, idle for {_idle(producer)}"
         )
         if session.given.get("dry_run"):
+            if session.given.get("exit_code"):
+                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
             return
         session.confirm("abort it? Its records are never seen by readers of committed records")
         abort_transaction(protocol, producer)

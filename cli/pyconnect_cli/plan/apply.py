@@ -76,17 +76,22 @@ def plan_apply(
                 f"connector `{file.name}` stands in {places[file.name]} and in {file.place}"
             )
         places[file.name] = file.place
-        if hidden := masked_keys(file.config):
-            raise UsageError(
-                f"{file.place}: {', '.join(hidden)} holds {MASK}, which stands for a secret",
-                hint="write the secret or a ${provider:path:key} reference; get prints them with"
-                " --show-secrets",
-            )
+        refuse_masked(file)
         plan.append(_planned(file, configs.get(file.name)))
     plan.extend(
         PlannedChange(name=name, change=Change.DELETE) for name in prune if name not in places
     )
     return plan
+
+
+def refuse_masked(file: ConnectorFile) -> None:
+    """Raise UsageError for a config that was printed with its secrets hidden."""
+    if hidden := masked_keys(file.config):
+        raise UsageError(
+            f"{file.place}: {', '.join(hidden)} holds {MASK}, which stands for a secret",
+            hint="write the secret or a ${provider:path:key} reference; get prints them with"
+            " --show-secrets",
+        )
 
 
 def differences(before: Config, after: Config) -> tuple[KeyDifference, ...]:

@@ -7,11 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.render.styles import paint, printable
 from pyconnect_cli.render.tables import Column, choose_columns, table_lines
+from pyconnect_cli.streams import tell, write_data
 
 Item = TypeVar("Item")
 
@@ -30,14 +31,15 @@ class OutputStyle:
 
 
 class Output:
-    """Writes results to stdout and messages to stderr."""
+    """Writes results to stdout and messages to stderr.
 
-    def __init__(
-        self, style: OutputStyle, *, stdout: TextIO | None = None, stderr: TextIO | None = None
-    ) -> None:
+    A stream that cannot be written ends no command half way: `unwritten` keeps the reason for
+    the end of the command, and what only prints may ask for it.
+    """
+
+    def __init__(self, style: OutputStyle) -> None:
         self.style = style
-        self._stdout = stdout
-        self._stderr = stderr
+        self.unwritten: OSError | None = None
 
     @property
     def machine(self) -> bool:
@@ -46,24 +48,22 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """Print a line of data."""
-        print(text, file=self._stdout or sys.stdout, flush=True)
+        if self.unwritten is None:
+            self.unwritten = write_data(text)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
         if not self.style.quiet:
-            painted = paint(text, style, colour=self.style.error_colour)
-            print(painted, file=self._stderr or sys.stderr, flush=True)
+            tell(paint(text, style, colour=self.style.error_colour))
 
     def warning(self, text: str) -> None:
         """Print a warning on stderr, also when quiet."""
-        label = paint("warning:", "warning", colour=self.style.error_colour)
-        print(f"{label} {text}", file=self._stderr or sys.stderr, flush=True)
+        tell(f"{paint('warning:', 'warning', colour=self.style.error_colour)} {text}")
 
     def error(self, error: PyconnectError) -> None:
         """Print an error and its hint on stderr."""
-        stream = self._stderr or sys.stderr
         for line in error_lines(error, colour=self.style.error_colour):
-            print(line, file=stream, flush=True)
+            tell(line)
 
     def paint(self, text: str, style: str | None) -> str:
         """Return a text in a style of stdout."""

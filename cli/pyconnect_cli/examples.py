@@ -1,0 +1,73 @@
+"""Commands that a verb's help shows, as they are typed after `pyconnect`. Data only."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "connectors list": ("connectors list --failed", "connectors list -l team=orders -o wide"),
+    "connectors get": ("connectors get orders -o json > orders.json",),
+    "connectors wait": ("connectors wait orders --for RUNNING --timeout 5m",),
+    "connectors create": (
+        "connectors create orders -f orders.json --wait RUNNING",
+        "connectors create in -s connector.class=FileStreamSource -s file=/tmp/in -s topic=lines",
+    ),
+    "connectors apply": (
+        "connectors apply -f connectors/ --dry-run",
+        "connectors apply -f connectors/ --prune -l team=orders --yes",
+    ),
+    "connectors diff": ("connectors diff -f connectors/",),
+    "connectors patch": ("connectors patch orders --set tasks.max=4 --unset errors.tolerance",),
+    "connectors validate": ("connectors validate -f orders.json",),
+    "connectors export": ("connectors export --all --dir backup/",),
+    "connectors pause": ("connectors pause -l team=orders --type sink --dry-run",),
+    "connectors stop": ("connectors stop orders --wait STOPPED",),
+    "connectors restart": (
+        "connectors restart orders --include-tasks --wait RUNNING",
+        "connectors restart --failed --include-tasks --only-failed",
+    ),
+    "connectors delete": ("connectors delete -e 'trial-.*' --dry-run",),
+    "tasks list": ("tasks list --state FAILED",),
+    "tasks restart": ("tasks restart orders/0", "tasks restart --failed"),
+    "tasks kill": ("tasks kill orders/0",),
+    "offsets get": ("offsets get orders -o json > saved.json",),
+    "offsets diff": ("offsets diff orders -f saved.json",),
+    "offsets reset": (
+        "offsets reset orders --stop --resume --wait",
+        "offsets reset my-sink -p orders:0 --dry-run",
+    ),
+    "offsets alter": (
+        """offsets alter orders --set '{"filename":"a.txt"}={"position":30}'""",
+        "offsets alter my-sink --set orders:0=1000 --set orders:1=null",
+        "offsets alter orders -f saved.json",
+    ),
+    "offsets seek": (
+        "offsets seek my-sink --to-datetime 2026-01-31T12:00:00Z --stop --resume",
+        "offsets seek my-source --to-start --stop --resume",
+    ),
+    "offsets undo": ("offsets history orders", "offsets undo --stop --resume"),
+    "offsets import": (
+        "offsets export orders -f orders.offsets.json",
+        "offsets import orders -f orders.offsets.json --stop --resume",
+    ),
+    "offsets copy": ("offsets copy orders orders-2 --to-context staging",),
+    "offsets orphans purge": ("offsets orphans purge old-import --topic connect-offsets",),
+    "acls check": ("acls check --phase enabled", "acls check --worker-config worker.properties"),
+    "acls explain": ("acls explain 'Failed to perform zombie fencing'",),
+    "acls generate": ("acls generate --phase enabled --format strimzi --strimzi-cluster kafka",),
+    "transactions list": ("transactions list --open",),
+    "transactions find-hanging": ("transactions find-hanging --connector orders",),
+    "plugins describe": ("plugins describe FileStreamSource --search file",),
+    "plugins test": ("plugins test DirectorySource -f source.json",),
+    "loggers set": ("loggers set org.apache.kafka.connect DEBUG --for 15m --scope cluster",),
+    "upgrade": (
+        "upgrade --phase preparing --plan",
+        "upgrade --phase preparing",
+        "upgrade status",
+    ),
+    "agent drain": ("agent drain http://connect-1:8083",),
+    "context set": (
+        "context set prod --url https://connect-1:8083 --url https://connect-2:8083 --use",
+        "context set prod --username ops --password-command 'pass connect/prod'",
+    ),
+    "sandbox up": ("sandbox up --agent --use", "sandbox up --name trial --port 9092"),
+    "sandbox logs": ("sandbox logs --server agent --follow",),
+}
