@@ -13,6 +13,7 @@ from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink_pipeline import Transform, compose
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.support.fake_clients import FakeConsumer, FakeMessage
@@ -98,9 +99,9 @@ class Sink:
             task=self.task,
             consumer=self.consumer,
             convert=compose(
-                key_converter=converter,
-                value_converter=converter,
-                header_converter=SimpleHeaderConverter(),
+                converters=Converters(
+                    key=converter, value=converter, header=SimpleHeaderConverter()
+                ),
                 transform=transform,
                 tolerance=tolerance,
                 topic_used=self.topics.append,

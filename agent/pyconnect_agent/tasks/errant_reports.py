@@ -10,12 +10,11 @@ from collections.abc import Collection
 from concurrent.futures import Future
 
 from pyconnect_agent.tasks.consumed_record import ConsumedRecord, serialized
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Failure, Stage, Tolerance
 from pyconnect_api import (
     ConnectException,
-    Converter,
     ErrantRecordReporter,
-    HeaderConverter,
     SinkRecord,
     SinkTask,
     TopicPartition,
@@ -30,18 +29,9 @@ class ErrantRecords(ErrantRecordReporter):
     The converters serialize records that the task made itself.
     """
 
-    def __init__(
-        self,
-        tolerance: Tolerance,
-        *,
-        key_converter: Converter,
-        value_converter: Converter,
-        header_converter: HeaderConverter,
-    ) -> None:
+    def __init__(self, tolerance: Tolerance, converters: Converters) -> None:
         self._tolerance = tolerance
-        self._key_converter = key_converter
-        self._value_converter = value_converter
-        self._header_converter = header_converter
+        self._converters = converters
         self._lock = threading.Lock()
         self._unfinished: dict[TopicPartition, set[Future[None]]] = {}
         self._lost: dict[TopicPartition, BaseException] = {}
@@ -101,7 +91,7 @@ class ErrantRecords(ErrantRecordReporter):
         if isinstance(record, ConsumedRecord):
             return record
         return serialized(
-            record, self._key_converter, self._value_converter, self._header_converter
+            record, self._converters.key, self._converters.value, self._converters.header
         )
 
     def _note(self, partition: TopicPartition, future: Future[None]) -> None:

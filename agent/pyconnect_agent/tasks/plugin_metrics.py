@@ -6,15 +6,11 @@ A built-in task is named as the Java class it stands for, others by their Python
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
-from pyconnect_agent.tasks.transform_chain import TransformationStage
+from pyconnect_agent.tasks.task_plugins import TaskPlugins
 from pyconnect_api import (
     Connector,
-    Converter,
-    HeaderConverter,
     SinkTask,
     SourceConnector,
     SourceTask,
@@ -27,19 +23,14 @@ def connector_and_task(connector: Connector, task: SourceTask | SinkTask) -> tup
     return tagged({TASK: texts}, {})
 
 
-def converters_and_stages(
-    key: Converter,
-    value: Converter,
-    header: HeaderConverter,
-    stages: Iterable[TransformationStage],
-) -> tuple[Metric, ...]:
+def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
     converters = {
-        **_plugin("key-converter", key),
-        **_plugin("value-converter", value),
-        **_plugin("header-converter", header),
+        **_plugin("key-converter", plugins.converters.key),
+        **_plugin("value-converter", plugins.converters.value),
+        **_plugin("header-converter", plugins.converters.header),
     }
     metrics = [*tagged({TASK: converters}, {})]
-    for stage in stages:
+    for stage in plugins.stages:
         texts = _plugin("transform", stage.transformation)
         metrics += tagged({TRANSFORMATION: texts}, {"transform": stage.alias})
         if stage.predicate is not None and stage.predicate_alias is not None:

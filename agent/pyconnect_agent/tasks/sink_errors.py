@@ -15,9 +15,9 @@ from pyconnect_agent.tasks.consumed_record import describe_consumed, place_of
 from pyconnect_agent.tasks.dead_letter_queue import DeadLetterQueue, prepare_topic
 from pyconnect_agent.tasks.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import ErrorCounts
-from pyconnect_api import Converter, HeaderConverter
 
 CLOSE_TIMEOUT_S = 30.0
 """How long records may take to reach the dead letter queue once the task has ended."""
@@ -33,10 +33,8 @@ class SinkErrors:
     def __init__(
         self,
         setup: TaskSetup,
+        converters: Converters,
         *,
-        key_converter: Converter,
-        value_converter: Converter,
-        header_converter: HeaderConverter,
         stop_requested: threading.Event,
     ) -> None:
         settings = SinkSettings.parse(setup.connector_config)
@@ -53,12 +51,7 @@ class SinkErrors:
         )
         self.reports: ErrantRecords | None = None
         if settings.has_errant_record_reporter:
-            self.reports = ErrantRecords(
-                self.tolerance,
-                key_converter=key_converter,
-                value_converter=value_converter,
-                header_converter=header_converter,
-            )
+            self.reports = ErrantRecords(self.tolerance, converters)
 
     def close(self, *, cancelled: bool) -> None:
         """Wait for what is on its way to the dead letter queue, unless the task was given up."""

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
 from pyconnect_api import (
     ConnectException,
-    Converter,
     Header,
     HeaderConverter,
     SinkRecord,
@@ -43,9 +43,7 @@ _TIMESTAMP_TYPES = (
 
 def compose(
     *,
-    key_converter: Converter,
-    value_converter: Converter,
-    header_converter: HeaderConverter,
+    converters: Converters,
     transform: Transform | None,
     tolerance: Tolerance,
     topic_used: Callable[[str], None] | None,
@@ -60,14 +58,7 @@ def compose(
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
     """
-    record_of = _record_maker(
-        key_converter,
-        value_converter,
-        header_converter,
-        transform,
-        tolerance,
-        keep_consumed=keep_consumed,
-    )
+    record_of = _record_maker(converters, transform, tolerance, keep_consumed=keep_consumed)
 
     def convert(
         messages: Sequence[ConsumedMessage],
@@ -109,9 +100,7 @@ def compose(
 
 
 def _record_maker(
-    key_converter: Converter,
-    value_converter: Converter,
-    header_converter: HeaderConverter,
+    converters: Converters,
     transform: Transform | None,
     tolerance: Tolerance,
     *,
@@ -121,10 +110,10 @@ def _record_maker(
 
     It returns None for a record that a transformation dropped, and raises RecordSkipped.
     """
-    key_data = key_converter.to_connect_data
-    value_data = value_converter.to_connect_data
-    read_headers = _header_reader(header_converter, tolerance)
-    key_class, value_class = type(key_converter), type(value_converter)
+    key_data = converters.key.to_connect_data
+    value_data = converters.value.to_connect_data
+    read_headers = _header_reader(converters.header, tolerance)
+    key_class, value_class = type(converters.key), type(converters.value)
     recover = tolerance.recover
     record_class = ConsumedRecord if keep_consumed else SinkRecord
 

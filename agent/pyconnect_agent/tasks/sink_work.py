@@ -24,9 +24,10 @@ from pyconnect_agent.tasks.sink_metrics import SinkMetrics
 from pyconnect_agent.tasks.sink_pipeline import compose
 from pyconnect_agent.tasks.sink_topics import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.tasks.statistics import Statistics
+from pyconnect_agent.tasks.task_plugins import TaskPlugins
 from pyconnect_agent.tasks.task_setup import TaskSetup
-from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
-from pyconnect_api import Converter, HeaderConverter, SinkTask, TopicPartition
+from pyconnect_agent.tasks.transform_chain import chain
+from pyconnect_api import SinkTask, TopicPartition
 
 MAX_POLL_RECORDS = 500
 """Java's default of `max.poll.records`."""
@@ -42,14 +43,8 @@ class SinkWork:
         self._setup = setup
         self._control = control
         self._life_cycle = life_cycle
-        worker, config = setup.worker, setup.connector_config
-        self._key_converter = worker.converter("key", config)
-        self._value_converter = worker.converter("value", config)
-        self._header_converter = worker.header_converter(config)
-        self._stages: list[TransformationStage] = worker.transformations(config)
-        life_cycle.metrics.plugins += converters_and_stages(
-            self._key_converter, self._value_converter, self._header_converter, self._stages
-        )
+        self._plugins = TaskPlugins.of(setup.worker, setup.connector_config)
+        life_cycle.metrics.plugins += converters_and_stages(self._plugins)
         self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
         self._errors: SinkErrors | None = None
         self._metrics: SinkMetrics | None = None
@@ -82,10 +77,7 @@ class SinkWork:
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
             # In reverse: the task first, what it used after it, whatever fails before.
-            for converter in self._converters():
-                closing.callback(converter.close)
-            for stage in self._stages:
-                closing.callback(stage.close)
+            self._plugins.close_with(closing)
             if self._errors is not None:
                 closing.callback(self._errors.close, cancelled=self._control.cancelled)
             if self._consumer is not None:
@@ -109,18 +101,11 @@ class SinkWork:
         assert self._loop is not None
         self._loop.on_lost(partitions)
 
-    def _converters(self) -> tuple[Converter | HeaderConverter, ...]:
-        return (self._key_converter, self._value_converter, self._header_converter)
-
     def _build(self) -> WorkerSinkTaskContext:
         setup, control = self._setup, self._control
         worker = setup.worker.config
         errors = self._errors = SinkErrors(
-            setup,
-            key_converter=self._key_converter,
-            value_converter=self._value_converter,
-            header_converter=self._header_converter,
-            stop_requested=control.stop_requested,
+            setup, self._plugins.converters, stop_requested=control.stop_requested
         )
         metrics = self._metrics = SinkMetrics(self._life_cycle.metrics)
         metrics.task.errors = errors.counts
@@ -136,10 +121,8 @@ class SinkWork:
             task=self._task,
             consumer=consumer,
             convert=compose(
-                key_converter=self._key_converter,
-                value_converter=self._value_converter,
-                header_converter=self._header_converter,
-                transform=chain(self._stages, errors.tolerance),
+                converters=self._plugins.converters,
+                transform=chain(self._plugins.stages, errors.tolerance),
                 tolerance=errors.tolerance,
                 topic_used=self._topic_used if worker.topic_tracking_enable else None,
                 is_assigned=consumer.is_assigned,

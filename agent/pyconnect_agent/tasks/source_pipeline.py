@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Stage, Tolerance
 from pyconnect_agent.tasks.topic_creation import TopicCreation
-from pyconnect_api import ConnectException, Converter, HeaderConverter, SourceRecord
+from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
@@ -27,9 +28,7 @@ converted again later."""
 
 def compose(
     *,
-    key_converter: Converter,
-    value_converter: Converter,
-    header_converter: HeaderConverter,
+    converters: Converters,
     transform: Transform | None,
     tolerance: Tolerance,
     topics: TopicCreation | None = None,
@@ -39,10 +38,10 @@ def compose(
     `topics` makes sure of a topic before its first record; None leaves that to the brokers.
     """
     known_topics = None if topics is None else topics.known
-    key_bytes = key_converter.from_connect_data
-    value_bytes = value_converter.from_connect_data
-    write_headers = _header_writer(header_converter, tolerance)
-    key_class, value_class = type(key_converter), type(value_converter)
+    key_bytes = converters.key.from_connect_data
+    value_bytes = converters.value.from_connect_data
+    write_headers = _header_writer(converters.header, tolerance)
+    key_class, value_class = type(converters.key), type(converters.value)
     recover = tolerance.recover
 
     def convert(original: SourceRecord) -> Outgoing | None:

@@ -29,11 +29,12 @@ from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
 from pyconnect_agent.tasks.source_pipeline import Convert, compose, place_of
 from pyconnect_agent.tasks.statistics import Statistics
+from pyconnect_agent.tasks.task_plugins import TaskPlugins
 from pyconnect_agent.tasks.task_setup import TaskSetup
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_agent.tasks.topic_creation import topic_creation_of
-from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
-from pyconnect_api import Converter, HeaderConverter, SourceTask
+from pyconnect_agent.tasks.transform_chain import chain
+from pyconnect_api import SourceTask
 
 LOG = logging.getLogger(__name__)
 
@@ -49,14 +50,8 @@ class SourceWork:
         self._control = control
         self._life_cycle = life_cycle
         self._metrics = SourceMetrics(life_cycle.metrics)
-        worker, config = setup.worker, setup.connector_config
-        self._key_converter = worker.converter("key", config)
-        self._value_converter = worker.converter("value", config)
-        self._header_converter = worker.header_converter(config)
-        self._stages: list[TransformationStage] = worker.transformations(config)
-        life_cycle.metrics.plugins += converters_and_stages(
-            self._key_converter, self._value_converter, self._header_converter, self._stages
-        )
+        self._plugins = TaskPlugins.of(setup.worker, setup.connector_config)
+        life_cycle.metrics.plugins += converters_and_stages(self._plugins)
         self._initialized = False
         self._failed = False
         self._reader: WorkerOffsetReader | None = None
@@ -105,19 +100,13 @@ class SourceWork:
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
             # In reverse: the task first, what it used after it, whatever fails before.
-            for converter in self._converters():
-                closing.callback(converter.close)
-            for stage in self._stages:
-                closing.callback(stage.close)
+            self._plugins.close_with(closing)
             if self._reader is not None:
                 closing.callback(self._reader.close)
             if self._delivery is not None:
                 closing.callback(self._delivery.close, failed=self._failed)
             if self._initialized:
                 closing.callback(self._task.stop)
-
-    def _converters(self) -> tuple[Converter | HeaderConverter, ...]:
-        return (self._key_converter, self._value_converter, self._header_converter)
 
     def _build(self) -> Delivery:
         setup, control = self._setup, self._control
@@ -147,10 +136,8 @@ class SourceWork:
             task=self._task,
             convert=self._stamped(
                 compose(
-                    key_converter=self._key_converter,
-                    value_converter=self._value_converter,
-                    header_converter=self._header_converter,
-                    transform=chain(self._stages, tolerance),
+                    converters=self._plugins.converters,
+                    transform=chain(self._plugins.stages, tolerance),
                     tolerance=tolerance,
                     topics=topic_creation_of(
                         setup.worker.config, setup.connector_config, setup.task_id

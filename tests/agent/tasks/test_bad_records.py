@@ -13,6 +13,7 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.tasks import consumed_record, sink_pipeline, source_pipeline
 from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import ErrorCounts, Tolerance
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.transform_chain import chain
@@ -69,9 +70,7 @@ def consume(
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
     batch: list[SinkRecord] = []
     sink_pipeline.compose(
-        key_converter=StringConverter(),
-        value_converter=values,
-        header_converter=SimpleHeaderConverter(),
+        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         transform=chain(WorkerView(WORKER).transformations(config), handling),
         tolerance=handling,
         topic_used=None,
@@ -162,9 +161,7 @@ def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes 
     values = JsonConverter()
     values.configure({}, is_key=False)
     convert = source_pipeline.compose(
-        key_converter=StringConverter(),
-        value_converter=values,
-        header_converter=SimpleHeaderConverter(),
+        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         transform=None,
         tolerance=handling,
     )

@@ -23,6 +23,7 @@ from pyconnect_agent.tasks.dead_letter_queue import DeadLetterQueue, prepare_top
 from pyconnect_agent.tasks.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.error_settings import tolerance_of
 from pyconnect_agent.tasks.sink_pipeline import compose
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import ErrorCounts, Failure, Stage, Tolerance
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException, DataException, SinkRecord, TopicPartition
@@ -81,9 +82,7 @@ class Queue:
         converter = StringConverter()
         self.reports = ErrantRecords(
             self.tolerance,
-            key_converter=converter,
-            value_converter=converter,
-            header_converter=SimpleHeaderConverter(),
+            Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
         )
 
 
@@ -121,9 +120,7 @@ def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     values.configure({"schemas.enable": "false"}, is_key=False)
     batch: list[SinkRecord] = []
     compose(
-        key_converter=StringConverter(),
-        value_converter=values,
-        header_converter=SimpleHeaderConverter(),
+        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
         transform=None,
         tolerance=handling,
         topic_used=None,
@@ -387,9 +384,7 @@ def test_a_report_that_is_only_logged_is_done_at_once(caplog: pytest.LogCaptureF
     converter = StringConverter()
     reports = ErrantRecords(
         tolerance({"errors.tolerance": "all", "errors.log.enable": "true"}),
-        key_converter=converter,
-        value_converter=converter,
-        header_converter=SimpleHeaderConverter(),
+        Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
     )
     report: Future[None] = reports.report(consumed(), ValueError("no place"))
     assert report.done()

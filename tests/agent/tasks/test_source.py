@@ -21,6 +21,7 @@ from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_committer import SourceCommitter
 from pyconnect_agent.tasks.source_pipeline import Transform, compose
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_api import (
     STRING_SCHEMA,
@@ -115,9 +116,9 @@ class Source:
         self.loop = SourceLoop(
             task=self.task,
             convert=compose(
-                key_converter=converter,
-                value_converter=converter,
-                header_converter=SimpleHeaderConverter(),
+                converters=Converters(
+                    key=converter, value=converter, header=SimpleHeaderConverter()
+                ),
                 transform=transform,
                 tolerance=tolerance,
             ),

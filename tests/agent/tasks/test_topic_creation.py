@@ -15,6 +15,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.admin import TopicCreated, TopicSpec
 from pyconnect_agent.tasks.source_pipeline import Convert, compose
+from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_agent.tasks.topic_creation import TopicCreation, topic_creation_of
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
@@ -64,9 +65,7 @@ def creation(topics: FakeTopics, **rules: str) -> TopicCreation:
 def conversion(topics: TopicCreation) -> Convert:
     keys, values = StringConverter(), StringConverter()
     return compose(
-        key_converter=keys,
-        value_converter=values,
-        header_converter=SimpleHeaderConverter(),
+        converters=Converters(key=keys, value=values, header=SimpleHeaderConverter()),
         transform=lambda record: None if record.value == "dropped" else record,
         tolerance=Tolerance(
             tolerate_all=False,
