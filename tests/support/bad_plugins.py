@@ -48,6 +48,8 @@ class BadSourceTask(SourceTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
+        if props.get("task.start") == "quote":
+            raise ConnectException(f"no entry for {props['login'].partition(':')[2]}")
         misbehave(props.get("task.start"))
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -60,7 +62,10 @@ class BadSourceTask(SourceTask):
 
 
 class BadSource(SourceConnector):
-    """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop."""
+    """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop.
+
+    `task.start=quote` tells what follows the colon in `login`.
+    """
 
     def version(self) -> str:
         return "0.9"
@@ -151,3 +156,9 @@ class UnconstructibleSource(BadSource):
 
 BAD_SOURCE = f"{__name__}.BadSource"
 BAD_SINK = f"{__name__}.BadSink"
+
+
+def bad_source(**settings: str) -> dict[str, str]:
+    """Return the config of a connector `c` that behaves as `settings` say, with `_` for `.`."""
+    config = {"name": "c", "connector.class": BAD_SOURCE, "tasks.max": "1"}
+    return config | {name.replace("_", "."): value for name, value in settings.items()}

@@ -11,7 +11,7 @@ import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
 
@@ -20,13 +20,8 @@ pytestmark = pytest.mark.wire
 REASON = "killed on purpose"
 
 
-def source(**settings: str) -> dict[str, str]:
-    named = {name.replace("_", "."): value for name, value in settings.items()}
-    return {"name": "c", "connector.class": BAD_SOURCE, **named}
-
-
 async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
-    task_id = await world.run_task(source(**settings))
+    task_id = await world.run_task(bad_source(**settings))
     await world.task_is(task_id, State.RUNNING)
     return task_id
 
@@ -61,7 +56,7 @@ def test_a_connector_without_a_process_is_described_too() -> None:
 
     async def scenario() -> None:
         async with children_world() as w:
-            w.start_connector(source(), TargetState.STOPPED)
+            w.start_connector(bad_source(), TargetState.STOPPED)
             (connector,) = await w.children.child_details()
             assert (connector.state, connector.pid, connector.rss_bytes) == (
                 State.STOPPED,
@@ -151,7 +146,7 @@ def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> N
             assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
             assert w.listener.task_trace(task_id) == REASON
             assert task_id not in w.children.running_tasks()
-            w.children.start_task(task_id, source(), source(), TargetState.STARTED)
+            w.children.start_task(task_id, bad_source(), bad_source(), TargetState.STARTED)
             await w.task_is(task_id, State.RUNNING)
 
     run(scenario)

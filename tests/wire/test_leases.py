@@ -1,7 +1,8 @@
-"""Processes that are frozen: a supervisor, its child, both (agent-admin.md)."""
+"""Leases of child processes: renewed, withheld, and with a side frozen (agent-admin.md)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
+from pyconnect_agent.core.ids import State, TargetState
+from tests.support.bad_plugins import bad_source
+from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment
 
@@ -107,3 +111,40 @@ def test_a_child_frozen_with_its_supervisor_ends_whoever_wakes_first(
     supervised.signal(signal.SIGCONT, supervisor=True, child=True)
     assert supervised.told("expired") == ["RUNNING", "UNASSIGNED"]
     assert not supervised.child_lives()
+
+
+def test_a_child_without_a_lease_ends_itself() -> None:
+    """A supervisor that hangs loses its children after the lease, as one that dies does at once."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=600) as w:
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            leases = w.children._leases
+            assert leases is not None
+            leases.cancel()
+            await w.task_is(task_id, State.UNASSIGNED)
+            await w.connector_is("c", State.UNASSIGNED)
+            assert w.listener.expired_leases == 2
+
+    run(scenario)
+
+
+def test_renewed_leases_keep_a_child_alive() -> None:
+    """Several terms pass, and the task still answers."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=300) as w:
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            pid = w.pid(task_id)
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 1.2
+            while loop.time() < end:
+                w.children.set_task_target_state(task_id, TargetState.PAUSED)
+                await w.task_is(task_id, State.PAUSED)
+                w.children.set_task_target_state(task_id, TargetState.STARTED)
+                await w.task_is(task_id, State.RUNNING)
+            assert w.pid(task_id) == pid
+
+    run(scenario)

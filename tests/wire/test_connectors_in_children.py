@@ -1,0 +1,274 @@
+"""Connectors that raise, hang or exit, in the worker's own child processes; no Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.support.bad_plugins import BAD_SINK, bad_source
+from tests.support.children_world import children_world, run
+from tests.support.eventually import eventually_async
+
+pytestmark = pytest.mark.wire
+
+T0 = ConnectorTaskId("c", 0)
+FILE_PROVIDER = {
+    "config.providers": "file",
+    "config.providers.file.class": "FileConfigProvider",
+}
+
+
+@pytest.fixture
+def password(tmp_path: Path) -> str:
+    """A reference to the password `sesame-open`."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("password=sesame-open\n")
+    return f"${{file:{secrets}:password}}"
+
+
+def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
+    """The trace begins with the error and goes on with what caused it."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(start="connect-exception"))
+            await w.connector_is("c", State.FAILED)
+            trace = w.listener.connector_trace("c")
+            assert trace.startswith("pyconnect_api.errors.ConnectException: bad config\n")
+            assert "Caused by: OSError: disk on fire" in trace
+            assert w.listener.connectors["c"][-1].version == "0.9"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [("exit", "connector process exited with code 7"), ("abort", "killed by signal 6 (SIGABRT)")],
+)
+def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
+    """os._exit and a crash in native code read alike."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(start=how))
+            await w.connector_is("c", State.FAILED)
+            assert text in w.listener.connector_trace("c")
+
+    run(scenario)
+
+
+def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
+    """The process stays, so the connector can still be stopped in order."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(start="sys-exit"))
+            await w.connector_is("c", State.FAILED)
+            assert "SystemExit: 9" in w.listener.connector_trace("c")
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
+
+    run(scenario)
+
+
+def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It reports nothing but UNASSIGNED, which the supervisor says for it."""
+    monkeypatch.setattr("pyconnect_agent.supervise.children.CONNECTOR_GRACEFUL_MS", 300)
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(start="hang"))
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c") == [State.UNASSIGNED]
+            assert w.children.running_connectors() == frozenset()
+
+    run(scenario)
+
+
+def test_a_connector_pauses_resumes_and_stops() -> None:
+    """Each target state is reached on one instance, whose process stays."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(), TargetState.PAUSED)
+            await w.connector_is("c", State.PAUSED)
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            w.children.set_connector_target_state("c", TargetState.STOPPED)
+            await w.connector_is("c", State.STOPPED)
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c") == [
+                State.PAUSED,
+                State.RUNNING,
+                State.STOPPED,
+                State.UNASSIGNED,
+            ]
+
+    run(scenario)
+
+
+def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
+    """A stopped connector costs no process; resuming it starts another instance."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(), TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            w.children.set_connector_target_state("c", TargetState.STOPPED)
+            await w.connector_is("c", State.STOPPED)
+            await eventually_async(lambda: w.children._connectors.children() == ())
+            assert w.children.running_connectors() == {"c"}
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            assert len(w.children._connectors.children()) == 1
+            w.children.set_connector_target_state("c", TargetState.STOPPED)
+            w.children.set_connector_target_state("c", TargetState.STARTED)
+            await w.connector_is("c", State.RUNNING)
+            assert len((await w.generate(bad_source())).configs) == 1
+
+    run(scenario)
+
+
+def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
+    """Kafka's difference between the two."""
+
+    async def scenario() -> None:
+        for target_state, state in (
+            (TargetState.PAUSED, State.FAILED),
+            (TargetState.STOPPED, State.STOPPED),
+        ):
+            async with children_world() as w:
+                w.start_connector(bad_source(stop="raise"))
+                await w.connector_is("c", State.RUNNING)
+                w.children.set_connector_target_state("c", target_state)
+                await w.connector_is("c", state)
+
+    run(scenario)
+
+
+def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
+    """Both calls of its context reach the listener."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(report="source is gone", reconfigure="yes"))
+            await w.connector_is("c", State.FAILED)
+            assert "source is gone" in w.listener.connector_trace("c")
+            assert w.listener.reconfigurations == ["c"]
+
+    run(scenario)
+
+
+def test_task_configs_are_completed_and_keep_references(password: str) -> None:
+    """`task.class` is added; a resolved secret never leaves the child."""
+
+    async def scenario() -> None:
+        async with children_world(FILE_PROVIDER) as w:
+            config = bad_source(password=password)
+            w.start_connector(config)
+            await w.connector_is("c", State.RUNNING)
+            generated = await w.generate(config)
+            assert generated.configs == (
+                {
+                    **config,
+                    "number": "0",
+                    "task.class": "tests.support.bad_plugins.BadSourceTask",
+                },
+            )
+            assert generated.connector_config_changed is True
+            again = await w.children.generate_task_configs("c", config, config)
+            assert again.connector_config_changed is False
+
+    run(scenario)
+
+
+def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
+    """The reference stands where the value was quoted."""
+
+    async def scenario() -> None:
+        async with children_world(FILE_PROVIDER) as w:
+            w.start_connector(bad_source(report=password))
+            await w.connector_is("c", State.FAILED)
+            trace = w.listener.connector_trace("c")
+            assert "sesame-open" not in trace
+            assert "${file:" in trace
+
+    run(scenario)
+
+
+def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
+    """`tasks.max.enforce=false` makes it a warning."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            config = bad_source(made="3", tasks_max="2")
+            w.start_connector(config)
+            await w.connector_is("c", State.RUNNING)
+            with pytest.raises(AgentError, match="has generated 3 tasks, which is greater than 2"):
+                await w.generate(config)
+            await w.connector_is("c", State.FAILED)
+        async with children_world() as w:
+            config = bad_source(made="3", tasks_max="2", tasks_max_enforce="false")
+            w.start_connector(config)
+            await w.connector_is("c", State.RUNNING)
+            assert len((await w.generate(config)).configs) == 3
+
+    run(scenario)
+
+
+def test_an_unknown_connector_class_fails_with_connects_text() -> None:
+    """The trace lists what there is."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector({"name": "c", "connector.class": "NoSuchThing"})
+            await w.connector_is("c", State.FAILED)
+            trace = w.listener.connector_trace("c")
+            assert "Failed to find any class that implements Connector" in trace
+            assert "NoSuchThing" in trace
+
+    run(scenario)
+
+
+def test_a_sink_needs_topics() -> None:
+    """The connector fails with Connect's text."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector({"name": "c", "connector.class": BAD_SINK})
+            await w.connector_is("c", State.FAILED)
+            trace = w.listener.connector_trace("c")
+            assert "Must configure one of topics or topics.regex" in trace
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "text"),
+    [
+        ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
+        ("JsonConverter", "Failed to find any class that implements Connector"),
+        ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
+        ("tests.support.bad_plugins.UnconstructibleSource", "OSError: no licence"),
+        ("tests.support.bad_plugins.BadSourceTask", "any class that implements Connector"),
+    ],
+)
+def test_a_class_that_makes_no_connector_is_told_in_the_trace(class_name: str, text: str) -> None:
+    """Of the connector, and of a task of its that is started all the same."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            config = bad_source(connector_class=class_name)
+            w.start_connector(config)
+            await w.connector_is("c", State.FAILED)
+            assert text in w.listener.connector_trace("c")
+            w.children.start_task(T0, config, config, TargetState.STARTED)
+            await w.task_is(T0, State.FAILED)
+            assert text in w.listener.task_trace(T0)
+
+    run(scenario)
