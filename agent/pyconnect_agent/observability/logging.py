@@ -18,7 +18,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -92,6 +92,13 @@ def configure_logging(
     return RuntimeLevels({**_QUIET_LIBRARIES, **(levels or {})})
 
 
+def mask_logs(mask: Callable[[str], str]) -> None:
+    """Let `mask` hide in later lines of this process what config providers supplied."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, _MaskingFormatter):
+            handler.formatter.mask = mask
+
+
 class RuntimeLevels:
     """Owns the levels of this process' known loggers and applies them to `logging`."""
 
@@ -137,17 +144,35 @@ def record_fields(record: logging.LogRecord) -> dict[str, object]:
     return {**_scope.get({}), **own}
 
 
-class TextFormatter(logging.Formatter):
+class _MaskingFormatter(logging.Formatter):
+    """`mask` is applied to texts, values of fields and traces, not to what frames them."""
+
+    mask: Callable[[str], str] = staticmethod(str)
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        parts = []
+        if record.exc_info and record.exc_info[0] is not None:
+            parts.append(self.formatException(record.exc_info))
+        if record.stack_info:
+            parts.append(self.formatStack(record.stack_info))
+        return self.mask("\n".join(parts))
+
+
+class TextFormatter(_MaskingFormatter):
     """`[2026-01-31 12:00:00,123] INFO event key=value (logger)`; a traceback on further lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={_quoted(value)}" for key, value in record_fields(record).items())
-        message = _one_line(record.getMessage())
+        fields = "".join(
+            f" {key}={_quoted(self.mask(str(value)))}"
+            for key, value in record_fields(record).items()
+        )
+        message = _one_line(self.mask(record.getMessage()))
         line = f"[{self.formatTime(record)}] {level_name(record.levelno)} {message}{fields}"
-        return f"{line} ({record.name}){_indented_trace(self, record)}"
+        trace = "".join(f"\n    {line}" for line in self._trace(record).splitlines())
+        return f"{line} ({record.name}){trace}"
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_MaskingFormatter):
     """One JSON object a line: timestamp, level, logger, event, the fields, and the exception."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -156,30 +181,18 @@ class JsonFormatter(logging.Formatter):
             + f".{int(record.msecs):03d}{time.strftime('%z', time.localtime(record.created))}",
             "level": level_name(record.levelno),
             "logger": record.name,
-            "event": record.getMessage(),
-            **{name: _plain(value) for name, value in record_fields(record).items()},
+            "event": self.mask(record.getMessage()),
+            **{name: self._plain(value) for name, value in record_fields(record).items()},
         }
-        if trace := _trace(self, record):
+        if trace := self._trace(record):
             event["exception"] = trace
-        return json.dumps(event, default=str, ensure_ascii=False)
+        return json.dumps(event, default=lambda value: self.mask(str(value)), ensure_ascii=False)
 
-
-def _plain(value: object) -> object:
-    """Task ids are tuples to JSON, but not to who reads it."""
-    return str(value) if isinstance(value, ConnectorTaskId) else value
-
-
-def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    parts = []
-    if record.exc_info and record.exc_info[0] is not None:
-        parts.append(formatter.formatException(record.exc_info))
-    if record.stack_info:
-        parts.append(formatter.formatStack(record.stack_info))
-    return "\n".join(parts)
-
-
-def _indented_trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return "".join(f"\n    {line}" for line in _trace(formatter, record).splitlines())
+    def _plain(self, value: object) -> object:
+        """Task ids are tuples to JSON, but not to who reads it."""
+        if isinstance(value, str | ConnectorTaskId):
+            return self.mask(str(value))
+        return value
 
 
 def _quoted(value: object) -> str:

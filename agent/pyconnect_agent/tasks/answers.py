@@ -16,6 +16,7 @@ from pyconnect_agent.core.errors import (
     RequestError,
 )
 from pyconnect_agent.core.plugin_catalog import LISTED_KINDS, PluginKind, PluginVersionNotFoundError
+from pyconnect_agent.observability.logging import mask_logs
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.supervise.channel import (
     ConfigValidated,
@@ -24,6 +25,7 @@ from pyconnect_agent.supervise.channel import (
     PluginDescribed,
     RequestFailed,
     ValidateConfig,
+    WorkerSettings,
 )
 from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import ConnectException
@@ -35,48 +37,50 @@ DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 def validate_config(job: ValidateConfig) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _validated(job))
+    return answer(job.worker, lambda worker: _validated(job, worker))
 
 
 def describe_plugin(job: DescribePlugin) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _described(job))
+    return answer(job.worker, lambda worker: _described(job, worker))
 
 
-def answer(work: Callable[[], Message]) -> Message:
-    """Return what `work` returns, or why it failed."""
+def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> Message:
+    """Return what `work` returns, or why it failed, without what config providers supplied."""
+    worker = None
     try:
-        return work()
+        worker = WorkerView(settings.properties, settings.plugins)
+        mask_logs(worker.mask)
+        return work(worker)
     except BaseException as exc:
         if not isinstance(exc, RequestError):
             LOG.error("request failed", exc_info=exc)
-        return _failure(exc)
+        return _failure(exc, str if worker is None else worker.mask)
 
 
-def _failure(error: BaseException) -> RequestFailed:
+def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
     """A request's own error; Connect's by its Java name; of any other, class and message."""
     name, text = type(error).__name__, str(error)
     if not isinstance(error, RequestError):
         java_name = getattr(type(error), "java_name", None)
         text = text if java_name else f"{name}: {text}".removesuffix(": ")
         name = java_name or name
-    return RequestFailed(request_id=0, error_class=name, message=text)
+    return RequestFailed(request_id=0, error_class=name, message=mask(text))
 
 
-def _validated(job: ValidateConfig) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _validated(job: ValidateConfig, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
     infos = validate_connector_config(
         resolved.resolution.values,
         plugins=worker.plugins,
         worker=worker.config,
         raw_config=job.config,
+        secrets=resolved.resolution.secrets,
     )
     return ConfigValidated(result=infos)
 
 
-def _described(job: DescribePlugin) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _described(job: DescribePlugin, worker: WorkerView) -> Message:
     catalog = worker.plugins.catalog
     known = catalog.find(job.plugin)
     if not known:

@@ -28,11 +28,10 @@ LOG = logging.getLogger(__name__)
 
 def fence_producers(job: FenceProducers) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _fenced(job))
+    return answer(job.worker, lambda worker: _fenced(job, worker))
 
 
-def _fenced(job: FenceProducers) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _fenced(job: FenceProducers, worker: WorkerView) -> Message:
     config = worker.resolve(job.connector_config).values
     # Changes of offsets use the producer's credentials, fencing those of the admin client.
     changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
@@ -24,6 +25,7 @@ from pyconnect_agent.observability.logging import (
     RuntimeLevels,
     bind_scope,
     configure_logging,
+    mask_logs,
 )
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.supervise.channel import (
@@ -150,8 +152,10 @@ def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
     _listen(control)
     life_cycle = TaskLifeCycle(control)
     try:
-        setup = TaskSetup.of(job, WorkerView(job.worker.properties, job.worker.plugins))
-        life_cycle.mask = setup.mask
+        worker = WorkerView(job.worker.properties, job.worker.plugins)
+        life_cycle.mask = worker.mask
+        mask_logs(worker.mask)
+        setup = TaskSetup.of(job, worker)
         if job.task_count:
             check_task_count(ConnectorSettings.parse(setup.connector_config), job.task_count)
         life_cycle.metrics = TaskMetrics(setup.worker.config.sampling)
@@ -177,8 +181,11 @@ def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     control.set_logger_level = levels.set_level
     _listen(control)
+    mask: Callable[[str], str] = str
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
+        mask = worker.mask
+        mask_logs(mask)
         resolved = worker.resolve(job.config)
         ConfigExpiry(partial(control.send, ConfigTtlExpired())).watch(resolved.resolution)
         connector = worker.connector(resolved.values)
@@ -201,11 +208,11 @@ def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -
             reader=WorkerOffsetReader(job.connector, read),
             check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
-            mask=resolved.mask,
+            mask=mask,
         )
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
-        control.send(StateReported(state=State.FAILED, trace=format_trace(exc)))
+        control.send(StateReported(state=State.FAILED, trace=mask(format_trace(exc))))
         # Failed it stays, until the worker stops it.
         control.stop_requested.wait()
         control.send(StateReported(state=State.UNASSIGNED))

@@ -30,9 +30,7 @@ from pyconnect_agent.supervise.channel import (
 )
 from pyconnect_agent.tasks.answers import answer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.sink_offset_change import SinkOffsetChange
 from pyconnect_agent.tasks.source_offset_change import SourceOffsetChange
-from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import (
     AlreadyExistsException,
@@ -63,16 +61,18 @@ class OffsetChange(Protocol):
 
 def change_offsets(job: ChangeOffsets, control: Control) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _changed(job, control))
+    return answer(job.worker, lambda worker: _changed(job, control, worker))
 
 
-def _changed(job: ChangeOffsets, control: Control) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _changed(job: ChangeOffsets, control: Control, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
     connector = worker.connector(resolved.values)
     deadline = Deadline(job.timeout_ms)
     change: OffsetChange
     if isinstance(connector, SinkConnector):
+        # It needs a second Kafka client, of which no other child has a use.
+        from pyconnect_agent.tasks.sink_offset_change import SinkOffsetChange
+
         kind = "sink"
         change = SinkOffsetChange(job, connector, worker.config, resolved.values, deadline=deadline)
     else:
@@ -87,10 +87,8 @@ def _changed(job: ChangeOffsets, control: Control) -> Message:
         raise
     # Whatever it is, SystemExit of a plugin too, it has a text of Kafka Connect's.
     except BaseException as exc:
-        # Unlike a logged exception's, the text of this trace can be masked.
-        trace = resolved.mask(format_trace(exc))
-        LOG.error("offsets could not be modified", extra={"trace": trace})
-        raise _request_error(exc, job.connector, kind, resolved.mask(str(exc))) from exc
+        LOG.error("offsets could not be modified", exc_info=exc)
+        raise _request_error(exc, job.connector, kind, worker.mask(str(exc))) from exc
     return OffsetsChanged()
 
 

@@ -16,11 +16,10 @@ from pyconnect_api import SinkConnector
 
 def read_consumer_offsets(job: ReadConsumerOffsets) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _read(job))
+    return answer(job.worker, lambda worker: _read(job, worker))
 
 
-def _read(job: ReadConsumerOffsets) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _read(job: ReadConsumerOffsets, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     if not isinstance(worker.connector(config), SinkConnector):
         return ConsumerOffsets(committed=None)

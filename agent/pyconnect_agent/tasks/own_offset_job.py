@@ -15,11 +15,10 @@ from pyconnect_agent.tasks.worker_view import WorkerView
 
 def read_own_offsets(job: ReadOwnOffsets) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(lambda: _read(job))
+    return answer(job.worker, lambda worker: _read(job, worker))
 
 
-def _read(job: ReadOwnOffsets) -> Message:
-    worker = WorkerView(job.worker.properties, job.worker.plugins)
+def _read(job: ReadOwnOffsets, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     found = own_offset_log(worker.config, job.connector, config, client=job.connector)
     if found is None:

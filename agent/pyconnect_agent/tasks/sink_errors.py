@@ -77,5 +77,5 @@ class SinkErrors:
             task_id=task_id,
             context_headers=settings.dlq_context_headers,
             counts=self.counts,
-            mask=setup.mask,
+            mask=setup.worker.mask,
         )

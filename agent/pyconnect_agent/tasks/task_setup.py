@@ -42,7 +42,3 @@ class TaskSetup:
     def latest_task_config(self) -> Mapping[str, str]:
         """Resolve the task config again: a provider may have new values."""
         return self.worker.resolve(self.job.task_config).values
-
-    def mask(self, text: str) -> str:
-        """Hide in a text what config providers supplied."""
-        return self.task.mask(self.connector.mask(text))

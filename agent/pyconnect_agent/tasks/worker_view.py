@@ -54,10 +54,6 @@ class Resolved:
     def values(self) -> dict[str, str]:
         return {k: v for k, v in self.resolution.values.items() if v is not None}
 
-    def mask(self, text: str) -> str:
-        """Replace what providers supplied by its reference."""
-        return mask(text, self.resolution.values, self.raw)
-
 
 class WorkerView:
     """`plugins` empty: those of the distribution and of installed entry points."""
@@ -69,12 +65,20 @@ class WorkerView:
         catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
         self.plugins = CatalogPluginSource(catalog)
         self._providers: dict[str, ConfigProvider] = {}
+        self._secrets: dict[str, str] = {}
 
     # --- variables ---
 
     def resolve(self, config: StringMap) -> Resolved:
         """Replace `${provider:path:key}`. Raises what a provider raises."""
-        return Resolved(config, resolve(config, self._look_up))
+        resolution = resolve(config, self._look_up)
+        # A new one: other threads mask with the one before.
+        self._secrets = {**self._secrets, **resolution.secrets}
+        return Resolved(config, resolution)
+
+    def mask(self, text: str) -> str:
+        """Put back to its reference what providers have supplied so far."""
+        return mask(text, self._secrets)
 
     def _look_up(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
         if name not in self.config.config_providers:

@@ -20,6 +20,7 @@ from pyconnect_agent.observability.logging import (
     bind_scope,
     configure_logging,
     logging_scope,
+    mask_logs,
 )
 
 LOG = logging.getLogger("test.module")
@@ -155,3 +156,20 @@ def test_importing_costs_little() -> None:
         env={"PYTHONPATH": ":".join(sys.path)},
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("log_format", LogFormat)
+def test_what_is_to_be_hidden_is_hidden_in_texts_fields_and_tracebacks(
+    log_format: LogFormat,
+) -> None:
+    """What frames them stays readable, whatever a provider supplied."""
+    stream = io.StringIO()
+    configure_logging(log_format=log_format, stream=stream)
+    mask_logs(lambda text: text.replace("sesame", "<hidden>").replace("ERROR", "<level>"))
+    try:
+        raise ValueError("bad sesame")
+    except ValueError:
+        LOG.exception("sesame is %s", "wrong", extra={"given": "sesame", "of": {1: "x"}})
+    assert "sesame" not in stream.getvalue()
+    assert stream.getvalue().count("<hidden>") == 4
+    assert "ERROR" in stream.getvalue()

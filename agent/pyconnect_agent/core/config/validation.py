@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from pyconnect_agent.core.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
@@ -79,13 +80,14 @@ def validate_connector_config(
     plugins: PluginSource,
     worker: WorkerConfig,
     raw_config: RawConfig | None = None,
+    secrets: Mapping[str, str] = MappingProxyType({}),
 ) -> ConfigInfos:
     """Return everything there is to say about a connector configuration.
 
     ``config`` has its variables resolved; ``raw_config`` is how it was submitted: where the two
-    differ, the raw text is shown. Raises BadRequestError without a usable ``connector.class``,
-    ConfigException for a client override of the wrong type, and ConnectException when a plugin
-    breaks its contract.
+    differ, the raw text is shown, and ``secrets`` are masked in messages. Raises BadRequestError
+    without a usable ``connector.class``, ConfigException for a client override of the wrong type,
+    and ConnectException when a plugin breaks its contract.
     """
     raw = config if raw_config is None else raw_config
     class_name = config.get("connector.class")
@@ -97,7 +99,7 @@ def validate_connector_config(
         infos = _validated(config, class_name, plugins, worker)
     else:
         infos = _infos_of_unknown_version(config, class_name, plugins, version_error)
-    return _with_raw_values(infos, config, raw)
+    return _with_raw_values(infos, config, raw, secrets)
 
 
 def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[dict[str, object]]:
@@ -313,7 +315,9 @@ def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -
     return used
 
 
-def _with_raw_values(infos: ConfigInfos, config: RawConfig, raw: RawConfig) -> ConfigInfos:
+def _with_raw_values(
+    infos: ConfigInfos, config: RawConfig, raw: RawConfig, secrets: Mapping[str, str]
+) -> ConfigInfos:
     """Show references where they were submitted, in values and in messages."""
     if config == raw:
         return infos
@@ -324,7 +328,7 @@ def _with_raw_values(infos: ConfigInfos, config: RawConfig, raw: RawConfig) -> C
             return info
         name = value.name
         text = raw.get(name) if raw.get(name) != config.get(name) else value.value
-        errors = tuple(mask(error, config, raw) for error in value.errors)
+        errors = tuple(mask(error, secrets) for error in value.errors)
         return replace(info, value=replace(value, value=text, errors=errors))
 
     return replace(infos, configs=tuple(map(shown, infos.configs)))

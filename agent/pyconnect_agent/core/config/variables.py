@@ -6,6 +6,7 @@ Kafka Connect. Providers themselves do IO, so a look-up function stands for them
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import TypeAlias
 from pyconnect_api.config_provider import ConfigData
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
+
+SHORTEST_SECRET = 4
 
 Lookup: TypeAlias = Callable[[str, str, frozenset[str]], ConfigData | None]
 """``(provider, path, keys)`` -> what the provider found, None when there is no such provider."""
@@ -34,12 +37,13 @@ class ResolvedConfig:
 
     ``values`` may hold secrets and is not part of the text form. ``secret_keys`` are the keys in
     whose values something was replaced. ``ttls_ms`` maps a provider's path to the time after
-    which its values should be read again.
+    which its values should be read again. ``secrets`` maps what `mask` hides to what it shows.
     """
 
     values: dict[str, str | None] = field(repr=False)
     secret_keys: frozenset[str]
     ttls_ms: Mapping[str, int]
+    secrets: Mapping[str, str] = field(repr=False)
 
 
 def find_variables(text: str) -> tuple[Variable, ...]:
@@ -78,6 +82,7 @@ def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
         values=values,
         secret_keys=frozenset(name for name, text in config.items() if values[name] != text),
         ttls_ms=ttls,
+        secrets=_secrets(config, values, found),
     )
 
 
@@ -96,20 +101,44 @@ def restore_references(
     return restored
 
 
-def mask(text: str, resolved: Mapping[str, str | None], raw: Mapping[str, str | None]) -> str:
-    """Return ``text`` with every resolved value put back to its reference.
+def mask(text: str, secrets: Mapping[str, str]) -> str:
+    """Return ``text`` with everything that providers supplied put back to its reference.
 
-    For messages and tracebacks that may quote values. Values shorter than four characters are
-    left: replacing them would garble the text and hide nothing.
+    For messages and tracebacks that may quote values; ``secrets`` is that of a `ResolvedConfig`.
     """
-    secrets = {
-        value: raw[name] or ""
-        for name, value in resolved.items()
-        if value is not None and value != raw.get(name) and len(value) >= 4 and name in raw
-    }
-    for value in sorted(secrets, key=len, reverse=True):
-        text = text.replace(value, secrets[value])
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, secrets[secret])
     return text
+
+
+def _secrets(
+    config: Mapping[str, str | None],
+    values: Mapping[str, str | None],
+    found: Mapping[tuple[str, str], Mapping[str, str]],
+) -> dict[str, str]:
+    """Return whole values and what was supplied for parts of them, also trimmed and escaped.
+
+    Parsing trims, and representations and JSON escape. Texts shorter than four characters are left
+    out: to replace them would garble a message and hide nothing.
+    """
+    shown: dict[str, str] = {}
+    for name, raw in config.items():
+        value = values[name]
+        if raw is None or value is None or value == raw:
+            continue
+        shown[value] = raw
+        for match in _VARIABLE.finditer(raw):
+            variable = _variable(match)
+            part = found.get((variable.provider, variable.path), {}).get(variable.key)
+            if part is not None:
+                shown[part] = match[0]
+    shown |= {text.strip(): reference for text, reference in shown.items()}
+    shown |= {_escaped(text): _escaped(reference) for text, reference in shown.items()}
+    return {text: reference for text, reference in shown.items() if len(text) >= SHORTEST_SECRET}
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _variable(found: re.Match[str]) -> Variable:

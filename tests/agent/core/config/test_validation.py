@@ -168,6 +168,7 @@ def test_resolved_references_are_shown_as_submitted() -> None:
             "tasks.max": "${f:p:k}",
             "other": "s3cret",
         },
+        secrets={"s3cret": "${f:p:k}"},
     )
     assert "s3cret" not in str(infos.to_json())
     assert errors(infos)["tasks.max"][0] == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
@@ -108,9 +109,43 @@ def test_text_without_known_references_is_never_changed(config: dict[str, str]) 
     assert not resolved.secret_keys
 
 
+def secrets_of(config: Mapping[str, str], supplied: Mapping[str, str]) -> Mapping[str, str]:
+    """Resolve with a provider `f` that knows `supplied` at any path."""
+    return resolve(config, lambda *_: ConfigData(data=dict(supplied))).secrets
+
+
 def test_masking_puts_references_back() -> None:
     """Longer secrets first, so that none survives inside another."""
-    raw = {"a": "${f:p:a}", "b": "${f:p:b}", "c": "plain"}
-    resolved = {"a": "secret", "b": "secret-2", "c": "plain"}
-    masked = mask("failed with secret-2 and secret, plain", resolved, raw)
+    secrets = secrets_of(
+        {"a": "${f:p:a}", "b": "${f:p:b}", "c": "plain"}, {"a": "secret", "b": "secret-2"}
+    )
+    masked = mask("failed with secret-2 and secret, plain", secrets)
     assert masked == "failed with ${f:p:b} and ${f:p:a}, plain"
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "cannot log in with 'user=alice;password=open-sesame'",
+        "cannot log in with 'open-sesame'",
+        "cannot log in with open-sesame\n",
+    ],
+)
+def test_what_was_supplied_for_a_part_of_a_value_is_masked_too(quoted: str) -> None:
+    """A plugin takes its setting apart, and trims what a file ended with."""
+    config = {"login": "user=${f:p:user};password=${f:p:password}"}
+    secrets = secrets_of(config, {"user": "alice", "password": "open-sesame\n"})
+    assert "open-sesame" not in mask(quoted, secrets)
+    assert "${f:p:password}" in mask(quoted, secrets)
+
+
+def test_escaped_secrets_are_masked_too() -> None:
+    """A representation and a line of JSON hold them with backslashes."""
+    key = 'begin "key"\nend'
+    masked = mask(f"no key: {json.dumps(key)}", secrets_of({"k": "${f:p:k}"}, {"k": key}))
+    assert masked == 'no key: "${f:p:k}"'
+
+
+def test_short_values_are_not_masked() -> None:
+    """To replace every `1` would garble a message and hide nothing."""
+    assert mask("line 1 of 10", secrets_of({"k": "${f:p:k}"}, {"k": "1"})) == "line 1 of 10"
