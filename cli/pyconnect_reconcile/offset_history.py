@@ -1,6 +1,8 @@
 """What the records of an offsets topic say about each source partition. Pure.
 
 The topic is compacted: history is what compaction has left, newest record of each key at least.
+A task that starts again goes on from the last commit, so one writer never goes back unless its
+source does; what else is known of the time of a commit are its `Circumstances`.
 """
 
 from __future__ import annotations
@@ -8,13 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 
+from pyconnect_reconcile.circumstances import Circumstances, time_text
 from pyconnect_reconcile.findings import Finding, Place, Severity
+
+# Runs of positions that are told apart in one history; the oldest are given up first.
+MOST_RUNS = 16
+COPIES_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One record of an offsets topic; `offset` None is a reset."""
+    """One record of an offsets topic; `value` None is a reset."""
 
     topic: str
     partition: int
@@ -23,6 +31,7 @@ class Commit:
     connector: str
     source: str
     """The source partition as canonical JSON."""
+    raw_key: bytes
     value: Mapping[str, object] | None
 
     @property
@@ -35,6 +44,10 @@ class Commit:
             timestamp_ms=self.timestamp_ms,
             key=f"{self.connector} {self.source}",
         )
+
+
+History = Sequence[Commit]
+"""The commits of one key in one partition, in order."""
 
 
 def canonical(value: object) -> str:
@@ -61,16 +74,17 @@ def read_commit(
         timestamp_ms=timestamp_ms,
         connector=connector,
         source=canonical(source),
+        raw_key=key or b"",
         value=offset,
     )
 
 
-def histories(commits: Iterable[Commit]) -> dict[tuple[str, str, str], list[Commit]]:
-    """Return the commits of each topic, connector and source partition, in order."""
-    found: dict[tuple[str, str, str], list[Commit]] = {}
+def histories(commits: Iterable[Commit]) -> list[History]:
+    """Return the commits by topic, partition and key: only within these they have an order."""
+    found: dict[tuple[str, int, bytes], list[Commit]] = {}
     for commit in sorted(commits, key=lambda each: (each.topic, each.partition, each.offset)):
-        found.setdefault((commit.topic, commit.connector, commit.source), []).append(commit)
-    return found
+        found.setdefault((commit.topic, commit.partition, commit.raw_key), []).append(commit)
+    return list(found.values())
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
@@ -89,119 +103,126 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def findings_of(history: Sequence[Commit]) -> list[Finding]:
-    """Return the regressions and resets of one source partition.
-
-    Offsets that go back and forth again and again have two writers: two tasks at one partition.
-    """
+def findings_of(history: History, circumstances: Circumstances | None = None) -> list[Finding]:
+    """Return the resets, changes while stopped, regressions and second writers of one history."""
+    known = circumstances or Circumstances()
     found: list[Finding] = []
-    regressions: list[tuple[Commit, Commit]] = []
-    advances_after_regression = 0
-    last: Commit | None = None
+    # Resets and changes by hand part the history: after them anything may follow.
+    parts: list[list[Commit]] = [[]]
     for commit in history:
+        stopped = known.stopped_at(commit.connector, commit.timestamp_ms)
         if commit.value is None:
-            found.append(_reset(commit))
-            last = None
-            continue
-        if last is not None and last.value is not None:
-            if went_back(last.value, commit.value):
-                regressions.append((last, commit))
-            elif regressions and went_back(commit.value, last.value):
-                advances_after_regression += 1
-        last = commit
-    found += [_regression(before, after) for before, after in regressions]
-    if len(regressions) > 1 and advances_after_regression > 0:
-        found.append(_two_writers(regressions))
+            found.append(_reset(commit, stopped=stopped))
+            parts.append([])
+        elif stopped:
+            found.append(_altered(commit))
+            parts.append([commit])
+        else:
+            parts[-1].append(commit)
+    for part in parts:
+        found += _of_part(part, known)
     return found
 
 
-def _reset(commit: Commit) -> Finding:
+def _of_part(part: History, known: Circumstances) -> list[Finding]:
+    back = _regressions(part)
+    if back and _interleaves(part):
+        return [_two_writers(back, known)]
+    return [_regression(before, after, known) for before, after in back]
+
+
+def _regressions(part: History) -> list[tuple[Commit, Commit]]:
+    return [
+        (before, after)
+        for before, after in pairwise(part)
+        if went_back(before.value or {}, after.value or {})
+    ]
+
+
+def _interleaves(part: History) -> bool:
+    """Tell whether two rising runs of offsets take turns, each of them resumed by the other.
+
+    Each commit belongs to the run that is least behind it. A source that begins anew again and
+    again (a file that is truncated) makes runs that follow each other and are never resumed.
+    """
+    runs: list[tuple[int, Commit]] = []
+    turns: list[int] = []
+    for number, commit in enumerate(part):
+        value = commit.value or {}
+        best: int | None = None
+        for index, (_, last) in enumerate(runs):
+            if went_back(last.value or {}, value):
+                continue
+            # The nearest one: what was best so far is behind it.
+            if best is None or went_back(last.value or {}, runs[best][1].value or {}):
+                best = index
+        name = number if best is None else runs.pop(best)[0]
+        runs.append((name, commit))
+        del runs[:-MOST_RUNS]
+        turns.append(name)
+    return any(_taking_turns(turns, pair) for pair in combinations(dict.fromkeys(turns), 2))
+
+
+def _taking_turns(turns: Sequence[int], pair: tuple[int, int]) -> bool:
+    """Tell whether each of two runs goes on after the other: a, b, a, b at least."""
+    shown = [turn for turn in turns if turn in pair]
+    changes = sum(one != other for one, other in pairwise(shown))
+    return changes >= 3
+
+
+def _reset(commit: Commit, *, stopped: bool | None) -> Finding:
+    who = "by a reset or by the connector itself"
+    if stopped is not None:
+        who = "while the connector was stopped: a reset over REST, or by other tools"
+        if not stopped:
+            who = "while the connector was not stopped: by the connector itself, or by other tools"
     return Finding(
         kind="reset",
         severity=Severity.NOTE,
-        message=f"offset of {commit.source} was forgotten (a reset, or the connector's own doing)",
+        message=f"offset of {commit.source} was forgotten at {time_text(commit.place)}, {who}",
         topic=commit.topic,
         group=commit.connector,
         copies=(commit.place,),
     )
 
 
-def _regression(before: Commit, after: Commit) -> Finding:
+def _altered(commit: Commit) -> Finding:
+    return Finding(
+        kind="altered",
+        severity=Severity.NOTE,
+        message=f"offset of {commit.source} was set at {time_text(commit.place)}, while the"
+        " connector was stopped: over REST, or by other tools",
+        topic=commit.topic,
+        group=commit.connector,
+        copies=(commit.place,),
+    )
+
+
+def _regression(before: Commit, after: Commit, known: Circumstances) -> Finding:
+    writers = known.of_writers(after.connector, after.source, after.timestamp_ms)
     return Finding(
         kind="regression",
         severity=Severity.ERROR,
-        message=f"offset of {after.source} went back: records since were read again",
+        message=f"offset of {after.source} went back at {time_text(after.place)}: what was read"
+        " since is read again, if a task starts from there. The source began anew, or another"
+        f" writer was late{writers}",
         topic=after.topic,
         group=after.connector,
         copies=(before.place, after.place),
     )
 
 
-def _two_writers(regressions: Sequence[tuple[Commit, Commit]]) -> Finding:
-    after = regressions[-1][1]
+def _two_writers(back: Sequence[tuple[Commit, Commit]], known: Circumstances) -> Finding:
+    first, last = back[0][1], back[-1][1]
+    writers = known.of_writers(last.connector, last.source, last.timestamp_ms)
     return Finding(
         kind="two-writers",
         severity=Severity.ERROR,
-        message=f"offset of {after.source} goes back and forth: two tasks at one source partition",
-        topic=after.topic,
-        group=after.connector,
-        count=len(regressions),
-        copies=tuple(commit.place for _, commit in regressions),
+        message=f"offset of {last.source} goes back and forth between two rising runs, from"
+        f" {time_text(first.place)} to {time_text(last.place)}: two tasks at one source partition,"
+        f" or a source that begins anew again and again{writers}",
+        topic=last.topic,
+        group=last.connector,
+        count=len(back),
+        copies=tuple(dict.fromkeys(each.place for pair in back for each in pair))[:COPIES_KEPT],
     )
-
-
-def orphans(commits: Iterable[Commit], known: frozenset[str]) -> list[Finding]:
-    """Return the connectors with stored offsets that are not configured any more."""
-    last = {(each.topic, each.connector, each.source): each for each in _in_order(commits)}
-    alive: dict[str, list[Commit]] = {}
-    for commit in last.values():
-        if commit.value is not None and commit.connector not in known:
-            alive.setdefault(commit.connector, []).append(commit)
-    return [
-        Finding(
-            kind="orphan",
-            severity=Severity.NOTE,
-            message=f"offsets of {len(left)} source partitions of a connector that is not"
-            " configured; pyconnect offsets orphans purge removes them",
-            group=connector,
-            count=len(left),
-            copies=tuple(commit.place for commit in left[:20]),
-        )
-        for connector, left in sorted(alive.items())
-    ]
-
-
-def disagreements(commits: Iterable[Commit], worker: str, own: Mapping[str, str]) -> list[Finding]:
-    """Return source partitions whose offset in a connector's own topic is not the worker's copy.
-
-    The copy is written after the commit, so being behind is no more than a note.
-    """
-    last = {(each.topic, each.connector, each.source): each for each in _in_order(commits)}
-    found = []
-    for (topic, connector, source), commit in last.items():
-        if own.get(connector) != topic or topic == worker:
-            continue
-        copy = last.get((worker, connector, source))
-        if copy is None or copy.value == commit.value:
-            continue
-        ahead = (
-            commit.value is not None
-            and copy.value is not None
-            and went_back(copy.value, commit.value)
-        )
-        found.append(
-            Finding(
-                kind="topics-disagree",
-                severity=Severity.ERROR if ahead else Severity.NOTE,
-                message=f"offset of {source}: the worker's topic is"
-                f" {'ahead of' if ahead else 'not the same as'} the connector's own",
-                topic=topic,
-                group=connector,
-                copies=(commit.place, copy.place),
-            )
-        )
-    return found
-
-
-def _in_order(commits: Iterable[Commit]) -> list[Commit]:
-    return sorted(commits, key=lambda each: (each.topic, each.partition, each.offset))

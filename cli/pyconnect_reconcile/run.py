@@ -169,6 +169,6 @@ def _topics(spec: Spec) -> dict[str, tuple[str, ...]]:
         wanted[MAIN] = dict.fromkeys(spec.topics)
     if spec.offsets is not None:
         internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
-        internal += [spec.offsets.config] if spec.offsets.config else []
+        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
         wanted.setdefault(MAIN, {}).update(dict.fromkeys(internal))
     return {cluster: tuple(names) for cluster, names in wanted.items()}

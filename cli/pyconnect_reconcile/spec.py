@@ -107,6 +107,7 @@ class OffsetsTopics:
     worker: str
     connectors: Mapping[str, str] = field(default_factory=dict)
     config: str | None = None
+    status: str | None = None
     known: tuple[str, ...] = ()
 
 
@@ -317,6 +318,7 @@ def _offsets(parent: Members) -> OffsetsTopics | None:
         worker=members.text("worker"),
         connectors=members.text_map("connectors"),
         config=members.optional_text("config"),
+        status=members.optional_text("status"),
         known=members.texts("known"),
     )
     members.done()

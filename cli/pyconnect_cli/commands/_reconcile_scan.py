@@ -134,7 +134,20 @@ def offsets(
         str, typer.Option("--offsets-topic", metavar="TOPIC", help="offset.storage.topic")
     ] = "connect-offsets",
     config_topic: Annotated[
-        str | None, typer.Option("--config-topic", metavar="TOPIC", help="config.storage.topic")
+        str | None,
+        typer.Option(
+            "--config-topic",
+            metavar="TOPIC",
+            help="config.storage.topic: which tasks were told of one source",
+        ),
+    ] = None,
+    status_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--status-topic",
+            metavar="TOPIC",
+            help="status.storage.topic: which workers held a task, and when",
+        ),
     ] = None,
 ) -> None:
     """Tell the history of source offsets: regressions, orphans, resets, two tasks at one."""
@@ -148,6 +161,8 @@ def offsets(
     topics: Document = {"worker": offsets_topic, "connectors": own, "known": sorted(views)}
     if config_topic is not None:
         topics["config"] = config_topic
+    if status_topic is not None:
+        topics["status"] = status_topic
     reconcile(session, "offsets", offsets_topic, {"offsets": topics})
 
 

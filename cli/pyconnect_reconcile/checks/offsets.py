@@ -1,89 +1,173 @@
-"""offsets: what the offsets topics tell of each source partition.
+"""offsets: what the internal topics tell of each source partition and who wrote its offset.
 
-Spark reads the topics and keeps what is about source offsets; these topics are compacted and small,
-so the history itself is looked at in one place (`offset_history`).
+Spark reads the topics and keeps what is about source offsets, task configurations and statuses;
+these topics are compacted and small, so what they say is looked at in one place: `offset_history`,
+`offset_comparisons`, `task_configs`, `task_statuses`.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from pyspark.sql import Row
 from pyspark.sql import functions as sql
 
+from pyconnect_reconcile import task_configs, task_statuses
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.circumstances import Circumstances
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Outcome
-from pyconnect_reconcile.offset_history import (
-    Commit,
-    disagreements,
-    findings_of,
-    histories,
-    orphans,
-    read_commit,
-)
-from pyconnect_reconcile.range_findings import open_tails
+from pyconnect_reconcile.findings import Finding, Outcome, Place
+from pyconnect_reconcile.offset_comparisons import LastCommits
+from pyconnect_reconcile.offset_history import Commit, findings_of, histories, read_commit
+from pyconnect_reconcile.range_findings import empty_ranges, open_tails
 from pyconnect_reconcile.reading import COMMITTED
 from pyconnect_reconcile.spec import OffsetsTopics
+from pyconnect_reconcile.task_configs import TaskConfigs
+from pyconnect_reconcile.task_statuses import Status, Statuses, read_status
 
 MOST_RECORDS = 2_000_000
-CONNECTOR_KEY = "connector-"
+KINDS = (
+    "regression",
+    "two-writers",
+    "double-run",
+    "split-offset",
+    "topics-disagree",
+    "overlapping-tasks",
+    "altered",
+    "reset",
+    "orphan",
+)
+PLACE = ("topic", "partition", "offset", "timestamp_ms")
+
+
+class _Read(NamedTuple):
+    """What the topics held."""
+
+    commits: list[Commit]
+    statuses: list[Status]
+    configs: TaskConfigs
+    records: int
+    strange: int
 
 
 def check(bench: Bench) -> Outcome:
     """Read the histories and judge them."""
     topics = bench.spec.offsets
     assert topics is not None
-    names = tuple(dict.fromkeys([topics.worker, *topics.connectors.values()]))
-    snapshot = bench.snapshot(names)
-    bench.events.step("reading the offsets topics")
-    records = bench.records(snapshot.partitions, isolation=COMMITTED)
-    rows = records.limit(MOST_RECORDS + 1).collect()
+    bench.events.step("reading the internal topics")
+    read = _read(bench, topics)
+    circumstances = Circumstances(Statuses(read.statuses), read.configs)
+    last = LastCommits(read.commits)
+    known = frozenset(topics.known) | read.configs.connectors
+    by_source = histories(read.commits)
+    found: list[Finding] = []
+    for history in by_source:
+        found += findings_of(history, circumstances)
+    found += circumstances.statuses.double_runs()
+    found += last.splits()
+    found += last.disagreements(topics.worker, topics.connectors)
+    found += last.overlaps(circumstances)
+    found += last.orphans(known)
+    kept = [
+        finding
+        for kind in KINDS
+        for finding in [each for each in found if each.kind == kind][: bench.spec.findings]
+    ]
+    internal = bench.snapshot(_names(topics))
+    return Outcome(
+        findings=(
+            *empty_ranges(bench.snapshot(_offsets_topics(topics))),
+            *open_tails(internal),
+            *kept,
+        ),
+        totals={kind: sum(each.kind == kind for each in found) for kind in KINDS},
+        counts={
+            "records": read.records,
+            "source_partitions": len(last.newest),
+            "task_sets": read.configs.count,
+            "statuses": len(read.statuses),
+            "takeovers": len(circumstances.statuses.takeovers()),
+            "unparsable": read.strange,
+        },
+    )
+
+
+def _offsets_topics(topics: OffsetsTopics) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([topics.worker, *topics.connectors.values()]))
+
+
+def _names(topics: OffsetsTopics) -> tuple[str, ...]:
+    return (*_offsets_topics(topics), *filter(None, (topics.config, topics.status)))
+
+
+def _read(bench: Bench, topics: OffsetsTopics) -> _Read:
+    rows = _rows(bench, _offsets_topics(topics), "key", "value")
+    commits = [
+        commit
+        for row in rows
+        if (commit := read_commit(_at(row), _bytes(row.key), _bytes(row.value))) is not None
+    ]
+    statuses, strange = [], 0
+    if topics.status is not None:
+        for place, fields in _status_rows(bench, topics.status):
+            status = read_status(place, fields)
+            statuses.append(status) if status is not None else (strange := strange + 1)
+    configs = TaskConfigs(_config_rows(bench, topics.config) if topics.config else ())
+    return _Read(
+        commits=commits,
+        statuses=statuses,
+        configs=configs,
+        records=len(rows),
+        strange=strange + len(rows) - len(commits),
+    )
+
+
+def _status_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, dict[str, object] | None]]:
+    """Yield the statuses of connectors and tasks; their traces stay where they are."""
+    fields = "from_json(CAST(value AS STRING), 'state STRING, worker_id STRING, generation INT')"
+    columns = ("CAST(key AS STRING) AS key", f"{fields} AS fields", "value IS NULL AS removed")
+    prefixes = (task_statuses.TASK_KEY, task_statuses.CONNECTOR_KEY)
+    for row in _rows(bench, (topic,), *columns, prefixes=prefixes):
+        content = row.fields.asDict() if row.fields is not None else {}
+        yield _place(row), None if row.removed else content
+
+
+def _config_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, bytes | None]]:
+    columns = ("CAST(key AS STRING) AS key", "value")
+    for row in _rows(bench, (topic,), *columns, prefixes=task_configs.KEYS):
+        yield _place(row), _bytes(row.value)
+
+
+def _rows(
+    bench: Bench, names: tuple[str, ...], *columns: str, prefixes: tuple[str, ...] = ()
+) -> list[Row]:
+    """Return the records of internal topics; with `prefixes`, only those of such keys."""
+    records = bench.records(bench.snapshot(names).partitions, isolation=COMMITTED)
+    if prefixes:
+        key = sql.col("key").cast("string")
+        wanted = sql.lit(False)
+        for prefix in prefixes:
+            wanted = wanted | key.startswith(prefix)
+        records = records.where(wanted)
+    rows: list[Row] = records.selectExpr(*PLACE, *columns).limit(MOST_RECORDS + 1).collect()
     if len(rows) > MOST_RECORDS:
         raise ReconcileError(
-            f"the offsets topics hold more than {MOST_RECORDS:,} records: are they compacted?"
+            f"{', '.join(names)}: more than {MOST_RECORDS:,} records; is it compacted?"
         )
-    commits: list[Commit] = []
-    strange = 0
-    for row in rows:
-        place = (row.topic, row.partition, row.offset, row.timestamp_ms)
-        commit = read_commit(place, _bytes(row.key), _bytes(row.value))
-        if commit is None:
-            strange += 1
-        else:
-            commits.append(commit)
-    known = frozenset(topics.known) | _configured(bench, topics)
-    findings: list[Finding] = [*open_tails(snapshot)]
-    by_source = histories(commits)
-    for history in by_source.values():
-        findings += findings_of(history)
-    findings += orphans(commits, known)
-    findings += disagreements(commits, topics.worker, topics.connectors)
-    kinds = ("regression", "two-writers", "reset", "orphan", "topics-disagree")
-    return Outcome(
-        findings=tuple(findings[: bench.spec.findings]),
-        totals={kind: sum(each.kind == kind for each in findings) for kind in kinds},
-        counts={"records": len(rows), "source_partitions": len(by_source), "unparsable": strange},
+    return rows
+
+
+def _at(row: Row) -> tuple[str, int, int, int]:
+    return (row.topic, row.partition, row.offset, row.timestamp_ms)
+
+
+def _place(row: Row) -> Place:
+    topic, partition, offset, timestamp_ms = _at(row)
+    return Place(
+        topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms, key=row.key
     )
 
 
 def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
-
-
-def _configured(bench: Bench, topics: OffsetsTopics) -> frozenset[str]:
-    """Return the connectors whose last record on the config topic is no tombstone."""
-    if topics.config is None:
-        return frozenset()
-    ranges = bench.snapshot((topics.config,)).partitions
-    records = bench.records(ranges, isolation=COMMITTED)
-    rows = (
-        records.where(sql.col("key").cast("string").startswith(CONNECTOR_KEY))
-        .groupBy(sql.col("key").cast("string").alias("name"))
-        .agg(sql.max_by(sql.col("value").cast("string"), "offset").alias("value"))
-        .collect()
-    )
-    return frozenset(
-        row.name.removeprefix(CONNECTOR_KEY)
-        for row in rows
-        if row.value is not None and json.loads(row.value) is not None
-    )

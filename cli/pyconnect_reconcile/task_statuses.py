@@ -1,0 +1,203 @@
+"""What the status topic says about who ran which task, and when. Pure.
+
+A worker reports a task's state with its own address and the generation of the group that it
+knows. The topic is compacted: what is gone proves nothing, so every answer is about what is left.
+Times are those of the workers' clocks.
+
+What reports prove: a worker that reports a state in HOLDING had the task then. What they do not: a
+worker that was replaced without UNASSIGNED has crashed, or still runs; the topic cannot tell which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyconnect_reconcile.findings import Finding, Place, Severity
+
+TASK_KEY, CONNECTOR_KEY = "status-task-", "status-connector-"
+# States of a task that a worker holds; in all others it holds none, or one that has ended.
+HOLDING = frozenset({"RUNNING", "PAUSED", "RESTARTING"})
+STOPPED = "STOPPED"
+COPIES_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One record: of a task, or of the connector (`task` None); `state` None is a removal."""
+
+    place: Place
+    connector: str
+    task: int | None
+    state: str | None
+    worker: str = ""
+    generation: int = -1
+
+    @property
+    def time_ms(self) -> int:
+        """When it was reported."""
+        return self.place.timestamp_ms or 0
+
+
+class Takeover(NamedTuple):
+    """A task that a worker ran without the one before having reported its end."""
+
+    before: Status
+    after: Status
+
+
+def read_status(place: Place, fields: Mapping[str, object] | None) -> Status | None:
+    """Read the record at a place, whose key it names; None for a removal as fields.
+
+    Returns None when it is no status of a task or connector.
+    """
+    key = place.key or ""
+    task: int | None = None
+    if key.startswith(TASK_KEY):
+        connector, _, number = key.removeprefix(TASK_KEY).rpartition("-")
+        if not number.isdecimal():
+            return None
+        task = int(number)
+    elif key.startswith(CONNECTOR_KEY):
+        connector = key.removeprefix(CONNECTOR_KEY)
+    else:
+        return None
+    if not connector:
+        return None
+    if fields is None:
+        return Status(place=place, connector=connector, task=task, state=None)
+    state, worker, generation = (fields.get(name) for name in ("state", "worker_id", "generation"))
+    if not (isinstance(state, str) and isinstance(worker, str) and isinstance(generation, int)):
+        return None
+    return Status(
+        place=place,
+        connector=connector,
+        task=task,
+        state=state,
+        worker=worker,
+        generation=generation,
+    )
+
+
+class Statuses:
+    """The reports of all connectors and tasks, each in its order."""
+
+    def __init__(self, statuses: Iterable[Status] = ()) -> None:
+        self._by_key: dict[tuple[str, int | None], list[Status]] = {}
+        for status in sorted(statuses, key=_order):
+            self._by_key.setdefault((status.connector, status.task), []).append(status)
+
+    def double_runs(self) -> list[Finding]:
+        """Return one finding for each task that two workers held at once."""
+        return [
+            finding
+            for (_, task), history in sorted(self._by_key.items(), key=lambda item: str(item[0]))
+            if task is not None
+            for finding in _double_runs(history)
+        ]
+
+    def stopped_at(self, connector: str, time_ms: int) -> bool | None:
+        """Tell whether a connector was stopped and held no task; None when it is not known.
+
+        Reports of the same millisecond come after: a task commits, then it ends.
+        """
+        last = _last(self._by_key.get((connector, None), ()), time_ms - 1)
+        if last is None or last.state is None:
+            return None
+        return last.state == STOPPED and not self.holders_at(connector, time_ms - 1)
+
+    def holders_at(self, connector: str, time_ms: int) -> list[Status]:
+        """Return the last reports of the tasks that were held then, by task."""
+        found = [
+            status
+            for (name, task), history in self._by_key.items()
+            if name == connector
+            and task is not None
+            and (status := _last(history, time_ms)) is not None
+            and status.state in HOLDING
+        ]
+        return sorted(found, key=lambda status: status.task or 0)
+
+    def takeovers(self, connector: str | None = None) -> list[Takeover]:
+        """Return the takeovers of a connector's tasks, or of all, the earliest first."""
+        found = [
+            takeover
+            for (name, task), history in self._by_key.items()
+            if task is not None and connector in {None, name}
+            for takeover in _takeovers(history)
+        ]
+        return sorted(found, key=lambda takeover: takeover.after.time_ms)
+
+
+def _order(status: Status) -> tuple[int, int]:
+    """The log's order, not that of the workers' clocks; a key is in one partition."""
+    return (status.place.partition or 0, status.place.offset or 0)
+
+
+def _last(history: Sequence[Status], time_ms: int) -> Status | None:
+    return next((each for each in reversed(history) if each.time_ms <= time_ms), None)
+
+
+def _takeovers(history: Sequence[Status]) -> Iterator[Takeover]:
+    holder: Status | None = None
+    for status in history:
+        if status.state in HOLDING:
+            if holder is not None and holder.worker != status.worker:
+                yield Takeover(holder, status)
+            holder = status
+        elif holder is not None and status.worker in {"", holder.worker}:
+            holder = None
+
+
+def _double_runs(history: Sequence[Status]) -> Iterator[Finding]:
+    """Yield one finding for each pair of workers, with the reports that prove it."""
+    if len({status.place.partition for status in history}) > 1:
+        # Written with different partitioners: nothing orders these reports.
+        return
+    proofs: dict[frozenset[str], list[tuple[Status, Status]]] = {}
+    for index, status in enumerate(history):
+        if status.state in HOLDING:
+            other = _held_meanwhile(history[:index], status)
+            if other is not None:
+                pair = frozenset({other.worker, status.worker})
+                proofs.setdefault(pair, []).append((other, status))
+    for found in proofs.values():
+        yield _double_run(found)
+
+
+def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
+    """Return the report of another worker that held the task when `status` was reported.
+
+    A report in no later generation than one of another worker before it comes from a worker that
+    missed the rebalance between. A group that was made anew counts from the beginning, too: so the
+    worker must have reported already before the other one did, and in no later generation.
+    """
+    ended: set[str] = set()
+    rival: Status | None = None
+    for earlier in reversed(before):
+        if earlier.worker == status.worker:
+            return rival if earlier.generation <= status.generation else None
+        if earlier.state not in HOLDING:
+            ended.add(earlier.worker)
+        elif earlier.worker not in ended and earlier.generation >= status.generation:
+            rival = rival or earlier
+    return None
+
+
+def _double_run(proofs: Sequence[tuple[Status, Status]]) -> Finding:
+    other, status = proofs[0]
+    places = dict.fromkeys(each.place for proof in proofs for each in proof)
+    return Finding(
+        kind="double-run",
+        severity=Severity.ERROR,
+        message=f"task {status.task} was held by two workers at once: {other.worker} reported"
+        f" {other.state} in generation {other.generation}, and after that {status.worker}"
+        f" reported {status.state} in generation {status.generation}. One of them has missed a"
+        " rebalance, or another cluster of workers uses the same topics. Stop the one that the"
+        " cluster does not name, then look for duplicates in the connector's topics",
+        topic=status.place.topic,
+        group=status.connector,
+        count=len(proofs),
+        copies=tuple(places)[:COPIES_KEPT],
+    )

@@ -1,0 +1,179 @@
+"""Connect's internal topics: faults of offsets and of who wrote them, on a real broker."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.audits import Audit
+from tests.support.seeding import Record, Seed, seed_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+COMPACT = {"cleanup.policy": "compact"}
+START_MS = 1_760_000_400_000
+
+
+def offset(connector: str, file: str, position: int | None, *, at_s: int = 0) -> Record:
+    key = json.dumps([connector, {"filename": file}]).encode()
+    value = None if position is None else json.dumps({"position": position}).encode()
+    return Record(value, key=key, timestamp_ms=START_MS + at_s * 1000)
+
+
+def status(name: str, state: str, worker: str, generation: int, *, at_s: int = 0) -> Record:
+    content = {
+        "state": state, "trace": None, "worker_id": worker, "generation": generation,
+    }  # fmt: skip
+    return Record(
+        json.dumps(content).encode(),
+        key=f"status-{name}".encode(),
+        timestamp_ms=START_MS + at_s * 1000,
+    )
+
+
+def configured(connector: str, *tasks: dict[str, str]) -> list[Record]:
+    contents: list[tuple[str, object]] = [
+        (f"connector-{connector}", {"properties": {"name": connector}}),
+        *((f"task-{connector}-{n}", {"properties": task}) for n, task in enumerate(tasks)),
+        (f"commit-{connector}", {"tasks": len(tasks)}),
+    ]
+    return [
+        Record(json.dumps(value).encode(), key=key.encode(), timestamp_ms=START_MS)
+        for key, value in contents
+    ]
+
+
+@pytest.fixture
+def worker(audit: Audit) -> Seed:
+    return seed_topic(audit.bootstrap, partitions=2, config=COMPACT)
+
+
+@pytest.fixture
+def config(audit: Audit) -> Seed:
+    return seed_topic(audit.bootstrap, config=COMPACT)
+
+
+@pytest.fixture
+def statuses(audit: Audit) -> Seed:
+    return seed_topic(audit.bootstrap, partitions=2, config=COMPACT)
+
+
+def test_histories_of_source_offsets_are_judged(audit: Audit, worker: Seed, config: Seed) -> None:
+    """A regression, a reset, an orphan and a copy that is ahead, each at its records."""
+    own = seed_topic(audit.bootstrap, config=COMPACT)
+    config.write([*configured("fine"), *configured("left"), Record(None, key=b"connector-left")])
+    worker.write([offset("fine", "a", 10), offset("fine", "a", 20), offset("fine", "b", 5)])
+    places = worker.write([offset("back", "a", 90), offset("back", "a", 40)])
+    [forgotten, _] = worker.write([offset("fine", "b", None), offset("fine", "b", 1)])
+    left = worker.write([offset("gone", "x", 7), offset("left", "x", 7), offset("own", "a", 31)])
+    [kept] = own.write([offset("own", "a", 30)])
+    answer = audit.run(
+        "offsets",
+        offsets={
+            "worker": worker.topic,
+            "connectors": {"own": own.topic},
+            "config": config.topic,
+            "known": ["back", "own"],
+        },
+    )
+    assert answer.places("regression") == {frozenset(places)}
+    assert answer.places("reset") == {frozenset({forgotten})}
+    assert answer.places("orphan") == {frozenset({left[0]}), frozenset({left[1]})}
+    assert answer.places("topics-disagree") == {frozenset({kept, left[2]})}
+    assert answer.kinds() == {"regression", "topics-disagree"}
+    assert len(answer.outcome.findings) == 5
+
+
+def test_two_tasks_at_one_source_partition_are_found_and_named(
+    audit: Audit, worker: Seed, config: Seed, statuses: Seed
+) -> None:
+    """Offsets that go back and forth; which tasks were told of the file, and who held them."""
+    config.write(configured("twice", {"files": "a,b"}, {"files": "b,c"}))
+    statuses.write([status("task-twice-0", "RUNNING", "one:8083", 3)])
+    statuses.write([status("task-twice-1", "RUNNING", "two:8083", 3)])
+    worker.write([offset("twice", "a", 1, at_s=1), offset("twice", "a", 2, at_s=2)])
+    positions = [100, 200, 110, 300, 120, 400]
+    places = worker.write([offset("twice", "b", position, at_s=3) for position in positions])
+    answer = audit.run(
+        "offsets",
+        offsets={"worker": worker.topic, "config": config.topic, "status": statuses.topic},
+    )
+    [found] = answer.of("two-writers")
+    assert (found.count, found.group) == (2, "twice")
+    assert [(copy.partition, copy.offset) for copy in found.copies] == places[1:5]
+    assert "configurations of tasks 0, 1 name it (in files)" in found.message
+    assert "task 0 by one:8083, task 1 by two:8083" in found.message
+    [note] = answer.of("overlapping-tasks")
+    assert '{"filename":"b"}' in note.message
+    assert len(answer.outcome.findings) == 2
+    assert answer.verdict is Verdict.DIFFER
+
+
+def test_a_worker_that_missed_a_rebalance_is_found_by_its_reports(
+    audit: Audit, worker: Seed, config: Seed, statuses: Seed
+) -> None:
+    """The report with the older generation proves it; its late commit names it."""
+    config.write(configured("c", {"file": "a"}))
+    reports = statuses.write(
+        [
+            status("task-c-0", "RUNNING", "lost:8083", 4, at_s=1),
+            status("task-c-0", "RUNNING", "next:8083", 5, at_s=10),
+            status("task-c-0", "PAUSED", "lost:8083", 4, at_s=30),
+        ]
+    )
+    statuses.write([status("connector-c", "RUNNING", "next:8083", 5), Record(b"?", key=b"other")])
+    commits = worker.write([offset("c", "a", 500, at_s=12), offset("c", "a", 90, at_s=13)])
+    answer = audit.run(
+        "offsets",
+        offsets={"worker": worker.topic, "config": config.topic, "status": statuses.topic},
+    )
+    assert answer.places("double-run") == {frozenset(reports[1:])}
+    assert answer.places("regression") == {frozenset(commits)}
+    [regression] = answer.of("regression")
+    assert "taken over by next:8083" in regression.message
+    assert "without lost:8083 having reported that it ended" in regression.message
+    assert len(answer.outcome.findings) == 2
+    assert answer.outcome.counts["takeovers"] == 2
+
+
+def test_what_was_set_while_a_connector_was_stopped_is_no_loss(
+    audit: Audit, worker: Seed, config: Seed, statuses: Seed
+) -> None:
+    """Offsets set back over REST are a note; the same while its task runs is a regression."""
+    config.write(configured("c", {"file": "a"}))
+    reports = [
+        status("connector-c", "RUNNING", "w:8083", 1, at_s=0),
+        status("task-c-0", "RUNNING", "w:8083", 1, at_s=1),
+        status("connector-c", "STOPPED", "w:8083", 1, at_s=20),
+        status("task-c-0", "UNASSIGNED", "w:8083", 1, at_s=21),
+        status("connector-c", "RUNNING", "w:8083", 1, at_s=40),
+        status("task-c-0", "RUNNING", "w:8083", 1, at_s=41),
+    ]
+    statuses.write(reports)
+    times = {10: 500, 21: 600, 30: 90, 50: 95}
+    places = worker.write([offset("c", "a", at, at_s=time) for time, at in times.items()])
+    answer = audit.run(
+        "offsets",
+        offsets={"worker": worker.topic, "config": config.topic, "status": statuses.topic},
+    )
+    assert answer.places("altered") == {frozenset({places[2]})}
+    assert len(answer.outcome.findings) == 1
+    assert answer.verdict is Verdict.AGREE
+
+
+def test_an_offset_in_two_partitions_is_found(audit: Audit, worker: Seed) -> None:
+    """Another partitioner left a copy that compaction never removes."""
+    [kept] = worker.write([offset("c", "a", 5)])
+    record = offset("c", "a", 3)
+    [stray] = worker.write([Record(record.value, key=record.key, partition=1)])
+    answer = audit.run("offsets", offsets={"worker": worker.topic, "known": ["c"]})
+    assert answer.places("split-offset") == {frozenset({kept, stray})}
+    assert len(answer.outcome.findings) == 1
+
+
+def test_an_empty_offsets_topic_proves_nothing(audit: Audit, worker: Seed) -> None:
+    """Likely it is not the topic that the workers use."""
+    answer = audit.run("offsets", offsets={"worker": worker.topic})
+    assert answer.verdict is Verdict.UNKNOWN
