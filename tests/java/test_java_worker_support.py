@@ -2,67 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
 from pyconnect_cli.sandbox.connect_worker import rest_status
+from tests.support.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
+from tests.support.worker_rest import WorkerRest
 
 pytestmark = pytest.mark.java
 
-
-def get(url: str) -> Any:
-    with urlopen(url, timeout=10) as answer:
-        return json.load(answer)
-
-
-def put(url: str, body: object) -> None:
-    request = Request(
-        url,
-        method="PUT",
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-    )
-    with urlopen(request, timeout=30):
-        pass
-
-
-def file_source(topic: str, path: Path) -> dict[str, str]:
-    return {
-        "connector.class": "FileStreamSource",
-        "file": str(path),
-        "topic": topic,
-        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-    }
+AS_LINES = {"value_converter": STRING_CONVERTER}
 
 
 def test_the_shared_java_worker_is_of_the_kafka_version_we_compare_with(
     java_worker: SharedJavaWorker,
 ) -> None:
     """GET / of the session's Java worker names Kafka 4.3.1."""
-    assert get(f"{java_worker.url}/")["version"] == "4.3.1"
+    assert WorkerRest(java_worker).get("/")["version"] == "4.3.1"
 
 
 def test_a_file_goes_through_the_java_worker(java_worker: SharedJavaWorker, tmp_path: Path) -> None:
     """FileStreamSource and FileStreamSink of connect-file run in the session's worker."""
     source, sink, topic = (unique_name(kind) for kind in ("source", "sink", "lines"))
     (tmp_path / "in").write_text("first\nsecond\n")
-    put(f"{java_worker.url}/connectors/{source}/config", file_source(topic, tmp_path / "in"))
-    put(
-        f"{java_worker.url}/connectors/{sink}/config",
-        {
-            "connector.class": "FileStreamSink",
-            "file": str(tmp_path / "out"),
-            "topics": topic,
-            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-        },
-    )
+    rest = WorkerRest(java_worker)
+    rest.create(source, source_config(tmp_path / "in", topic, **AS_LINES))
+    rest.create(sink, sink_config(tmp_path / "out", topic, **AS_LINES))
     eventually(
         lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text() == "first\nsecond\n",
         timeout_s=60,
@@ -75,16 +44,16 @@ def test_a_killed_worker_comes_back_at_its_address_with_its_connectors(
 ) -> None:
     """A worker that is killed and started has the connectors of its config topic."""
     worker = servers.java_worker(kafka_broker.bootstrap_servers, unique_name("group"))
-    url = worker.url
+    rest, url = WorkerRest(worker), worker.url
     (tmp_path / "in").touch()
-    put(f"{url}/connectors/kept/config", file_source(unique_name("lines"), tmp_path / "in"))
+    rest.create("kept", source_config(tmp_path / "in", unique_name("lines")))
 
     worker.kill()
     assert rest_status(worker.port, "/", timeout_s=1) is None
     worker.start()
 
     assert worker.url == url
-    assert get(f"{url}/connectors") == ["kept"]
+    assert rest.get("/connectors") == ["kept"]
 
 
 def test_a_suspended_worker_answers_again_when_it_is_resumed(
@@ -109,6 +78,6 @@ def test_a_standalone_worker_runs_the_connectors_it_is_given(
         kafka_broker.bootstrap_servers,
         unique_name("group"),
         properties={"offset.storage.file.filename": str(tmp_path / "offsets")},
-        connectors=({"name": "alone", **file_source(unique_name("lines"), tmp_path / "in")},),
+        connectors=({"name": "alone", **source_config(tmp_path / "in", unique_name("lines"))},),
     )
-    assert eventually(lambda: get(f"{worker.url}/connectors") == ["alone"])
+    assert eventually(lambda: WorkerRest(worker).get("/connectors") == ["alone"])

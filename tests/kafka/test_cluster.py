@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import WAIT_S, Agent
+from tests.support.agent import Agent
 from tests.support.cluster import Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.witness import Journal
+from tests.support.worker_rest import WAIT_S
 
 pytestmark = pytest.mark.kafka
 

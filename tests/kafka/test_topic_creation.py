@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from tests.support.agent import JSON, Agent, Agents, closing
+from tests.support.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
+from tests.support.worker_rest import JSON
 
 WAIT_S = 60
 COMPARED = ("cleanup.policy", "retention.ms", "min.insync.replicas", "compression.type")

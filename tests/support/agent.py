@@ -1,8 +1,7 @@
-"""A real agent process and its REST API, as tests use them."""
+"""A real agent process, as tests use it."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,12 +15,10 @@ from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.rest_client import Answer, call_url
+from tests.support.worker_rest import WAIT_S, WorkerRest
 
-JSON = {"Content-Type": "application/json"}
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 START_TIMEOUT_S = 30
-WAIT_S = 15
 
 
 class AgentWithFiles(AgentProcess):
@@ -33,15 +30,8 @@ class AgentWithFiles(AgentProcess):
         return super()._command(worker_file, (*connector_files, *self.extra_files))
 
 
-class Agent:
+class Agent(WorkerRest[AgentProcess]):
     """An agent process, addressed as an operator and as a client would."""
-
-    def __init__(self, process: AgentProcess) -> None:
-        self.process = process
-
-    @property
-    def url(self) -> str:
-        return self.process.url
 
     def log(self) -> str:
         return self.process.log_path.read_text()
@@ -66,39 +56,6 @@ class Agent:
 
     def exit_code(self, timeout_s: float = WAIT_S) -> int:
         return self.process.wait_until_exited(timeout_s)
-
-    # REST
-
-    def call(self, method: str, path: str, body: object = None) -> Answer:
-        text = None if body is None else json.dumps(body)
-        headers = JSON if body is not None else {}
-        return call_url(self.url, method, path, text, headers)
-
-    def get(self, path: str) -> Any:
-        answer = self.call("GET", path)
-        assert answer.status == 200, answer.text
-        return answer.json()
-
-    def create(self, name: str, config: Mapping[str, str], **members: str) -> Answer:
-        body = {"name": name, "config": dict(config), **members}
-        answer = self.call("POST", "/connectors", body)
-        assert answer.status == 201, answer.text
-        return answer
-
-    def states(self, name: str) -> tuple[str, ...]:
-        """States of the connector and of its tasks; empty when there is no status."""
-        answer = self.call("GET", f"/connectors/{name}/status")
-        if answer.status == 404:
-            return ()
-        status = answer.json()
-        return (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
-
-    def wait_for_states(self, name: str, *states: str) -> None:
-        eventually(
-            lambda: self.states(name) == states,
-            WAIT_S,
-            lambda: f"{states}, but they are {self.states(name)}",
-        )
 
 
 class Agents:

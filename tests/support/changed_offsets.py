@@ -11,13 +11,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
     NewTopic,
 )
 
-from tests.support.agent import JSON, Agent, Agents, line_count
+from tests.support.agent import Agent, Agents, line_count
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.offset_hooks import HOOK_SINK, HOOK_SOURCE
 from tests.support.offset_topics import OffsetTopic
 from tests.support.rest_client import Answer, call_url
 from tests.support.sequences import Sequences
+from tests.support.worker_rest import JSON
 
 WAIT_S = 60
 LINES = 10

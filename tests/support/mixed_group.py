@@ -8,13 +8,16 @@ from typing import Any
 from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import KafkaBroker
 from pyconnect_cli.sandbox.connect_worker import ConnectWorker
-from tests.support.agent import STRING_CONVERTER, Agent
+from tests.support.agent import STRING_CONVERTER
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
+from tests.support.worker_rest import WorkerRest
 
 WAIT_S = 30
+
+MixedWorker = WorkerRest[ConnectWorker]
 
 
 class MixedGroup:
@@ -33,9 +36,9 @@ class MixedGroup:
         self._broker = broker
         self._kinds = (leader, "agent" if leader == "java" else "java")
         self.leader = self.start(self._kinds[0])
-        self.follower: Agent | None = None
+        self.follower: MixedWorker | None = None
 
-    def start(self, kind: str) -> Agent:
+    def start(self, kind: str) -> MixedWorker:
         make: Callable[..., ConnectWorker] = (
             self._servers.java_worker if kind == "java" else self._servers.agent
         )
@@ -46,16 +49,16 @@ class MixedGroup:
             **self._properties,
         }
         worker = make(self._broker.bootstrap_servers, self.group_id, properties=properties)
-        return Agent(worker)  # type: ignore[arg-type]  # a Java worker is asked over REST alike
+        return WorkerRest(worker)
 
-    def join(self) -> Agent:
+    def join(self) -> MixedWorker:
         """Start the second worker, unless it runs."""
         if self.follower is None:
             self.follower = self.start(self._kinds[1])
         return self.follower
 
     @property
-    def both(self) -> tuple[Agent, Agent]:
+    def both(self) -> tuple[MixedWorker, MixedWorker]:
         return self.leader, self.join()
 
     def agree(self, path: str) -> Any:
@@ -80,11 +83,7 @@ class MixedGroup:
 
     def wait_for_states(self, connector: str, *states: str) -> None:
         for worker in self.both:
-            eventually(
-                lambda worker=worker: worker.states(connector) == states,
-                WAIT_S,
-                lambda worker=worker: worker.call("GET", f"/connectors/{connector}/status").text,
-            )
+            worker.wait_for_states(connector, *states, timeout_s=WAIT_S)
 
     def delete_all(self) -> None:
         for name in self.leader.get("/connectors"):
@@ -97,6 +96,6 @@ class MixedGroup:
         eventually(lambda: self.leader.get("/connectors") == [], WAIT_S)
 
 
-def java_and_agent(group: MixedGroup) -> tuple[Agent, Agent]:
+def java_and_agent(group: MixedGroup) -> tuple[MixedWorker, MixedWorker]:
     first, second = sorted(group.both, key=lambda w: isinstance(w.process, AgentProcess))
     return first, second

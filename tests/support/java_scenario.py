@@ -1,0 +1,65 @@
+"""What an Apache worker is made to write into its internal topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_agent.stores.topics import StoreTopic
+from tests.support.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedJavaWorker
+from tests.support.names import unique_name
+from tests.support.worker_rest import WorkerRest
+
+WAIT_S = 60
+TIMEOUT_MS = 30_000
+ODD_TEXT = 'ü "quoted" \\ / \t\x01\x1f\x7f \u2028 😀 <&>'
+
+
+@dataclass(frozen=True)
+class JavaScenario:
+    """What the Java worker was made to write, and where."""
+
+    rest: WorkerRest[SharedJavaWorker]
+    topics: Mapping[str, StoreTopic]
+    source: str
+    sink: str
+    paused: str
+    stopped: str
+    deleted: str
+
+    @property
+    def living(self) -> tuple[str, ...]:
+        return (self.source, self.sink, self.paused, self.stopped)
+
+
+def run_scenario(done: JavaScenario, directory: Path) -> None:
+    """Have connectors created, paused, stopped, restarted and deleted over REST."""
+    rest, lines = done.rest, unique_name("lines")
+    (directory / "in").write_text("first\nsecond\n")
+    source = source_config(directory / "in", lines, value_converter=STRING_CONVERTER)
+    rest.do("PUT", f"/connectors/{done.source}/config", {**source, "odd": ODD_TEXT, "empty": ""})
+    rest.do(
+        "PUT",
+        f"/connectors/{done.sink}/config",
+        sink_config(directory / "out", lines, tasks_max="2", value_converter=STRING_CONVERTER),
+    )
+    create = {"name": done.paused, "config": source, "initial_state": "PAUSED"}
+    rest.do("POST", "/connectors", create)
+    for name in (done.stopped, done.deleted):
+        rest.do("PUT", f"/connectors/{name}/config", source)
+        rest.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
+    rest.do("PUT", f"/connectors/{done.stopped}/stop")
+    rest.do("DELETE", f"/connectors/{done.deleted}")
+    rest.do("PUT", "/admin/loggers/org.example.interop?scope=cluster", {"level": "DEBUG"})
+    rest.wait_for_states(done.source, "RUNNING", "RUNNING", timeout_s=WAIT_S)
+    rest.wait_for_states(done.sink, "RUNNING", "RUNNING", "RUNNING", timeout_s=WAIT_S)
+    rest.do("POST", f"/connectors/{done.source}/restart?includeTasks=true&onlyFailed=false")
+    rest.wait_for_states(done.stopped, "STOPPED", timeout_s=WAIT_S)
+    rest.wait_for_states(done.paused, "PAUSED", timeout_s=WAIT_S)
+    rest.wait_for_states(done.source, "RUNNING", "RUNNING", timeout_s=WAIT_S)
+    eventually(lambda: rest.get(f"/connectors/{done.source}/offsets")["offsets"], WAIT_S)
+    for name in (done.source, done.sink):
+        eventually(lambda name=name: rest.get(f"/connectors/{name}/topics")[name]["topics"], WAIT_S)

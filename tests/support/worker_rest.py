@@ -1,0 +1,70 @@
+"""The REST API of a worker of either kind, as tests use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from tests.support.eventually import eventually
+from tests.support.rest_client import Answer, call_url
+
+JSON = {"Content-Type": "application/json"}
+WAIT_S = 15
+
+
+class Addressed(Protocol):
+    """A worker's process, or what is known of a shared one."""
+
+    @property
+    def url(self) -> str: ...
+
+
+Process = TypeVar("Process", bound=Addressed)
+
+
+class WorkerRest(Generic[Process]):
+    """A worker, addressed as a client would; its URL is looked up at each request."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    @property
+    def url(self) -> str:
+        return self.process.url
+
+    def call(self, method: str, path: str, body: object = None) -> Answer:
+        text = None if body is None else json.dumps(body)
+        headers = JSON if body is not None else {}
+        return call_url(self.url, method, path, text, headers)
+
+    def get(self, path: str) -> Any:
+        answer = self.call("GET", path)
+        assert answer.status == 200, answer.text
+        return answer.json()
+
+    def do(self, method: str, path: str, body: object = None) -> None:
+        """Send a request that must succeed."""
+        answer = self.call(method, path, body)
+        assert answer.status < 300, answer.text
+
+    def create(self, name: str, config: Mapping[str, str], **members: str) -> Answer:
+        body = {"name": name, "config": dict(config), **members}
+        answer = self.call("POST", "/connectors", body)
+        assert answer.status == 201, answer.text
+        return answer
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """States of the connector and of its tasks; empty while there is no status."""
+        answer = self.call("GET", f"/connectors/{name}/status")
+        if answer.status in (404, 409):
+            return ()
+        status = answer.json()
+        return (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
+
+    def wait_for_states(self, name: str, *states: str, timeout_s: float = WAIT_S) -> None:
+        eventually(
+            lambda: self.states(name) == states,
+            timeout_s,
+            lambda: f"{states}: {self.call('GET', f'/connectors/{name}/status').text}",
+        )
