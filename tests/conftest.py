@@ -45,12 +45,6 @@ def kafka_runtime() -> KafkaRuntime:
 
 
 @pytest.fixture(scope="session")
-def kafka_jars(kafka_runtime: KafkaRuntime) -> Path:
-    """The directory of Kafka's jars."""
-    return kafka_runtime.libs
-
-
-@pytest.fixture(scope="session")
 def session_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One directory for the whole test session, common to pytest-xdist's workers."""
     own = tmp_path_factory.getbasetemp()

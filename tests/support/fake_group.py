@@ -73,12 +73,6 @@ class FakeCoordinator:
         """Its session is over."""
         self.leave(member_id)
 
-    def end_rebalance(self) -> None:
-        """The rebalance timeout has passed: who has not joined is out."""
-        for member_id in [m for m, seat in self.seats.items() if not seat.waiting]:
-            del self.seats[member_id]
-        self._complete_if_all_joined()
-
     @property
     def electable(self) -> bool:
         """Whether the leader may now send the assignments."""

@@ -31,10 +31,6 @@ class FakeTopic:
         self.records.append(record)
         return record
 
-    def skip_offset(self, partition: int = 0) -> None:
-        """Use up an offset without a record, as a transaction's marker does."""
-        self._ends[partition] += 1
-
     def live(self) -> dict[bytes | None, bytes]:
         """What compaction would leave."""
         entries: dict[bytes | None, bytes] = {}

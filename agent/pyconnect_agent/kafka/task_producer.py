@@ -52,15 +52,12 @@ class DeliveredMessage(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
 
 
-DeliveryCallback = Callable[[Any, DeliveredMessage], None]
-"""Called with the client's error (None on success) and the message."""
-
-
 class TaskProducer:
     """Sends a task's records.
 
     `produce(topic, value, key, partition, on_delivery, timestamp, headers)` is the client's method;
-    it raises BufferError when its queue is full and `CLIENT_ERRORS` otherwise.
+    it raises BufferError when its queue is full and `CLIENT_ERRORS` otherwise. `on_delivery` gets
+    the client's error (None on success) and a `DeliveredMessage`.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -112,11 +109,6 @@ class TaskProducer:
     def is_asynchronous(failure: BaseException) -> bool:
         """Whether Java's producer reports this by callback instead of raising it from send."""
         return errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE
-
-    @staticmethod
-    def is_retriable(failure: BaseException) -> bool:
-        """Whether the same call may succeed later."""
-        return errors.translate(failure, "send").retriable
 
     def close(self, timeout_s: float) -> None:
         """Wait for what is in flight, then give up the rest."""

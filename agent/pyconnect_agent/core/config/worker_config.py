@@ -62,7 +62,6 @@ class WorkerConfig:
 
     originals: Mapping[str, str] = field(repr=False)
     bootstrap_servers: tuple[str, ...]
-    client_dns_lookup: str
     key_converter: str
     value_converter: str
     header_converter: str
@@ -70,10 +69,8 @@ class WorkerConfig:
     offset_flush_interval_ms: int
     offset_flush_timeout_ms: int
     plugin_path: tuple[str, ...] | None
-    plugin_discovery: str
     metrics_sample_window_ms: int
     metrics_num_samples: int
-    metrics_recording_level: str
     config_providers: tuple[str, ...]
     connector_client_config_override_policy: str
     connector_client_config_override_allowlist: tuple[str, ...]
@@ -180,7 +177,6 @@ class DistributedConfig(WorkerConfig):
     inter_worker_signature_algorithm: str
     inter_worker_verification_algorithms: tuple[str, ...]
     retry_backoff_ms: int
-    retry_backoff_max_ms: int
     request_timeout_ms: int
 
     @classmethod
@@ -319,7 +315,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
     "key.converter": str,
     "value.converter": str,
     "header.converter": str,
-    "plugin.discovery": str.lower,
     "listeners": _listeners,
     "admin.listeners": _listeners,
     "response.http.headers.config": parse_header_rules,

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 
 from pyconnect_agent.core.reporting import Stage
 
-AWAITING_STARTUP = "awaiting startup"
 INITIALIZING = "initializing and reading to the end of internal topics"
 ENSURING_MEMBERSHIP = "ensuring membership in the cluster"
 READING_CONFIG = "reading to the end of the config topic"
 FLUSHING_STATUSES = "flushing updates to the status topic"
-CLAIMING_WRITES = "reclaiming write privileges for the config topic"
 SHUTTING_DOWN = "shutting down"
 
 
@@ -65,10 +63,6 @@ STARTING_CONNECTOR = "starting the connector"
 
 def restarting_task(task: object) -> str:
     return f"restarting task {task}"
-
-
-def generating_task_configs(connector: str) -> str:
-    return f"generating task configs for connector {connector}"
 
 
 def starting_work(count: int) -> str:
