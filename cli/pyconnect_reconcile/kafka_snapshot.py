@@ -6,12 +6,16 @@ only client with DescribeProducers. The only module that imports either.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.key_stores import is_pem, with_pem_stores
 from pyconnect_reconcile.properties import (
     kafka_python_settings,
     librdkafka_settings,
@@ -21,6 +25,34 @@ from pyconnect_reconcile.snapshot import OpenProducer, PartitionRange, Snapshot,
 from pyconnect_reconcile.spec import Cluster
 
 TIMEOUT_S = 30.0
+POLL_S = 0.1
+# A broker that stops ends a handshake too; one that refuses does so again.
+HANDSHAKES_REFUSED = 2
+
+
+class _Connections:
+    """What librdkafka tells of its connections: it tries again for ever, also when refused."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None
+        self._handshakes = 0
+        self._refused = False
+
+    def __call__(self, error: Any) -> None:
+        from confluent_kafka import KafkaError
+
+        # The client's types do not list its local errors.
+        refused, handshake = KafkaError._AUTHENTICATION, KafkaError._SSL  # noqa: SLF001
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self.last:  # noqa: SLF001
+            return
+        self.last = error.str()
+        self._handshakes += error.code() == handshake
+        self._refused = error.code() == refused or self._handshakes >= HANDSHAKES_REFUSED
+
+    @property
+    def refused(self) -> bool:
+        """Whether trying again cannot help."""
+        return self._refused
 
 
 class ClusterView:
@@ -32,15 +64,18 @@ class ClusterView:
 
         self._cluster = cluster
         self._properties = read_properties(cluster.properties)
+        self._connections = _Connections()
         settings: dict[str, Any] = {
-            **librdkafka_settings(self._properties),
             "bootstrap.servers": cluster.bootstrap,
             "log_level": "0",
+            "error_cb": self._connections,
         }
-        try:
-            self._admin = AdminClient(settings)
-        except KafkaException as exc:
-            raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
+        with tempfile.TemporaryDirectory(prefix="pyconnect-stores-") as work:
+            settings |= librdkafka_settings(with_pem_stores(self._properties, Path(work)))
+            try:
+                self._admin = AdminClient(settings)
+            except KafkaException as exc:
+                raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
 
     def snapshot(self, topics: Sequence[str]) -> Snapshot:
         """Return these topics with whole ranges, from the earliest offset to the last stable one.
@@ -107,7 +142,7 @@ class ClusterView:
         described = {}
         for name, future in futures.items():
             try:
-                described[name] = future.result()
+                described[name] = self._result(future)
             except KafkaException as exc:
                 raise self._failed(f"topic {name}", exc) from exc
         return described
@@ -134,7 +169,7 @@ class ClusterView:
             futures = self._admin.list_offsets(
                 {TopicPartition(*where): spec for where in at}, request_timeout=TIMEOUT_S, **options
             )
-            return {(p.topic, p.partition): f.result().offset for p, f in futures.items()}
+            return {(p.topic, p.partition): self._result(f).offset for p, f in futures.items()}
         except KafkaException as exc:
             raise self._failed("list offsets", exc) from exc
 
@@ -156,7 +191,7 @@ class ClusterView:
         policies = {}
         for resource, future in futures.items():
             try:
-                policies[resource.name] = str(future.result()["cleanup.policy"].value)
+                policies[resource.name] = str(self._result(future)["cleanup.policy"].value)
             except KafkaException:
                 # Reading topics needs no grant to describe their configuration.
                 policies[resource.name] = "unknown"
@@ -173,8 +208,22 @@ class ClusterView:
     def _open_producers(
         self, at: list[tuple[str, int]]
     ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
+        """Return who holds transactions open; nothing where that cannot be asked.
+
+        Names of producers explain a finding; the finding itself does not need them.
+        """
         if not at:
             return {}
+        with tempfile.TemporaryDirectory(prefix="pyconnect-stores-") as work:
+            properties = with_pem_stores(self._properties, Path(work))
+            key_store = properties.get("ssl.keystore.location")
+            if key_store is not None and not is_pem(key_store):
+                return {}
+            return self._described_producers(at, kafka_python_settings(properties))
+
+    def _described_producers(
+        self, at: list[tuple[str, int]], settings: Mapping[str, object]
+    ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
         from kafka import KafkaAdminClient, TopicPartition
         from kafka.errors import KafkaError
 
@@ -182,10 +231,9 @@ class ClusterView:
             client = KafkaAdminClient(
                 bootstrap_servers=self._cluster.bootstrap.split(","),
                 request_timeout_ms=int(TIMEOUT_S * 1000),
-                **kafka_python_settings(self._properties),
+                **settings,
             )
         except KafkaError:
-            # Names of producers explain a finding; the finding itself does not need them.
             return {}
         try:
             states = client.describe_producers([TopicPartition(*where) for where in at])
@@ -207,6 +255,19 @@ class ClusterView:
             for where, state in states.items()
         }
 
+    # The client publishes no types of its futures' results.
+    def _result(self, future: Any) -> Any:
+        """Wait for an answer while the client tells of its connections."""
+        while not future.done():
+            wait([future], POLL_S)
+            self._admin.poll(0)
+            if self._connections.refused:
+                raise ReconcileError(
+                    f"Kafka at {self._cluster.bootstrap} refuses: {self._connections.last}",
+                    hint="see --kafka-properties: protocol, credentials, trust store",
+                )
+        return future.result()
+
     def _failed(self, what: str, error: Any) -> ReconcileError:
         from confluent_kafka import KafkaError
 
@@ -216,8 +277,9 @@ class ClusterView:
                 f"{what}: there is no such topic at {self._cluster.bootstrap}",
                 hint="a connector's topics: pyconnect connectors topics NAME",
             )
+        told = f" ({self._connections.last})" if self._connections.last else ""
         return ReconcileError(
-            f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}",
+            f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}{told}",
             hint="are --kafka-bootstrap and --kafka-properties right?",
         )
 

@@ -1,7 +1,7 @@
 """Kafka client properties in Java's names, translated for the other clients. Pure but for files.
 
 Spark hands the properties to Java's consumer as they are. Snapshots ask librdkafka and
-kafka-python, which call a few of them otherwise.
+kafka-python, which call a few of them otherwise and read PEM stores (see `key_stores`).
 """
 
 from __future__ import annotations
@@ -11,15 +11,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.key_stores import is_pem
 
-_JAAS_MEMBER = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
-_RENAMED = {
+_JAAS_MEMBER = re.compile(
+    r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)')"
+)
+_ESCAPED = re.compile(r"\\(.)")
+# Java's names that librdkafka knows too, and those that it calls otherwise. All others concern Java
+# alone: its algorithms, callbacks and the passwords and types of its stores.
+_LIBRDKAFKA_NAMES = {
+    **{
+        name: name
+        for name in (
+            *("security.protocol", "sasl.mechanism", "sasl.kerberos.service.name"),
+            *("sasl.username", "sasl.password", "ssl.key.password"),
+            *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"),
+        )
+    },
     "ssl.truststore.location": "ssl.ca.location",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
 }
-_JAVA_ONLY = frozenset({"ssl.truststore.type", "ssl.keystore.type"})
+_PEM_TYPES = {
+    "ssl.truststore.location": "ssl.truststore.type",
+    "ssl.keystore.location": "ssl.keystore.type",
+}
 # What Spark's source sets itself and refuses to be given.
 _SPARK_OWN = frozenset(
     {"bootstrap.servers", "group.id", "auto.offset.reset", "key.deserializer", "enable.auto.commit",
@@ -40,33 +54,42 @@ def read_properties(path: str | None) -> dict[str, str]:
 
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that give Spark's Kafka source these properties."""
-    return {f"kafka.{key}": value for key, value in properties.items() if key not in _SPARK_OWN}
+    """Return the options that give Spark's Kafka source these properties.
+
+    Java takes a store for its own format unless it is told; a PEM file is told by its content.
+    """
+    types = {
+        name: "PEM"
+        for location, name in _PEM_TYPES.items()
+        if name not in properties and is_pem(properties.get(location, ""))
+    }
+    given = {**properties, **types}
+    return {f"kafka.{key}": value for key, value in given.items() if key not in _SPARK_OWN}
 
 
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties under librdkafka's names; trust and key stores must be PEM."""
-    settings: dict[str, str] = {}
-    for key, value in properties.items():
-        if key == "sasl.jaas.config":
-            settings |= {f"sasl.{name}": text for name, text in jaas_members(value).items()}
-        elif key == "ssl.endpoint.identification.algorithm":
-            # Java turns the check of host names off with an empty text.
-            settings[key] = value or "none"
-        elif key == "ssl.keystore.location":
-            settings |= {"ssl.certificate.location": value, "ssl.key.location": value}
-        elif key.endswith("store.type") and value.upper() != "PEM":
-            raise ReconcileError(
-                f"Kafka client properties: {key}={value} is not supported",
-                hint="give the certificates as PEM",
-            )
-        elif key.startswith(("ssl.", "sasl.", "security.", "bootstrap.")) and key not in _JAVA_ONLY:
-            settings[_RENAMED.get(key, key)] = value
+    """Return properties whose stores `with_pem_stores` has converted, in librdkafka's names."""
+    settings = {
+        _LIBRDKAFKA_NAMES[key]: value
+        for key, value in properties.items()
+        if key in _LIBRDKAFKA_NAMES
+    }
+    members = jaas_members(properties.get("sasl.jaas.config", ""))
+    settings |= {f"sasl.{name}": text for name, text in members.items()}
+    if (algorithm := properties.get("ssl.endpoint.identification.algorithm")) is not None:
+        # Java turns the check of host names off with an empty text.
+        settings["ssl.endpoint.identification.algorithm"] = algorithm or "none"
+    if store := properties.get("ssl.keystore.location"):
+        if is_pem(store):
+            settings |= {"ssl.certificate.location": store, "ssl.key.location": store}
+        else:
+            settings["ssl.keystore.location"] = store
+            settings["ssl.keystore.password"] = properties.get("ssl.keystore.password", "")
     return settings
 
 
 def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, object]:
-    """Return the properties as arguments of kafka-python's clients."""
+    """Return the properties as arguments of kafka-python's clients; they read PEM only."""
     settings: dict[str, object] = {
         "security_protocol": properties.get("security.protocol", "PLAINTEXT").upper()
     }
@@ -93,6 +116,6 @@ def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, object]:
 def jaas_members(text: str) -> dict[str, str]:
     """Return user name and password of a JAAS line."""
     return {
-        name: quoted.replace('\\"', '"') or single
+        name: _ESCAPED.sub(r"\1", quoted or single)
         for name, quoted, single in _JAAS_MEMBER.findall(text)
     }

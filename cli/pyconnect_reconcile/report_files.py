@@ -14,7 +14,7 @@ from pyconnect_reconcile.page import page
 from pyconnect_reconcile.report import Report
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 FINDINGS_SCHEMA = (
     "kind string, severity string, message string, topic string, partition int, `group` string,"
@@ -37,18 +37,30 @@ def make_directory(directory: Path) -> None:
 
 
 def write_report(report: Report, directory: Path, spark: SparkSession | None) -> None:
-    """Write everything; Parquet only with a session, which writes where its executors can."""
+    """Write everything; Parquet only with a session, whose executors write it but with Connect."""
     document = report.to_json()
     findings = report.outcome.findings
     (directory / "findings").mkdir(exist_ok=True)
     _write(directory / "findings" / "findings.ndjson", _lines(findings))
     if spark is not None:
-        target = (directory / "findings" / "findings.parquet").as_uri()
         rows = spark.createDataFrame([_row(each) for each in findings], FINDINGS_SCHEMA)
-        rows.coalesce(1).write.mode("overwrite").parquet(target)
+        _write_parquet(rows, directory / "findings" / "findings.parquet")
     _write(directory / "report.html", page(document))
     # Last: who finds it finds a whole report.
     _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(rows: DataFrame, target: Path) -> None:
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        # A path of this machine is none of the server's; its client brings Arrow.
+        from pyarrow import parquet
+
+        target.mkdir()
+        parquet.write_table(rows.toArrow(), target / "part-00000.parquet")
+    else:
+        rows.coalesce(1).write.mode("overwrite").parquet(target.as_uri())
 
 
 def _lines(findings: Iterable[Finding]) -> str:

@@ -1,7 +1,8 @@
 """The Spark session of one run, and how its work is watched and cancelled.
 
 Under spark-submit the session is configured already, and only what the jobs rely on is set. Else
-a local one is made, or one on the master or the Spark Connect server that the spec names.
+a local one is made, or one on the master or the Spark Connect server (`connect`) that the spec
+names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_reconcile import connect
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import SparkSettings
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 INSTALL_HINT = "install it: pip install 'pyconnect-worker[reconcile]'"
+CONNECT_INSTALL_HINT = "install them: pip install 'pyconnect-worker[reconcile-connect]'"
 # Names of options whose values Spark must not show in plans, its UI or its logs.
-REDACTED = r"(?i)secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
+HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
+REDACTED = f"(?i){HIDDEN_OPTIONS}"
+# A Spark Connect server shows requests as text, where options are entries of a map.
+REDACTED_TEXT = rf'(?i)key: "[^"]*({HIDDEN_OPTIONS})[^"]*"\s+value: "[^"\\]*+(\\.[^"\\]*+)*+"'
 # What every job relies on, also in sessions that others have made.
 JOB_CONF = {
     # Sums and casts of the data must not end a run; the jobs count what does not parse.
@@ -31,6 +37,7 @@ JOB_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.redaction.options.regex": REDACTED,
+    "spark.sql.redaction.string.regex": REDACTED_TEXT,
 }
 LOCAL_CONF = {
     "spark.ui.enabled": "false",
@@ -59,12 +66,48 @@ def spark_session(
     settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
 ) -> Iterator[SparkSession]:
     """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
+    if url := connect.remote_of(settings):
+        with _connected(url, settings, app_name, events) as session:
+            yield session
+        return
     session = _session(settings, app_name, work_directory)
     try:
         with _progress(session, events):
             yield session
     finally:
-        _end(session, settings)
+        _end(session)
+
+
+@contextmanager
+def _connected(
+    url: str, settings: SparkSettings, app_name: str, events: Events
+) -> Iterator[SparkSession]:
+    with _connect_errors_translated():
+        session = connect.connect(url, app_name)
+    try:
+        with _connect_errors_translated():
+            connect.set_up(session, settings)
+            _rely_on(session)
+        connect.tell_progress(session, events)
+        yield session
+    finally:
+        connect.release(session)
+
+
+@contextmanager
+def _connect_errors_translated() -> Iterator[None]:
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError as exc:
+        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+    try:
+        yield
+    except ImportError as exc:
+        # The client of Spark Connect imports more than pyspark brings.
+        message = f"Spark Connect needs more packages: {_first_line(exc)}"
+        raise ReconcileError(message, hint=CONNECT_INSTALL_HINT) from exc
+    except PySparkException as exc:
+        raise ReconcileError(f"Spark Connect gave no session: {_first_line(exc)}") from exc
 
 
 def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> SparkSession:
@@ -73,32 +116,25 @@ def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> Sp
         from pyspark.sql import SparkSession
     except ImportError as exc:
         raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+    # A master was named: the environment must not make it another session.
+    os.environ.pop(connect.REMOTE_VARIABLE, None)
     builder = SparkSession.builder.appName(app_name)
-    if settings.remote:
-        builder = builder.remote(settings.remote)
-    elif not submitted():
+    if not submitted():
         builder = builder.master(settings.master or "local[*]")
         for key, value in _local_conf(settings, work_directory).items():
             builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
-        for key, value in JOB_CONF.items():
-            session.conf.set(key, value)
-    except ImportError as exc:
-        # Only the client of Spark Connect imports more than pyspark brings.
-        message = f"Spark Connect needs more packages: {_first_line(exc)}"
-        raise ReconcileError(message, hint=f"install them: {_connect_install()}") from exc
+        _rely_on(session)
     except (PySparkException, RuntimeError, OSError) as exc:
         raise ReconcileError(f"Spark did not start: {_first_line(exc)}") from exc
-    if not settings.remote:
-        session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _connect_install() -> str:
-    from importlib.metadata import version
-
-    return f"pip install 'pyspark[connect]=={version('pyspark')}'"
+def _rely_on(session: SparkSession) -> None:
+    for key, value in JOB_CONF.items():
+        session.conf.set(key, value)
 
 
 def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
@@ -145,9 +181,9 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _end(session: SparkSession, settings: SparkSettings) -> None:
+def _end(session: SparkSession) -> None:
     session.stop()
-    if settings.remote or submitted():
+    if submitted():
         return
     from pyspark import SparkContext
 
@@ -166,12 +202,8 @@ def _end(session: SparkSession, settings: SparkSettings) -> None:
 
 @contextmanager
 def _progress(session: SparkSession, events: Events) -> Iterator[None]:
-    """Report the tasks of running stages from a thread; Spark Connect has no tracker."""
-    try:
-        tracker = session.sparkContext.statusTracker()
-    except Exception:  # noqa: BLE001 - a Connect session refuses with errors of its own
-        yield
-        return
+    """Report the tasks of running stages from a thread."""
+    tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 
     def watch() -> None:

@@ -42,6 +42,11 @@ _KNOWN = (
         "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark",
     ),
     _Known(
+        "RETRIES_EXCEEDED|Received incorrect server side session identifier|SESSION_CHANGED",
+        "the Spark Connect server went away while it worked",
+        "run it again once it is back",
+    ),
+    _Known(
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give it more: --conf spark.driver.memory=8g",
@@ -57,13 +62,21 @@ _KNOWN = (
 @contextmanager
 def spark_errors_translated() -> Iterator[None]:
     """Raise ReconcileError in place of Spark's errors within the block."""
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as exc:
+    except (PySparkException, *_py4j_errors()) as exc:
         raise translated(str(exc)) from exc
+
+
+def _py4j_errors() -> tuple[type[Exception], ...]:
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        # The client of Spark Connect alone has no JVM of its own.
+        return ()
+    return (Py4JError,)
 
 
 def translated(text: str) -> ReconcileError:

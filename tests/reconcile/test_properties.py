@@ -8,7 +8,9 @@ import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extract import check_extraction, json_path, needs_headers
+from pyconnect_reconcile.key_stores import with_pem_stores
 from pyconnect_reconcile.properties import (
+    jaas_members,
     kafka_python_settings,
     librdkafka_settings,
     read_properties,
@@ -35,16 +37,72 @@ def test_spark_gets_java_s_names_and_none_that_it_sets_itself() -> None:
 
 
 def test_librdkafka_gets_its_own_names() -> None:
-    """Settings of Java's consumer are no concern of its."""
-    assert librdkafka_settings(PROPERTIES) == {
+    """Settings of Java's consumer, its algorithms and passwords of its stores are none of it."""
+    java = {"ssl.truststore.password": "x", "ssl.protocol": "TLSv1.3", "ssl.keystore.type": "JKS"}
+    assert librdkafka_settings({**PROPERTIES, **java}) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "me",
         "sasl.password": 'a"b',
         "ssl.ca.location": "/ca.pem",
     }
-    with pytest.raises(ReconcileError, match=r"ssl\.keystore\.type=JKS is not supported"):
-        librdkafka_settings({"ssl.keystore.type": "JKS"})
+
+
+def test_key_stores_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+    """PEM holds key and chain; everything else is PKCS#12 by now, with its password."""
+    pem, other = tmp_path / "key.pem", tmp_path / "key.p12"
+    pem.write_text("-----BEGIN PRIVATE KEY-----\n")
+    other.write_bytes(b"\x30\x82")
+    location = {"ssl.key.password": "k", "ssl.keystore.location": str(pem)}
+    assert librdkafka_settings(location) == {
+        "ssl.key.password": "k",
+        "ssl.certificate.location": str(pem),
+        "ssl.key.location": str(pem),
+    }
+    assert spark_options(location)["kafka.ssl.keystore.type"] == "PEM"
+    store = {"ssl.keystore.location": str(other), "ssl.keystore.password": "s"}
+    assert librdkafka_settings(store) == store
+    assert "kafka.ssl.keystore.type" not in spark_options(store)
+
+
+def test_inline_certificates_become_files_of_the_caller_s(tmp_path: Path) -> None:
+    """Readable by nobody else; what was PEM in a file stays where it is (KIP-651)."""
+    given = {
+        "ssl.truststore.certificates": "ca",
+        "ssl.keystore.certificate.chain": "chain",
+        "ssl.keystore.key": "key",
+    }
+    converted = with_pem_stores(given, tmp_path)
+    trusted, known = tmp_path / "trusted.pem", tmp_path / "key.pem"
+    assert converted == {
+        "ssl.truststore.location": str(trusted),
+        "ssl.keystore.location": str(known),
+    }
+    assert (trusted.read_text(), known.read_text()) == ("ca", "chain\nkey\n")
+    assert {path.stat().st_mode & 0o777 for path in (trusted, known)} == {0o600}
+    pem = tmp_path / "ca.pem"
+    pem.write_text("-----BEGIN CERTIFICATE-----\n")
+    assert with_pem_stores({"ssl.truststore.location": str(pem)}, tmp_path) == {
+        "ssl.truststore.location": str(pem)
+    }
+
+
+def test_a_key_store_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before any client is made."""
+    with pytest.raises(ReconcileError, match="none cannot be read: No such file"):
+        with_pem_stores({"ssl.keystore.location": str(tmp_path / "none")}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "password"),
+    [
+        ('password="a\\\\b\\"c" username="u";', 'a\\b"c'),
+        ("username='u' password='it is \"mine\"';", 'it is "mine"'),
+    ],
+)
+def test_jaas_texts_are_unescaped_as_java_does(line: str, password: str) -> None:
+    """A backslash takes the next character as it is, in either kind of quotes."""
+    assert jaas_members(f"x required {line}") == {"username": "u", "password": password}
 
 
 def test_kafka_python_gets_arguments() -> None:

@@ -49,7 +49,7 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
     spec, log = work / "spec.json", work / "spark.log"
     with StepLine(session.output) as line:
         if document["job"] != "ranges":
-            _prepare_spark(document, line)
+            _prepare_spark(document, line, session.environ)
         descriptor = os.open(spec, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump(document, stream)
@@ -71,7 +71,7 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
     )
 
 
-def _prepare_spark(document: Document, progress: object) -> None:
+def _prepare_spark(document: Document, progress: object, environ: Mapping[str, str]) -> None:
     """Require Spark and Java, and name the jars of Spark's Kafka source unless the user did."""
     from pyconnect_cli.reconcile.spark_jars import kafka_source_jars, require_spark
 
@@ -79,7 +79,7 @@ def _prepare_spark(document: Document, progress: object) -> None:
     require_spark()
     spark = document["spark"]
     assert isinstance(spark, dict)
-    if spark.get("remote"):
+    if spark.get("remote") or (environ.get("SPARK_REMOTE") and not spark.get("master")):
         # The server has its own Java and jars.
         return
     own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]

@@ -1,0 +1,135 @@
+"""Sessions at a Spark Connect server: reached in bounded time, watched and cancelled over gRPC.
+
+The server is shared. Ending a session interrupts what it runs and releases what it holds, and
+nothing of others; master, memory and the Kafka source are the server's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.spec import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REMOTE_VARIABLE = "SPARK_REMOTE"
+REACH_S = 10.0
+# Of a request to a server that went away: 0.2 s, 0.4 s, … in all 6 s. PySpark waits for 10 minutes.
+RETRIES = {"max_retries": 5, "initial_backoff": 200, "backoff_multiplier": 2.0, "max_backoff": 5000}
+SQL_SETTINGS = "spark.sql."
+
+
+def remote_of(settings: SparkSettings) -> str | None:
+    """Return the server's URL: the spec's, or that of the environment unless a master is named."""
+    return settings.remote or (None if settings.master else os.environ.get(REMOTE_VARIABLE))
+
+
+def connect(url: str, app_name: str) -> SparkSession:
+    """Return a new session; ReconcileError when no server answers.
+
+    URLs may hold a token and are never told. ImportError when packages of the client lack.
+    """
+    from pyspark.sql import SparkSession
+
+    _require_reachable(url)
+    os.environ.pop(REMOTE_VARIABLE, None)
+    # Settings come later: with them PySpark would ask the server before it can be told how long.
+    session = SparkSession.builder.remote(url).create()
+    _limit_retries(session, **RETRIES)
+    session.addTag(app_name.replace(",", " "))
+    return session
+
+
+def set_up(session: SparkSession, settings: SparkSettings) -> None:
+    """Give the session the user's settings and jars; ReconcileError for what it cannot have."""
+    from pyspark.errors import AnalysisException
+
+    for key, value in _sql_settings(settings).items():
+        try:
+            session.conf.set(key, value)
+        except AnalysisException as exc:
+            raise ReconcileError(
+                f"the Spark Connect server refuses the setting {key}",
+                hint="settings that are not of spark.sql are given where the server is started",
+            ) from exc
+    if settings.jars:
+        session.addArtifacts(*settings.jars)
+
+
+def release(session: SparkSession) -> None:
+    """Interrupt what the session runs and give it back; the server stays, dead or alive."""
+    from pyspark.errors import PySparkException
+
+    _limit_retries(session, **{**RETRIES, "max_retries": 0})
+    # A server that has gone took with it what it ran.
+    with suppress(PySparkException):
+        session.interruptAll()
+    session.stop()
+
+
+def tell_progress(session: SparkSession, events: Events) -> None:
+    """Report the tasks of what the session runs, as the server sends them."""
+
+    def told(*, stages: Iterable[Any] | None, **_more: object) -> None:
+        known = list(stages or ())
+        if known:
+            events.progress(
+                sum(stage.num_completed_tasks for stage in known),
+                sum(stage.num_tasks for stage in known),
+            )
+
+    session.registerProgressHandler(told)
+
+
+def _require_reachable(url: str) -> None:
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        builder = DefaultChannelBuilder(url)
+        channel = builder.toChannel()
+    except ValueError as exc:
+        # Its text would quote the parameters, of which one may be a token.
+        raise ReconcileError(
+            "the address of the Spark Connect server is not sc://HOST:PORT[/;KEY=VALUE…]"
+        ) from exc
+    try:
+        grpc.channel_ready_future(channel).result(timeout=REACH_S)
+    except grpc.FutureTimeoutError as exc:
+        raise ReconcileError(
+            f"no Spark Connect server answers at {builder.endpoint}",
+            hint="is --remote right, and is the server up? with TLS: sc://HOST:PORT/;use_ssl=true",
+        ) from exc
+    finally:
+        channel.close()
+
+
+def _limit_retries(session: SparkSession, **retries: float) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(**retries)])
+
+
+def _sql_settings(settings: SparkSettings) -> Mapping[str, str]:
+    """Return the settings a session of a shared server can have; others refuse themselves.
+
+    A file of settings may be for local sessions too: what it says of JVMs is left out.
+    """
+    from pyconnect_reconcile.properties import read_properties
+
+    if settings.packages:
+        raise ReconcileError(
+            "a Spark Connect server takes no packages from a session",
+            hint="start the server with --packages, or give the jars with --jars",
+        )
+    file = read_properties(settings.properties_file) if settings.properties_file else {}
+    return {
+        **{key: value for key, value in file.items() if key.startswith(SQL_SETTINGS)},
+        **settings.conf,
+    }

@@ -1,0 +1,231 @@
+"""Every job through a real Spark Connect server that others use too."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_cli.sandbox import ports
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers, SharedBroker
+from tests.support.proxy import Proxy
+from tests.support.reconcile_command import RUN_S, Reconcile
+from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.spark_connect import ConnectServer, connect_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+UNREACHABLE_S = 20.0
+NUMBER = ("--sequence", r"regex:n=(\d+)")
+LONG = 200_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """One server for the module: the sessions of the tests share it."""
+    with connect_server(tmp_path_factory.mktemp("connect")) as running:
+        yield running
+
+
+@pytest.fixture
+def reconcile(kafka_broker: SharedBroker, tmp_path: Path) -> Reconcile:
+    return Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=kafka_broker.bootstrap_servers)
+
+
+@pytest.fixture(scope="module")
+def long_topic(kafka_broker: SharedBroker) -> Seed:
+    """Work for seconds."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write([Record(f"n={n}".encode()) for n in range(LONG)])
+    return seed
+
+
+def lines(texts: list[str]) -> list[Record]:
+    return [Record(text.encode()) for text in texts]
+
+
+def test_seeded_faults_are_found_over_connect(
+    kafka_broker: SharedBroker, server: ConnectServer, reconcile: Reconcile, tmp_path: Path
+) -> None:
+    """A hole, a repetition, a lost and a foreign line, at their offsets and lines."""
+    seed = seed_topic(kafka_broker.bootstrap_servers, partitions=2)
+    texts = [f"n={n}" for n in range(40) if n not in {7, 8}]
+    seed.write(lines(texts[:20]), outcome="commit")
+    seed.write(lines(["n=20", "n=21"]), outcome="abort")
+    [again] = seed.write(lines(["n=3"]))
+    seed.write(lines(texts[20:]), outcome="commit")
+    offsets = {number: offset for offset, number in enumerate(texts[:20])}
+    source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
+    source.write_text("".join(f"{text}\n" for text in [*texts, "n=40", "n=3"]))
+    written = [text for text in [*texts, "n=3"] if text != "n=11"]
+    sink.write_text("".join(f"{text}\n" for text in [*written, "foreign"]))
+    remote = ("--remote", server.url)
+    started = {
+        "sequence": reconcile.start("sequence", seed.topic, *NUMBER, "--unordered", *remote),
+        "duplicates": reconcile.start("duplicates", seed.topic, *remote),
+        "source": reconcile.start(
+            "source-topic", "--topic", seed.topic, "--files", str(source), *remote
+        ),
+        "sink": reconcile.start("topic-sink", "--topic", seed.topic, "--files", str(sink), *remote),
+    }
+    ended = {name: reconcile.end(process) for name, process in started.items()}
+    assert {name: each.code for name, each in ended.items()} == dict.fromkeys(ended, 1)
+    twice = [(0, offsets["n=3"]), again]
+    sequence = ended["sequence"].report
+    assert sequence is not None
+    assert [(f["kind"], f["first"], f["last"]) for f in sequence["findings"]] == [
+        ("missing", 7, 8),
+        ("repeated", 3, 3),
+    ]
+    assert ("repeated", twice) in ended["sequence"].found
+    assert ended["duplicates"].found == [("duplicate", twice)]
+    assert ended["source"].found == [("missing", [("source.txt", len(texts) + 1)])]
+    assert sorted(ended["sink"].found) == [
+        ("extra", [("sink.txt", len(written) + 1)]),
+        ("missing", [(0, offsets["n=11"])]),
+    ]
+
+
+def test_reports_are_written_by_the_client(
+    kafka_broker: SharedBroker,
+    server: ConnectServer,
+    reconcile: Reconcile,
+    spark: SparkSession,
+) -> None:
+    """The server's files are none of the report's; other jobs and the environment work as well."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write([Record(b"1", key=b"a"), Record(b"2", key=b"b"), Record(b"1", key=b"a")])
+    other = seed_topic(kafka_broker.bootstrap_servers)
+    other.write([Record(b"1", key=b"a"), Record(b"3", key=b"b")])
+    remote = ("--remote", server.url, "--conf", "spark.sql.shuffle.partitions=3")
+    started = [
+        reconcile.start("duplicates", seed.topic, *remote),
+        reconcile.start("transactions", seed.topic, *remote),
+        reconcile.start("topic-topic", seed.topic, other.topic, "--upsert", *remote),
+        reconcile.start(
+            "completeness", "--tier", f"a=topic:{seed.topic}", "--tier", f"b=topic:{other.topic}",
+            *remote,
+        ),
+    ]  # fmt: skip
+    duplicates, transactions, upsert, completeness = map(reconcile.end, started)
+    assert [each.code for each in (duplicates, transactions, upsert)] == [1, 0, 1]
+    assert upsert.found == [("different", [(0, 1), (0, 1)])]
+    assert completeness.report is not None
+    assert (duplicates.directory / "findings" / "findings.parquet").is_dir()
+    rows = spark.read.parquet(str(duplicates.directory / "findings" / "findings.parquet"))
+    [row] = rows.collect()
+    assert (row["kind"], [copy["offset"] for copy in row["copies"]]) == ("duplicate", [0, 2])
+
+
+def test_the_address_may_be_in_the_environment(
+    kafka_broker: SharedBroker, server: ConnectServer, tmp_path: Path
+) -> None:
+    """SPARK_REMOTE, as Spark's own tools read it: a token in it is on no command line."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write(lines(["n=1", "n=3"]))
+    reconcile = Reconcile(
+        tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=seed.bootstrap, SPARK_REMOTE=server.url
+    )
+    ended = reconcile("sequence", seed.topic, *NUMBER)
+    assert ended.code == 1, ended.err
+    assert ended.found == [("missing", [])]
+
+
+def test_ctrl_c_cancels_the_work_and_leaves_the_server(
+    server: ConnectServer, reconcile: Reconcile, long_topic: Seed
+) -> None:
+    """Exit 130; the server runs nothing of it any more and answers the next one."""
+    process = reconcile.start("sequence", long_topic.topic, *NUMBER, "--remote", server.url)
+    eventually(server.running_jobs, RUN_S)
+    process.send_signal(signal.SIGINT)
+    ended = reconcile.end(process)
+    assert (ended.code, ended.report) == (130, None)
+    eventually(lambda: server.running_jobs() == 0, RUN_S)
+    none = ("--since", "2100-01-01", "--remote", server.url)
+    answered = reconcile("transactions", long_topic.topic, *none).report
+    assert answered is not None
+    assert answered["verdict"] == "unknown"
+
+
+def test_a_server_that_goes_away_is_no_answer(
+    server: ConnectServer, reconcile: Reconcile, long_topic: Seed
+) -> None:
+    """Exit 2 and no report, long before PySpark would have given up."""
+    with Proxy(server.port) as proxy:
+        remote = ("--remote", f"sc://{ports.LOOPBACK}:{proxy.port}")
+        process = reconcile.start("sequence", long_topic.topic, *NUMBER, *remote)
+        eventually(server.running_jobs, RUN_S)
+        proxy.cut()
+        ended = reconcile.end(process)
+    assert (ended.code, ended.report) == (2, None)
+    assert "the Spark Connect server went away" in ended.err
+
+
+def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Reconcile) -> None:
+    """Nobody listens; or somebody who does not speak gRPC; or the address is none."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write(lines(["n=1"]))
+
+    ask = ("sequence", seed.topic, *NUMBER, "--remote")
+    free = ports.free_port()
+    with socket.create_server((ports.LOOPBACK, 0)) as silent:
+        addresses = [f"{ports.LOOPBACK}:{port}" for port in (free, silent.getsockname()[1])]
+        before = time.monotonic()
+        started = [reconcile.start(*ask, f"sc://{each}/;token=hunter2") for each in addresses]
+        started.append(reconcile.start(*ask, "sc://127.0.0.1:1/;token=hunter2="))
+        *unanswered, refused = map(reconcile.end, started)
+    assert time.monotonic() - before < UNREACHABLE_S
+    for address, ended in zip(addresses, unanswered, strict=True):
+        assert f"no Spark Connect server answers at {address}" in ended.err
+    assert "is not sc://HOST:PORT" in refused.err
+    for ended in (*unanswered, refused):
+        assert (ended.code, ended.report) == (2, None)
+        assert "hunter2" not in ended.out + ended.err
+
+
+def test_what_a_shared_server_cannot_take_is_refused(
+    kafka_broker: SharedBroker, server: ConnectServer, reconcile: Reconcile
+) -> None:
+    """Settings of its JVM and packages are named with where they belong."""
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    seed.write(lines(["n=1"]))
+    ask = ("sequence", seed.topic, *NUMBER, "--remote", server.url)
+    started = [
+        reconcile.start(*ask, "--conf", "spark.driver.memory=8g"),
+        reconcile.start(*ask, "--packages", "org.example:x:1"),
+    ]
+    memory, packages = map(reconcile.end, started)
+    assert (memory.code, "refuses the setting spark.driver.memory" in memory.err) == (2, True)
+    assert (packages.code, "takes no packages" in packages.err) == (2, True)
+
+
+def test_credentials_show_nowhere_on_a_shared_server(
+    servers: Servers, server: ConnectServer, tmp_path: Path
+) -> None:
+    """Its UI shows requests as text and its log what failed: never a password."""
+    broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": "hunter2-is-secret"}))
+    seed = seed_topic(broker.bootstrap_servers)
+    seed.write(lines(["n=1", "n=3"]))
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        + module + ' required username="auditor" password="hunter2-is-secret";\n'
+    )  # fmt: skip
+    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=broker.sasl_bootstrap_servers)
+    ended = reconcile(
+        "sequence", seed.topic, *NUMBER, "--remote", server.url,
+        "--kafka-properties", str(properties),
+    )  # fmt: skip
+    assert ended.code == 1, ended.err
+    shown = server.shown()
+    assert "kafka.sasl.jaas.config" in shown or "redacted" in shown
+    assert "hunter2-is-secret" not in shown + ended.out + ended.err + json.dumps(ended.report)
