@@ -46,9 +46,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
     except KeyboardInterrupt:
         return report(session, Interrupted("interrupted"))
     except OSError as fault:
-        # The parser prints its help texts itself.
-        if fault.filename is not None or fault.errno not in UNWRITABLE:
+        if fault.filename is not None:
+            return report(session, UsageError(f"{fault.filename}: {fault.strerror}"))
+        if fault.errno not in UNWRITABLE:
             return report(session, internal_fault(fault))
+        # The parser prints its help texts itself.
         discard(sys.stdout)
         broken = isinstance(fault, BrokenPipeError)
         return ExitCode.OK if broken else report(session, unwritten_error(fault))

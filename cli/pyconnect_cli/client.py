@@ -6,10 +6,12 @@ Names may hold any character: they are percent-encoded whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
+from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
 from pyconnect_cli.exchange import Answer, Exchange, Request, query_flags, query_values
 from pyconnect_cli.model import (
     ConfigKey,
@@ -48,6 +50,7 @@ from pyconnect_cli.offset_entries import (
 
 Config = Mapping[str, str | None]
 Item = TypeVar("Item")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
 HEALTH_STATUSES = frozenset({500, 503})
 
 
@@ -113,11 +116,30 @@ class ConnectClient:
         self, name: str, config: Config, *, initial_state: str | None = None
     ) -> ConnectorInfo:
         """Create a connector; Conflict when the name is taken."""
+        self._require_addressable(name)
         body: dict[str, object] = {"name": name, "config": dict(config)}
         if initial_state is not None:
             body["initial_state"] = initial_state
         answer = self._send("POST", "connectors", body=body)
         return parse("connector", read_connector_info, answer.body)
+
+    def _require_addressable(self, name: str) -> None:
+        """Raise UsageError for a name that the worker takes and that its paths cannot carry.
+
+        Servers since Kafka 4.0 refuse an encoded slash: such a connector could not be deleted.
+        """
+        if PLAIN_NAME.fullmatch(name):
+            return
+        try:
+            self._get("connectors", name)
+        except NotFound:
+            return
+        except RejectedRequest as error:
+            raise UsageError(
+                f"`{name}` could be created and neither changed nor deleted afterwards:"
+                f" {error.message}",
+                hint="choose a name of letters, digits, `.`, `_` and `-`",
+            ) from error
 
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
         """Create or replace; return the connector and whether it is new."""

@@ -114,7 +114,10 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
     flat = {str(key): _text(value, f"{place}: {key}") for key, value in config.items()}
     chosen = str(named or name or "")
     if not chosen:
-        raise UsageError(f"{place}: `name` is missing", hint='add "name": "my-connector"')
+        raise UsageError(
+            f"{place}: `name` is missing",
+            hint='add "name": "my-connector"; `create` and `validate` take it as an argument, too',
+        )
     if name and named and named != name:
         raise UsageError(
             f"{place}: is named `{named}`, not `{name}`",

@@ -32,6 +32,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.masking import mask_document, mask_text
 from pyconnect_cli.streams import tell
+from pyconnect_cli.worker_messages import page_title, told
 
 if TYPE_CHECKING:
     import httpx
@@ -284,8 +285,9 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
     if 200 <= status < 300 or status in request.accepted:
         return None
     message = error_message(response)
-    text = message or f"HTTP {status} {response.reason_phrase}".rstrip()
     where = f"{request.method} {url}{request.target()}"
+    reason = page_title(response.text) or response.reason_phrase
+    text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
     if status < 400:
         location = response.headers.get("location", "nowhere")
         return Failure(ServerError(f"{where}: redirects to {location}, which is not followed"))
@@ -300,7 +302,8 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
     match status:
         case 401:
             hint = "give credentials: --username with --password-file, or --token-file"
-            return Failure(NotAuthenticated(f"{where}: {text}", hint=hint))
+            shown = f"{where}: {message}" if message else text
+            return Failure(NotAuthenticated(shown, hint=hint))
         case 403:
             return Failure(Forbidden(text))
         case 404 if message is None:
@@ -314,10 +317,9 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
         case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
             return Failure(Conflict(text), momentary=True)
         case _ if status < 500:
-            return Failure(RejectedRequest(text))
+            return Failure(RejectedRequest(text, hint=hint))
         case _:
-            shown = text if message else f"{where}: {text}"
-            return Failure(ServerError(shown))
+            return Failure(ServerError(text, hint=hint))
 
 
 def behind_gateway(response: httpx.Response, request: Request) -> bool:

@@ -43,7 +43,7 @@ def test_what_is_not_right_is_warned_of() -> None:
     assert "changed since it was started" in found["configuration"]
     assert found["phase"].startswith("disabled, others are preparing")
     assert found["protocol"].startswith("eager")
-    assert "agent.allow.phase.change=true and not --supervise" in found["upgrades"]
+    assert "needs agent.allow.phase.change=true, and --supervise" in found["upgrades"]
 
 
 def test_a_standalone_agent_has_no_phase() -> None:

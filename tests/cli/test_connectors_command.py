@@ -240,6 +240,24 @@ def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_p
     assert run("connectors", "create", "-f", str(tmp_path), "--all").code == 2
 
 
+def test_a_name_that_could_not_be_deleted_is_not_created(run: Run, connect: FakeConnect) -> None:
+    """Workers take a slash in a body, and since Kafka 4.0 refuse it in a path."""
+    connect.failures["GET /connectors/a%2Fb"] = [(400, "Ambiguous URI path separator")]
+    outcome = run("connectors", "create", "a/b", "-s", "connector.class=X")
+    assert outcome.code == 2
+    assert "Ambiguous URI path separator" in outcome.err
+    assert "a/b" not in connect.connectors
+    assert run("connectors", "create", "a/b", "-s", "connector.class=X").code == 0
+
+
+def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
+    """Not only its key."""
+    (line,) = run("loggers", "list", "-o", "ndjson").out.splitlines()
+    assert json.loads(line)["name"] == "root"
+    assert json.loads(line)["level"] == "INFO"
+    assert run("connectors", "describe", "orders", "-o", "name").out == "orders\n"
+
+
 def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
     """A parser's error about line 1 helps nobody."""
     (tmp_path / "c.json").touch()

@@ -83,7 +83,7 @@ def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
     )
     for note in report.notes:
         output.warning(note)
-    if not output.machine:
+    if shown and not output.machine:
         output.message(summary(report))
 
 

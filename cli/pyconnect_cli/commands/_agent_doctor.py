@@ -91,5 +91,5 @@ def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
         missing.append("--supervise or agent.restart.command")
     if not missing:
         return able
-    detail = f"by hand: it has not {' and not '.join(missing)}"
+    detail = f"by hand; for itself it needs {', and '.join(missing)}"
     return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)

@@ -203,7 +203,8 @@ def export(
     names: NamesArgument = None,
     *,
     directory: Annotated[
-        Path | None, typer.Option("--dir", "-d", metavar="DIR", help="one JSON file each")
+        Path | None,
+        typer.Option("--dir", "-d", metavar="DIR", help="one JSON file each, instead of stdout"),
     ] = None,
     show_secrets: Annotated[
         bool, typer.Option("--show-secrets", help="write passwords instead of masking them")

@@ -74,12 +74,12 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
 
 @app.command()
 def get(context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False) -> None:
-    """Print a connector's configuration, in a form that `create` and `apply` take."""
+    """Print a connector's configuration; with -o json as `create -f` and `apply -f` take it."""
     session = session_of(context)
     config = _config(session, name)
     shown = config if show_secrets else mask_config(config)
     if session.output.machine:
-        session.output.document(shown)
+        session.output.document(shown, name=name)
     else:
         for line in key_value_lines({k: "null" if v is None else v for k, v in shown.items()}):
             session.output.line(line)
@@ -101,7 +101,8 @@ def describe(
                 "info": {**info.raw, "config": config},
                 "status": status.raw if status else None,
                 "topics": topics,
-            }
+            },
+            name=name,
         )
         return
     for line in _description(session, info, status, topics, config):

@@ -16,6 +16,7 @@ import typer
 
 from pyconnect_cli.commands._connectors_files import FilesOption
 from pyconnect_cli.connector_files import read_connector_files
+from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
@@ -54,9 +55,9 @@ def try_out(
             "--plugin-path", metavar="DIR", help="a directory of plugin directories; repeatable"
         ),
     ] = None,
-    time_s: Annotated[
-        float, typer.Option("--for", metavar="SECONDS", help="how long to wait for records")
-    ] = 10.0,
+    duration: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="how long to wait for records")
+    ] = "10s",
 ) -> None:
     """Try a plugin out here, without Kafka: load, validate, run a task with made-up records.
 
@@ -64,6 +65,7 @@ def try_out(
     """
     session = session_of(context)
     config = _config(files)
+    time_s = parse_duration(duration, what="--for")
     steps = _run(plugin, plugin_path or [], config, time_s)
     session.output.listing(
         COLUMNS, steps, document=[asdict(step) for step in steps], empty="nothing was checked"

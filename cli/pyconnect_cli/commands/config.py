@@ -15,6 +15,7 @@ from pyconnect_cli.settings import NO_ORIGIN, Secret, Settings
 
 app = typer.Typer(help="Show the settings in force and their origin.")
 
+UNSET = "-"
 NAMES_OF_ATTRIBUTES = {"url": "urls", "timeout": "timeout_s", "verbose": "verbose"}
 
 
@@ -44,7 +45,10 @@ def view(context: typer.Context) -> None:
     """Show every setting, its value and where it comes from."""
     session = session_of(context)
     rows = list(_rows(session.settings))
-    document = {row.name: {"value": row.value, "origin": row.origin} for row in rows}
+    document = {
+        row.name: {"value": None if row.value == UNSET else row.value, "origin": row.origin}
+        for row in rows
+    }
     session.output.listing(COLUMNS, rows, document=document, names=[row.name for row in rows])
 
 
@@ -66,7 +70,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Secret):
         return value.describe()
     if value is None or value == ():
-        return "-"
+        return UNSET
     if isinstance(value, tuple):
         return ", ".join(mask_text(str(item)) for item in value)
     if isinstance(value, bool):

@@ -81,7 +81,7 @@ def current(context: typer.Context) -> None:
     name = session.settings.context
     if name is None:
         raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
-    session.output.document({"name": name}, text=name)
+    session.output.document({"name": name}, text=name, name=name)
 
 
 @app.command()
@@ -143,7 +143,7 @@ def show(context: typer.Context, name: NameArgument) -> None:
     file, values = _files(session).find_context(name)
     shown = {key: _shown(key, value) for key, value in sorted(values.items())}
     text = "\n".join(key_value_lines({**shown, "file": str(file.path)}))
-    session.output.document({"name": name, **shown}, text=text)
+    session.output.document({"name": name, **shown}, text=text, name=name)
 
 
 @app.command()
@@ -171,11 +171,11 @@ def try_context(
     if name is not None:
         session.given["context"] = name
     from pyconnect_cli.commands._workers import worker_health, worker_urls
+    from pyconnect_cli.commands.health import COLUMNS as HEALTH_COLUMNS
 
     answers = [worker_health(session, url) for url in worker_urls(session, everywhere=False)]
-    for answer in answers:
-        version = f", version {answer.version}" if answer.version else ""
-        session.output.line(f"{answer.url}: {answer.status}{version}: {answer.message}")
+    document = [answer.to_json() for answer in answers]
+    session.output.listing(HEALTH_COLUMNS, answers, document=document)
     if any(answer.status != "healthy" for answer in answers):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

@@ -56,7 +56,8 @@ def doctor(context: typer.Context) -> None:
         ):
             break
     document = [finding.to_json() for finding in findings]
-    session.output.listing(COLUMNS, findings, document=document)
+    names = [finding.check for finding in findings]
+    session.output.listing(COLUMNS, findings, document=document, names=names)
     if any(finding.status == "failed" for finding in findings):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

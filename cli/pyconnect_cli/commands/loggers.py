@@ -48,7 +48,7 @@ def get(context: typer.Context, logger: LoggerArgument) -> None:
     """Show one logger's level."""
     session = session_of(context)
     found = _logger(session, logger)
-    session.output.document(found.raw, text=found.level or "-")
+    session.output.document(found.raw, text=found.level or "-", name=logger)
 
 
 @app.command("set")

@@ -83,7 +83,7 @@ def describe(context: typer.Context, task: TaskArgument) -> None:
     configs = {entry.id: entry.config for entry in session.client.task_configs(key.connector)}
     config = mask_config(configs.get(key, {}))
     if session.output.machine:
-        session.output.document({"status": state.raw, "config": config})
+        session.output.document({"status": state.raw, "config": config}, name=str(key))
         return
     output = session.output
     lines = key_value_lines(

@@ -84,8 +84,7 @@ class Output:
             case "json" | "yaml":
                 self.document(document)
             case "ndjson":
-                source = entries if entries is not None else document
-                for entry in source if isinstance(source, Iterable) else [source]:
+                for entry in _entries(document) if entries is None else entries:
                     self.line(compact_json(entry))
             case "name":
                 first = columns[0].value
@@ -94,8 +93,10 @@ class Output:
             case _:
                 self._table(columns, items, empty)
 
-    def document(self, document: object, *, text: str | None = None) -> None:
-        """Print one document: `text` for people when given, else JSON; or YAML, or ndjson."""
+    def document(
+        self, document: object, *, text: str | None = None, name: str | None = None
+    ) -> None:
+        """Print one document: `text` for people when given, else JSON; or YAML, ndjson, `name`."""
         match self.style.format:
             case "yaml":
                 self.line(to_yaml(document).rstrip("\n"))
@@ -103,6 +104,8 @@ class Output:
                 self.line(compact_json(document))
             case "table" | "wide" if text is not None:
                 self.line(text)
+            case "name" if name is not None:
+                self.line(name)
             case _:
                 self.line(json.dumps(document, indent=2, ensure_ascii=False))
 
@@ -116,6 +119,16 @@ class Output:
         lines = table_lines(chosen, items, headers=style.headers, width=width, colour=style.colour)
         for line in lines:
             self.line(line)
+
+
+def _entries(document: object) -> Iterable[object]:
+    """Return what ndjson prints a line of: an object of objects is one of each, with its key."""
+    if isinstance(document, Mapping):
+        return [
+            {"name": key, **value} if isinstance(value, Mapping) else {"name": key, "value": value}
+            for key, value in document.items()
+        ]
+    return document if isinstance(document, Iterable) else [document]
 
 
 def error_lines(error: PyconnectError, *, colour: bool) -> list[str]:

@@ -1,0 +1,50 @@
+"""What is made of workers' messages."""
+
+from __future__ import annotations
+
+from pyconnect_cli.worker_messages import page_title, told
+
+PLUGINS = (
+    "PluginDesc{klass=class org.apache.kafka.connect.file.FileStreamSourceConnector, name='x'}"
+)
+
+
+def test_the_list_of_plugins_becomes_a_hint() -> None:
+    """Apache's text describes every plugin of the worker; the near name is what helps."""
+    message = (
+        "org.apache.kafka.connect.errors.ConnectException: Failed to find any class that implements"
+        f" Connector and which name matches FileStreamSorce, available connectors are: {PLUGINS}"
+    )
+    assert told(message) == (
+        "Failed to find any class that implements Connector and which name matches FileStreamSorce",
+        "did you mean `FileStreamSourceConnector`?",
+    )
+    other = told(message.replace("FileStreamSorce", "Debezium"))
+    assert other.hint == "see what is installed: pyconnect plugins list"
+
+
+def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -> None:
+    """A person has a command for it."""
+    message = (
+        "Connector configuration is invalid and contains the following 1 error(s):\n"
+        'Missing required configuration "topic" which has no default value.\n'
+        "You can also find the above list of errors at the endpoint"
+        " `/connector-plugins/{connectorType}/config/validate`"
+    )
+    answer = told(message)
+    assert answer.message.endswith("no default value.")
+    assert "endpoint" not in answer.message
+    assert answer.hint == "see every key: pyconnect plugins describe CLASS"
+
+
+def test_any_other_message_stays_as_it_is() -> None:
+    """Nothing is taken from what is not known."""
+    assert told("Connector x already exists") == ("Connector x already exists", None)
+
+
+def test_the_reason_of_an_html_page_is_its_title() -> None:
+    """Jetty's, without the number, which is the status."""
+    page = "<html><head><title>Error 400 Ambiguous URI path separator</title></head></html>"
+    assert page_title(page) == "Ambiguous URI path separator"
+    assert page_title("plain text") is None
+    assert page_title("<title></title>") is None
