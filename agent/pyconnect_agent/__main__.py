@@ -11,9 +11,13 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyconnect_agent.supervision import supervise, worker_command
 from pyconnect_agent.version import version
+
+if TYPE_CHECKING:
+    from pyconnect_agent.supervise.launch import Launcher
 
 EXIT_USAGE = 1
 
@@ -25,9 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else arguments
         own = [argument for argument in given if argument != "--supervise"]
         return supervise(worker_command(own))
+    launcher = _fork_server()
     from pyconnect_agent.command import run
 
-    code = run(options)
+    code = run(options, launcher)
+    launcher.close()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -35,6 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The worker has stopped in order; no thread of a client library may hold its process up.
         os._exit(code)
     return code
+
+
+def _fork_server() -> Launcher:
+    """Fork the process that all children are forks of, before what only the worker needs is loaded.
+
+    Plugins would find its libraries in the place of those that they bring.
+    """
+    from pyconnect_agent.supervise.launch import Launcher
+
+    launcher = Launcher()
+    launcher.fork()
+    return launcher
 
 
 class _Parser(argparse.ArgumentParser):

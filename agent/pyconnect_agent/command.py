@@ -21,6 +21,7 @@ from pyconnect_agent.core.loggers import ROOT, parse_level
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
+from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker_plugins import (
     check_converters,
@@ -34,7 +35,7 @@ from pyconnect_api.errors import ConfigException, ConnectException
 LOG = logging.getLogger(__name__)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, launcher: Launcher) -> int:
     """Run the worker that `options` describe; returns the exit code."""
     log_format = LogFormat(options.log_format)
     levels = configure_logging(log_format=log_format)
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     except AgentError as error:
         LOG.error("option cannot be used", extra={"reason": error.message})
         return EXIT_CONFIG
-    return run_worker(parts)
+    return run_worker(parts, launcher)
 
 
 def _parts(

@@ -1,10 +1,11 @@
 """A worker from its start to its end: the parts, their order, signals, exit codes.
 
 Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, ConnectStandalone. Start
-order: sockets bound, fork server (before any thread), the Kafka cluster's id, REST, herder, and for
-a standalone worker its connectors. Stop order is the reverse, except that the herder answers all
-requests first, so that REST has none to wait for. SIGTERM and SIGINT drain; a second one hurries.
-The unexpected death of the herder or of a REST server stops the worker in the same order.
+order: sockets bound, the Kafka cluster's id, REST, herder, and for a standalone worker its
+connectors; the fork server was there before. Stop order is the reverse, except that the herder
+answers all requests first, so that REST has none to wait for. SIGTERM and SIGINT drain; a second
+one hurries. The unexpected death of the herder or of a REST server stops the worker in the same
+order.
 
 Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
 start for an outside reason, or a connector of the command line could not be applied; 64 it is to be
@@ -83,16 +84,17 @@ class WorkerParts:
     after_start: AfterStart | None = None
 
 
-def run_worker(parts: WorkerParts) -> int:
+def run_worker(parts: WorkerParts, launcher: Launcher) -> int:
     """Run until asked to stop or until something dies; returns the exit code."""
-    return asyncio.run(Worker(parts).run())
+    return asyncio.run(Worker(parts, launcher).run())
 
 
 class Worker:
     """Made once per process; `run` once."""
 
-    def __init__(self, parts: WorkerParts) -> None:
+    def __init__(self, parts: WorkerParts, launcher: Launcher) -> None:
         self._parts = parts
+        self._launcher = launcher
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
         self._signalled_s = 0.0
@@ -122,9 +124,8 @@ class Worker:
         rest = RestServer(self._parts.config)
         rest.bind()
         children = ChildProcesses(
-            self._child_settings(), self._parts.stores.offset, launcher=Launcher()
+            self._child_settings(), self._parts.stores.offset, launcher=self._launcher
         )
-        # Before any thread is started: a fork copies the locks that other threads hold.
         await children.start()
         try:
             cluster_id = await self._kafka_cluster_id()

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.ports import TaskConfigsGenerated
 from pyconnect_agent.supervise.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually_async
+from tests.support.launchers import shared_launcher
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
@@ -38,7 +38,7 @@ class ChildrenWorld:
                 lease_ms=lease_ms,
             ),
             self.store,
-            launcher=Launcher(),
+            launcher=shared_launcher(),
         )
         self.children.connect(self.listener)
 

@@ -24,6 +24,7 @@ from pyconnect_agent.supervise.launch import Launched, Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually_async
+from tests.support.launchers import scripted_launcher
 
 pytestmark = pytest.mark.wire
 
@@ -34,7 +35,7 @@ T1 = ConnectorTaskId("c", 1)
 class DyingLauncher(Launcher):
     """Its fork server dies while it is asked for a process."""
 
-    def launch(self, name: str) -> Launched:
+    def launch(self) -> Launched:
         raise EOFError("unexpected EOF")
 
 
@@ -46,7 +47,7 @@ class World:
         *,
         graceful_ms: int = 5_000,
         lease_ms: int | None = None,
-        launcher: type[Launcher] = Launcher,
+        launcher: Launcher | None = None,
     ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
@@ -57,10 +58,7 @@ class World:
                 lease_ms=lease_ms,
             ),
             self.store,
-            launcher=launcher(
-                host="tests.support.child_host:run",
-                preload=("pyconnect_agent.supervise.launch", "tests.support.child_host"),
-            ),
+            launcher=launcher or scripted_launcher(),
         )
         self.children.connect(self.listener)
 
@@ -95,7 +93,7 @@ async def world(
     *,
     graceful_ms: int = 5_000,
     lease_ms: int | None = None,
-    launcher: type[Launcher] = Launcher,
+    launcher: Launcher | None = None,
 ) -> AsyncIterator[World]:
     made = World(graceful_ms=graceful_ms, lease_ms=lease_ms, launcher=launcher)
     await made.children.start()
@@ -227,7 +225,7 @@ def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
     """Also when it is the fork server that dies: then there is no error of the system's."""
 
     async def scenario() -> None:
-        async with world(launcher=DyingLauncher) as w:
+        async with world(launcher=DyingLauncher()) as w:
             w.start_task(T0)
             await w.task_is(T0, State.FAILED)
 

@@ -103,7 +103,7 @@ class Child:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            launched = await loop.run_in_executor(self._launches, self._launcher.launch, self.name)
+            launched = await loop.run_in_executor(self._launches, self._launcher.launch)
         except (OSError, EOFError) as exc:
             # EOFError: the fork server ended before it answered.
             LOG.error("child process could not be started", extra={"child": self.name})
@@ -128,7 +128,8 @@ class Child:
         finally:
             messages.cancel()
             self._writer.close()
-        exit_code = await loop.run_in_executor(self._launches, launched.exit_code)
+            exit_code = launched.exit_code()
+            launched.close()
         self._on_exit(exit_code, None)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:

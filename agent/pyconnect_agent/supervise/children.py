@@ -71,7 +71,6 @@ class ChildProcesses:
         self._listener = listener
 
     async def start(self) -> None:
-        self._launcher.start()
         if self._settings.lease_ms is not None:
             self._leases = asyncio.create_task(
                 self._renew_leases(self._settings.lease_ms), name="child leases"

@@ -1,120 +1,176 @@
-"""Start child processes from a fork server.
+"""Start child processes through a fork server (`fork_server.py`).
 
-Layer: supervise. The fork server is Python's own (`multiprocessing`): a process that has imported
-the task host and the Kafka client once, so a child starts in milliseconds and shares that memory.
-It must be started before any thread, because a fork copies locks that other threads hold.
-
-The host is named by a string, since `supervise` does not import `tasks`.
+Layer: supervise. The host is named by a string, since `supervise` does not import `tasks`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import multiprocessing
+import json
+import logging
 import os
-import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from multiprocessing import forkserver
-from multiprocessing.context import ForkServerProcess
+from collections.abc import Sequence
+from signal import Signals
+
+from pyconnect_agent.supervise import fork_server
+
+LOG = logging.getLogger(__name__)
 
 DEFAULT_HOST = "pyconnect_agent.tasks.host:run"
-DEFAULT_PRELOAD = ("pyconnect_agent.supervise.launch", "pyconnect_agent.tasks.preload")
+DEFAULT_PRELOAD = ("pyconnect_agent.tasks.preload",)
+SHARED = (
+    "pyconnect_agent.core.client_configs",
+    "pyconnect_agent.core.offset_placement",
+    "pyconnect_agent.kafka.offset_image",
+    "pyconnect_agent.plugins.discovery",
+    "pyconnect_agent.plugins.loading",
+    "pyconnect_agent.supervise.channel",
+)
+"""What worker and children both use: imported before a fork, it is in memory once."""
 
 
-@dataclass(slots=True)
 class Launched:
-    """A started process; `connection` is the supervisor's end of the pipe."""
+    """A started process; `connection` is the supervisor's end of its pipe.
 
-    process: ForkServerProcess
-    connection: socket.socket
-    pid: int = field(init=False)
+    Made by `Launcher.launch`; used by one thread after that, until `close`.
+    """
 
-    def __post_init__(self) -> None:
-        self.pid = self.process.pid or 0
+    def __init__(self, pid: int, connection: socket.socket, fate: int) -> None:
+        self.pid = pid
+        self.connection = connection
+        self._fate = fate
+        self._exit_code: int | None = None
+        self._ended = False
+        os.set_blocking(fate, False)
 
     @property
     def sentinel(self) -> int:
         """A descriptor that becomes readable when the process has ended."""
-        return self.process.sentinel
+        return self._fate
 
     def exit_code(self) -> int | None:
-        """None while it runs; -n when signal n ended it."""
-        return self.process.exitcode
+        """None while it runs, or when nobody knows; -n when signal n ended it."""
+        if not self._ended:
+            with contextlib.suppress(BlockingIOError):
+                self._exit_code = fork_server.read_number(self._fate)
+                self._ended = True
+                if self._exit_code is None:
+                    # The fork server was killed and nobody will tell: it may not go on unseen.
+                    self._kill(Signals.SIGKILL)
+        return self._exit_code
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """Send a signal; a process that has ended is left alone."""
-        if number is signal.SIGTERM:
-            self.process.terminate()
-        elif number is signal.SIGKILL:
-            self.process.kill()
-        else:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        self.exit_code()
+        if not self._ended:
+            self._kill(number)
+
+    def close(self) -> None:
+        """Forget the process, which has ended; its connection is its user's to close."""
+        self._ended = True
+        os.close(self._fate)
+
+    def _kill(self, number: Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
 
 class Launcher:
-    """`launch` blocks some milliseconds.
+    """Starts processes that run `host` (`module:function`), with `preload` imported before.
 
-    Call it and `Launched.exit_code` from one thread: multiprocessing reads the exit codes of all
-    children whenever it starts one, and a code can be read only once.
+    The fork server is a fork of this process if `fork` was called, otherwise, and when that one
+    ended, a new program. `launch` blocks some milliseconds and is called from one thread at a time.
     """
 
     def __init__(
         self, *, host: str = DEFAULT_HOST, preload: Sequence[str] = DEFAULT_PRELOAD
     ) -> None:
         self._host = host
-        self._preload = list(preload)
-        self._context = multiprocessing.get_context("forkserver")
+        self._preload = tuple(preload)
+        self._server: _ForkServer | None = None
 
-    def start(self) -> None:
-        """Start the fork server with its preloaded modules."""
-        self._context.set_forkserver_preload(self._preload)
-        with _main_module_hidden():
-            forkserver.ensure_running()
-
-    def launch(self, name: str) -> Launched:
-        """Start a process that serves the other end of a new pipe."""
+    def fork(self) -> None:
+        """Fork the server off this process, whose memory it shares. Before any thread."""
+        for module in SHARED:
+            importlib.import_module(module)
+        fork_server.freeze()
         ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            fork_server.serve(theirs, self._host, self._preload)
+        theirs.close()
+        self._server = _ForkServer(ours, pid)
+
+    def launch(self) -> Launched:
+        """Start a process. Raises OSError, and EOFError when the fork server ends meanwhile."""
         try:
-            process = self._context.Process(
-                target=_enter, args=(theirs, self._host, list(sys.path)), name=name, daemon=True
+            return self._started().launch()
+        except (EOFError, ConnectionError):
+            LOG.warning("the fork server has ended; another one is started")
+            self.close()
+            return self._started().launch()
+
+    def close(self) -> None:
+        """End the fork server; children go on."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _started(self) -> _ForkServer:
+        if self._server is None:
+            self._server = self._spawn()
+        return self._server
+
+    def _spawn(self) -> _ForkServer:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptor = theirs.fileno()
+            arguments = (str(descriptor), json.dumps(sys.path), self._host, *self._preload)
+            os.set_inheritable(descriptor, True)
+            pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-m", fork_server.__name__, *arguments],
+                os.environ,
             )
-            with _main_module_hidden():
-                process.start()
+        return _ForkServer(ours, pid)
+
+
+class _ForkServer:
+    """The supervisor's side of a fork server."""
+
+    def __init__(self, requests: socket.socket, pid: int) -> None:
+        self._requests = requests
+        self._pid = pid
+
+    def launch(self) -> Launched:
+        ours, theirs = socket.socketpair()
+        fate, told = os.pipe()
+        try:
+            try:
+                socket.send_fds(self._requests, [fork_server.REQUEST], [theirs.fileno(), told])
+            finally:
+                theirs.close()
+                os.close(told)
+            pid = fork_server.read_number(fate)
+            if pid is None:
+                raise EOFError("The fork server has ended")
+            if pid < 0:
+                raise OSError(-pid, os.strerror(-pid))
         except BaseException:
             ours.close()
+            os.close(fate)
             raise
-        finally:
-            theirs.close()
-        return Launched(process, ours)
+        return Launched(pid, ours, fate)
 
-
-@contextlib.contextmanager
-def _main_module_hidden() -> Iterator[None]:
-    """Keep multiprocessing from running the program's main script again in each child.
-
-    Children import the host by name and need nothing else of the supervisor.
-    """
-    names = vars(sys.modules["__main__"])
-    script = names.pop("__file__", None)
-    try:
-        yield
-    finally:
-        if script is not None:
-            names["__file__"] = script
-
-
-def _enter(connection: socket.socket, host: str, path: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Daemonic so that the supervisor ends it at exit; but a plugin may have children of its own.
-    multiprocessing.current_process().daemon = False
-    sys.path[:] = path
-    module, _, function = host.partition(":")
-    getattr(importlib.import_module(module), function)(connection)
+    def close(self) -> None:
+        self._requests.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, Signals.SIGKILL)
+        os.waitpid(self._pid, 0)
 
 
 def describe_exit(exit_code: int | None) -> str:
@@ -124,7 +180,7 @@ def describe_exit(exit_code: int | None) -> str:
     if exit_code >= 0:
         return f"exited with code {exit_code}"
     try:
-        name = signal.Signals(-exit_code).name
+        name = Signals(-exit_code).name
     except ValueError:
         return f"was killed by signal {-exit_code}"
     return f"was killed by signal {-exit_code} ({name})"

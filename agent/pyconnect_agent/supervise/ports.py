@@ -88,7 +88,7 @@ class Children(Protocol):
     """One child process per running connector and task."""
 
     async def start(self) -> None:
-        """Start the fork server. Must run before any thread is started."""
+        """Begin to renew the children's leases."""
         ...
 
     async def stop(self, *, hurry: bool = False) -> None:

@@ -1,0 +1,138 @@
+"""Starting processes through a fork server, and what becomes known of their ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from signal import Signals
+
+import psutil
+import pytest
+
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.supervise.channel import Channel, RunTask, WorkerSettings
+from pyconnect_agent.supervise.launch import Launched, Launcher
+from tests.support.eventually import eventually
+from tests.support.launchers import SCRIPTED_HOST
+
+pytestmark = pytest.mark.wire
+
+END_S = 30.0
+
+
+@pytest.fixture
+def launcher() -> Iterator[Launcher]:
+    launcher = Launcher(host=SCRIPTED_HOST, preload=())
+    try:
+        yield launcher
+    finally:
+        launcher.close()
+
+
+def launch(launcher: Launcher, act: str) -> Launched:
+    launched = launcher.launch()
+    Channel(launched.connection).send(
+        RunTask(
+            worker=WorkerSettings(properties={}),
+            task_id=ConnectorTaskId("c", 0),
+            connector_config={"name": "c"},
+            task_config={"act": act},
+            target_state=TargetState.STARTED,
+        )
+    )
+    return launched
+
+
+def exit_code(launched: Launched) -> int | None:
+    """Wait for the end."""
+    assert select.select([launched.sentinel], [], [], END_S)[0]
+    code = launched.exit_code()
+    launched.close()
+    launched.connection.close()
+    return code
+
+
+def test_a_running_process_has_no_exit_code(launcher: Launcher) -> None:
+    """One that ends with its pipe has one then."""
+    launched = launch(launcher, "run")
+    assert launched.connection.recv(1)
+    assert launched.exit_code() is None
+    launched.connection.close()
+    assert exit_code(launched) == 70
+
+
+def test_an_exit_code_is_that_of_its_process(launcher: Launcher) -> None:
+    """Of several that run at once."""
+    first, second = launch(launcher, "exit-now"), launch(launcher, "hang")
+    second.signal(Signals.SIGKILL)
+    assert exit_code(second) == -Signals.SIGKILL
+    assert exit_code(first) == 3
+
+
+def test_a_process_that_has_ended_gets_no_signal(launcher: Launcher) -> None:
+    """Its pid may be another's by then."""
+    launched = launch(launcher, "exit-now")
+    assert select.select([launched.sentinel], [], [], END_S)[0]
+    launched.signal(Signals.SIGKILL)
+    assert exit_code(launched) == 3
+    launched.signal(Signals.SIGKILL)
+
+
+def test_a_fork_server_that_was_killed_is_replaced(launcher: Launcher) -> None:
+    """The next process comes from another one."""
+    before = launch(launcher, "run")
+    server = psutil.Process(before.pid).parent()
+    assert server is not None
+    assert server.pid != os.getpid()
+    server.kill()
+    after = launch(launcher, "exit-now")
+    assert exit_code(after) == 3
+    assert exit_code(before) is None
+
+
+def test_no_process_goes_on_whose_end_nobody_would_tell(launcher: Launcher) -> None:
+    """The fork server was killed; its children would run beside those that replace them."""
+    launched = launch(launcher, "hang")
+    child = psutil.Process(launched.pid)
+    server = child.parent()
+    assert server is not None
+    server.kill()
+    assert exit_code(launched) is None
+    eventually(lambda: not child.is_running(), END_S)
+
+
+def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
+    """And what it loads itself is not in its maker."""
+    program = (
+        "import json, sys\n"
+        "from pyconnect_agent.supervise.launch import Launcher\n"
+        "from tests.wire.test_launch import exit_code\n"
+        "launcher = Launcher(host='tests.support.loaded_modules:run',"
+        " preload=('tests.support.child_host',))\n"
+        "launcher.fork()\n"
+        "import tests.support.names\n"
+        "launched = launcher.launch()\n"
+        "told = launched.connection.makefile().read()\n"
+        "assert exit_code(launched) == 0\n"
+        "launcher.close()\n"
+        "print(json.dumps([json.loads(told), list(sys.modules)]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    child, maker = (set(names) for names in json.loads(done.stdout))
+    assert "pyconnect_agent.supervise.channel" in child & maker
+    assert "tests.support.child_host" in child - maker
+    assert "tests.support.names" in maker - child
+
+
+def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> None:
+    """What is typed there is not theirs, or several would share it."""
+    launched = launch(launcher, "run")
+    assert launched.connection.recv(1)
+    assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull
+    launched.connection.close()
+    assert exit_code(launched) == 70
