@@ -1,11 +1,10 @@
-"""Client configurations, in Java's keys and in librdkafka's."""
+"""Client configurations in Java's keys, layer upon layer."""
 
 from __future__ import annotations
 
 import pytest
 
 from pyconnect_agent.core.client_configs import (
-    ClientConfig,
     InternalTopic,
     connector_admin,
     connector_producer,
@@ -20,10 +19,9 @@ from pyconnect_agent.core.client_configs import (
 )
 from pyconnect_agent.core.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.core.librdkafka_config import translate
 from pyconnect_api import ConfigException
-from tests.support.worker_properties import PROPERTIES, distributed
+from tests.support.worker_properties import PROPERTIES
 
 
 def worker(**properties: str) -> DistributedConfig:
@@ -174,258 +172,7 @@ def test_secrets_do_not_show_in_the_text_form() -> None:
     """Neither before nor after translation."""
     config = connector_producer(worker(), {"producer.override.sasl.jaas.config": "hunter22"}, "i")
     assert "hunter22" not in repr(config)
-    built = translate({"ssl.key.password": "hunter22", "security.protocol": "SSL"}, PRODUCER)
+    built = translate(
+        {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
+    )
     assert "hunter22" not in repr(built)
-
-
-PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN
-
-
-@pytest.mark.parametrize(
-    ("kind", "java", "librdkafka"),
-    [
-        (PRODUCER, {"delivery.timeout.ms": "2147483647"}, {"delivery.timeout.ms": "0"}),
-        (PRODUCER, {"max.request.size": "5000000"}, {"message.max.bytes": "5000000"}),
-        (PRODUCER, {"buffer.memory": "33554432"}, {"queue.buffering.max.kbytes": "32768"}),
-        (
-            PRODUCER,
-            {"compression.type": "zstd", "compression.zstd.level": "7"},
-            {"compression.type": "zstd", "compression.level": "7"},
-        ),
-        (PRODUCER, {"partitioner.ignore.keys": "true"}, {"partitioner": "random"}),
-        (CONSUMER, {"fetch.max.wait.ms": "100"}, {"fetch.wait.max.ms": "100"}),
-        (CONSUMER, {"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
-        (
-            CONSUMER,
-            {
-                "partition.assignment.strategy": (
-                    "org.apache.kafka.clients.consumer.RangeAssignor, "
-                    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-                )
-            },
-            {"partition.assignment.strategy": "range"},
-        ),
-        (ADMIN, {"send.buffer.bytes": "-1"}, {"socket.send.buffer.bytes": "0"}),
-        (ADMIN, {"request.timeout.ms": "40000"}, {"socket.timeout.ms": "40000"}),
-    ],
-)
-def test_settings_are_put_into_librdkafkas_words(
-    kind: ClientKind, java: dict[str, str], librdkafka: dict[str, str]
-) -> None:
-    """The meaning stays, nothing is warned about."""
-    built = translate(java, kind)
-    assert {key: built.properties.get(key) for key in librdkafka} == librdkafka
-    assert built.warnings == ()
-
-
-def test_keys_are_placed_as_java_places_them() -> None:
-    """Otherwise a Java worker would look for offsets in another partition."""
-    assert translate({}, PRODUCER).properties["partitioner"] == "murmur2_random"
-
-
-def test_transactional_producers_have_no_longer_limit_than_their_transaction() -> None:
-    """librdkafka refuses it; without a setting it follows the transaction's limit."""
-    base = {"transactional.id": "t", "enable.idempotence": "true"}
-    built = translate(base | {"delivery.timeout.ms": "2147483647"}, PRODUCER).properties
-    assert "delivery.timeout.ms" not in built
-    short = translate(
-        base | {"transaction.timeout.ms": "10000", "request.timeout.ms": "30000"}, PRODUCER
-    ).properties
-    assert short["socket.timeout.ms"] == "10000"
-    assert (
-        translate(base | {"delivery.timeout.ms": "5000"}, PRODUCER).properties[
-            "delivery.timeout.ms"
-        ]
-        == "5000"
-    )
-
-
-def test_limits_the_caller_has_to_keep_are_handed_over() -> None:
-    """They are not librdkafka's, and Java's largest number is no limit."""
-    built = translate({"max.poll.records": "7", "max.block.ms": "9223372036854775807"}, CONSUMER)
-    assert built.max_poll_records == 7
-    assert built.max_block_ms is None
-    assert not {"max.poll.records", "max.block.ms"} & set(built.properties)
-
-
-@pytest.mark.parametrize(
-    ("java", "part"),
-    [
-        ({"no.such.setting": "1"}, "'no.such.setting' is unknown"),
-        ({"interceptor.classes": "a.B"}, "'interceptor.classes' has no effect"),
-        ({"linger.ms": "1000000"}, "900000 is used"),
-        ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
-    ],
-)
-def test_what_cannot_be_done_is_warned_about(java: dict[str, str], part: str) -> None:
-    """The warning names the setting."""
-    (warning,) = translate(java, PRODUCER).warnings
-    assert part in warning
-
-
-def test_settings_of_other_kinds_of_clients_are_dropped_silently() -> None:
-    """A worker's unprefixed properties go to all of its clients."""
-    assert translate({"fetch.min.bytes": "1"}, PRODUCER).warnings == ()
-    assert "fetch.min.bytes" not in translate({"fetch.min.bytes": "1"}, PRODUCER).properties
-
-
-def test_values_of_the_wrong_type_are_refused() -> None:
-    """With Kafka's text."""
-    with pytest.raises(ConfigException, match=r"configuration linger\.ms: Not a number"):
-        translate({"linger.ms": "soon"}, PRODUCER)
-
-
-PLAIN = (
-    "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    'username="a" password="b c;\\"";'
-)
-
-
-@pytest.mark.parametrize(
-    ("java", "librdkafka"),
-    [
-        (
-            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
-            {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": 'b c;"'},
-        ),
-        (
-            {
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": "o.ScramLoginModule required username=u password='p w';",
-            },
-            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p w"},
-        ),
-        (
-            {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
-                "sasl.jaas.config": (
-                    'o.OAuthBearerLoginModule required clientId="i" clientSecret="s" scope="r" '
-                    'extension_cluster="c";'
-                ),
-            },
-            {
-                "sasl.oauthbearer.method": "oidc",
-                "sasl.oauthbearer.client.id": "i",
-                "sasl.oauthbearer.client.secret": "s",
-                "sasl.oauthbearer.scope": "r",
-                "sasl.oauthbearer.extensions": "cluster=c",
-            },
-        ),
-        (
-            {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.jaas.config": (
-                    'o.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";'
-                ),
-            },
-            {
-                "enable.sasl.oauthbearer.unsecure.jwt": "true",
-                "sasl.oauthbearer.config": "principal=alice",
-            },
-        ),
-    ],
-)
-def test_logins_are_read_from_jaas_entries(
-    java: dict[str, str], librdkafka: dict[str, str]
-) -> None:
-    """Quotes and escapes are those of JAAS files."""
-    built = translate(java | {"security.protocol": "SASL_PLAINTEXT"}, ADMIN)
-    assert {key: built.properties.get(key) for key in librdkafka} == librdkafka
-    assert "sasl.jaas.config" not in built.properties
-
-
-@pytest.mark.parametrize(
-    "text", ["", "Module required", "Module maybe a=b;", "Module required a=;", 'M required a="b;']
-)
-def test_broken_jaas_entries_are_refused_without_showing_them(text: str) -> None:
-    """The text says what is wrong, not what was written."""
-    java = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": text or ";",
-    }
-    with pytest.raises(ConfigException, match="hidden") as refused:
-        translate(java, ADMIN)
-    assert "Module maybe" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("java", "librdkafka"),
-    [
-        ({"ssl.truststore.location": "/ca.pem"}, {"ssl.ca.location": "/ca.pem"}),
-        (
-            {"ssl.truststore.location": "/ca", "ssl.truststore.type": "PEM"},
-            {"ssl.ca.location": "/ca"},
-        ),
-        ({"ssl.truststore.certificates": "-----BEGIN"}, {"ssl.ca.pem": "-----BEGIN"}),
-        (
-            {
-                "ssl.keystore.key": "K",
-                "ssl.keystore.certificate.chain": "C",
-                "ssl.key.password": "p",
-            },
-            {"ssl.key.pem": "K", "ssl.certificate.pem": "C", "ssl.key.password": "p"},
-        ),
-        (
-            {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p"},
-            {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p"},
-        ),
-        (
-            {"ssl.endpoint.identification.algorithm": ""},
-            {"ssl.endpoint.identification.algorithm": "none"},
-        ),
-    ],
-)
-def test_tls_settings_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
-    """PEM and PKCS#12, as files or texts."""
-    built = translate(java | {"security.protocol": "SSL"}, ADMIN)
-    assert {key: built.properties.get(key) for key in librdkafka} == librdkafka
-
-
-@pytest.mark.parametrize("store", ["truststore", "keystore"])
-def test_jks_files_are_refused_with_the_way_out(store: str) -> None:
-    """librdkafka cannot read them; silence would end in an obscure handshake error."""
-    with pytest.raises(ConfigException, match="keytool"):
-        translate({"security.protocol": "SSL", f"ssl.{store}.location": "/s.jks"}, ADMIN)
-
-
-def test_kafka_python_gets_the_same_network_and_login() -> None:
-    """In its own argument names; what needs objects is handed over beside them."""
-    worker_properties = dict(
-        distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="40000").originals
-    )
-    config = kafka_python_config(
-        worker_properties
-        | {
-            "security.protocol": "sasl_ssl",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": PLAIN,
-            "ssl.truststore.location": "/ca.pem",
-            "ssl.keystore.key": "K",
-            "send.buffer.bytes": "-1",
-            "receive.buffer.bytes": "100",
-        },
-        client_id="me",
-    )
-    assert config.arguments == {
-        "bootstrap_servers": ["a:1", "b:2"],
-        "client_id": "me",
-        "request_timeout_ms": 40000,
-        "receive_buffer_bytes": 100,
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "a",
-        "sasl_plain_password": 'b c;"',
-        "ssl_cafile": "/ca.pem",
-    }
-    assert config.pem_key == "K"
-    assert "b c" not in repr(config)
-
-
-def test_librdkafka_properties_can_be_put_on_top() -> None:
-    """For what only the caller knows, such as the end-of-partition events it needs."""
-    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
-    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
-        "true"
-    )

@@ -1,0 +1,44 @@
+"""Java's client settings in kafka-python's words."""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from tests.support.worker_properties import distributed
+
+PLAIN = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="a" password="b c;\\"";'
+)
+
+
+def test_kafka_python_gets_the_same_network_and_login() -> None:
+    """In its own argument names; what needs objects is handed over beside them."""
+    worker_properties = dict(
+        distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="40000").originals
+    )
+    config = kafka_python_config(
+        worker_properties
+        | {
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": PLAIN,
+            "ssl.truststore.location": "/ca.pem",
+            "ssl.keystore.key": "K",
+            "send.buffer.bytes": "-1",
+            "receive.buffer.bytes": "100",
+        },
+        client_id="me",
+    )
+    assert config.arguments == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "client_id": "me",
+        "request_timeout_ms": 40000,
+        "receive_buffer_bytes": 100,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "a",
+        "sasl_plain_password": 'b c;"',
+        "ssl_cafile": "/ca.pem",
+    }
+    assert config.pem_key == "K"
+    assert "b c" not in repr(config)
