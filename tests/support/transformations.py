@@ -8,16 +8,22 @@ from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.loading import load
 from pyconnect_api import (
+    INT32_SCHEMA,
     ConnectRecord,
     Header,
     Predicate,
     Schema,
+    SchemaBuilder,
     SinkRecord,
     SourceRecord,
+    Struct,
     Transformation,
 )
 
 _CATALOG = Catalog(builtin_plugins())
+
+WITH_DEFAULT = SchemaBuilder.string().optional().default("default").build()
+PAIR = SchemaBuilder.struct().name("pair").field("a", WITH_DEFAULT).field("b", INT32_SCHEMA).build()
 
 
 def transformation(name: str, /, **options: str) -> Transformation[Any]:
@@ -32,6 +38,10 @@ def predicate(name: str, /, **options: str) -> Predicate[Any]:
     made: Predicate[Any] = load(_CATALOG.plugin(name, PluginKind.PREDICATE))()
     made.configure(_options(options))
     return made
+
+
+def pair(a: str | None, b: int | None) -> Struct:
+    return Struct.of_checked(PAIR, [a, b])
 
 
 def source_record(

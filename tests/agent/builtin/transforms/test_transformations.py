@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import UTC, datetime
-from decimal import Decimal
-
 import pytest
 
 from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_api import (
     INT8_SCHEMA,
     INT32_SCHEMA,
-    INT64_SCHEMA,
     OPTIONAL_INT32_SCHEMA,
-    OPTIONAL_INT64_SCHEMA,
-    OPTIONAL_STRING_SCHEMA,
-    STRING_SCHEMA,
-    TIMESTAMP_SCHEMA,
     ConfigException,
     DataException,
     Header,
     Schema,
     SchemaBuilder,
-    SchemaBuilderException,
     Struct,
-    decimal_schema,
 )
-from tests.support.transformations import applied, sink_record, source_record, transformation
-
-WITH_DEFAULT = SchemaBuilder.string().optional().default("default").build()
-PAIR = SchemaBuilder.struct().name("pair").field("a", WITH_DEFAULT).field("b", INT32_SCHEMA).build()
-
-
-def pair(a: str | None, b: int | None) -> Struct:
-    return Struct.of_checked(PAIR, [a, b])
+from tests.support.transformations import (
+    PAIR,
+    WITH_DEFAULT,
+    applied,
+    pair,
+    sink_record,
+    source_record,
+    transformation,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,90 +168,6 @@ def test_hoist_field_wraps_none_too() -> None:
         made.apply(source_record(None, INT32_SCHEMA))
 
 
-def test_insert_field_adds_what_is_known_in_order() -> None:
-    """An exclamation mark makes a field required, a question mark or nothing optional."""
-    options = {
-        "topic_field": "t!",
-        "partition_field": "p?",
-        "offset_field": "o",
-        "timestamp_field": "w!",
-        "static_field": "s",
-        "static_value": "v",
-    }
-    made = transformation("InsertField$Value", **options)
-    plain = applied(made, sink_record({"t": 0}, timestamp=5))
-    assert plain.value == {"t": "topic", "p": 3, "o": 42, "w": 5, "s": "v"}
-    record = applied(made, sink_record(pair("x", 1), PAIR, timestamp=5))
-    assert isinstance(record.value, Struct)
-    moment = datetime(1970, 1, 1, 0, 0, 0, 5000, tzinfo=UTC)
-    assert record.value.stored_values() == ["x", 1, "topic", 3, 42, moment, "v"]
-    assert [(field.name, field.schema) for field in record.value.schema.fields[2:]] == [
-        ("t", STRING_SCHEMA),
-        ("p", OPTIONAL_INT32_SCHEMA),
-        ("o", OPTIONAL_INT64_SCHEMA),
-        ("w", TIMESTAMP_SCHEMA),
-        ("s", OPTIONAL_STRING_SCHEMA),
-    ]
-
-
-def test_insert_field_leaves_out_what_is_not_known() -> None:
-    """A required field then fails when the struct is checked; offsets are for sinks."""
-    options = {"partition_field": "p!", "timestamp_field": "w!"}
-    made = transformation("InsertField$Value", **options)
-    assert applied(made, source_record({})).value == {}
-    struct = applied(made, source_record(pair("x", 1), PAIR)).value
-    assert isinstance(struct, Struct)
-    with pytest.raises(DataException, match='null used for required field: "p"'):
-        struct.validate()
-    with pytest.raises(DataException, match=r"^Only SinkRecord supported for .field insertion."):
-        transformation("InsertField$Value", offset_field="o").apply(source_record({}))
-
-
-def test_an_inserted_field_must_be_new() -> None:
-    """In a struct; a map's own is replaced."""
-    made = transformation("InsertField$Value", topic_field="a")
-    assert applied(made, source_record({"a": 1})).value == {"a": "topic"}
-    with pytest.raises(SchemaBuilderException, match="field name duplication a"):
-        made.apply(source_record(pair("x", 1), PAIR))
-
-
-def test_masked_decimals_keep_their_scale() -> None:
-    """Kafka's zero has scale 0 and cannot be written."""
-    schema = SchemaBuilder.struct().field("d", decimal_schema(2)).build()
-    record = source_record(Struct(schema).put("d", Decimal("1.25")), schema)
-    for options, expected in (({}, "0.00"), ({"replacement": "7"}, "7.00")):
-        masked = applied(transformation("MaskField$Value", fields="d", **options), record).value
-        assert isinstance(masked, Struct)
-        assert str(masked.get("d")) == expected
-    too_fine = transformation("MaskField$Value", fields="d", replacement="0.125")
-    with pytest.raises(DataException, match="to a Decimal of scale 2"):
-        too_fine.apply(record)
-
-
-def test_masks_do_not_share_containers() -> None:
-    """Who changes one record must not change the next one's mask."""
-    made = transformation("MaskField$Value", fields="a")
-    first, second = (applied(made, source_record({"a": [1]})).value for _ in range(2))
-    assert first == second == {"a": []}
-    assert isinstance(first, dict)
-    assert isinstance(second, dict)
-    assert first["a"] is not second["a"]
-
-
-def test_masks_are_of_the_fields_type() -> None:
-    """A replacement is converted once and refused for what is no number or string."""
-    made = transformation("MaskField$Value", fields="a,b,c", replacement="300")
-    record = applied(made, source_record({"a": 1, "b": 1.5, "c": "x"}))
-    assert record.value == {"a": 300, "b": 300.0, "c": "300"}
-    schema = SchemaBuilder.struct().field("a", INT8_SCHEMA).field("b", INT64_SCHEMA).build()
-    struct = applied(made, source_record(Struct.of_checked(schema, [1, 1]), schema)).value
-    assert isinstance(struct, Struct)
-    assert struct.stored_values() == [44, 300]
-    for value in (True, b"x", [1], datetime(2024, 1, 1, tzinfo=UTC)):
-        with pytest.raises(DataException, match=r"Cannot mask value of type class"):
-            made.apply(source_record({"a": value}))
-
-
 def test_regex_router_replaces_the_first_match_of_a_search() -> None:
     """Only topics that match as a whole; the search may find less."""
     shorter = transformation("RegexRouter", regex="a|ab", replacement="x")
@@ -275,42 +181,6 @@ def test_regex_router_replaces_the_first_match_of_a_search() -> None:
         transformation("RegexRouter", regex="a", replacement="$1")
     with pytest.raises(ConfigException, match="Invalid regex: "):
         transformation("RegexRouter", regex="(", replacement="x")
-
-
-def test_replace_field_excludes_before_it_includes_and_renames() -> None:
-    """The order of the fields stays."""
-    options = {"include": "a,b,d", "exclude": "b", "renames": "a:x,d:y"}
-    made = transformation("ReplaceField$Value", **options)
-    assert applied(made, source_record({"d": 1, "c": 2, "b": 3, "a": 4})).value == {"y": 1, "x": 4}
-    renamed = applied(
-        transformation("ReplaceField$Value", renames="b:x"), source_record(pair("v", 1), PAIR)
-    )
-    assert renamed.value_schema is not None
-    assert [field.name for field in renamed.value_schema.fields] == ["a", "x"]
-
-
-def test_a_rename_of_a_missing_field_leaves_its_namesake_alone() -> None:
-    """Kafka looks for the old name and fails."""
-    made = transformation("ReplaceField$Value", renames="z:a")
-    assert applied(made, source_record(pair("v", 1), PAIR)).value == pair("v", 1)
-
-
-def test_removed_options_of_replace_field_are_warned_about(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Kafka ignores them silently."""
-    with caplog.at_level(logging.WARNING):
-        made = transformation("ReplaceField$Value", blacklist="a")
-    assert applied(made, source_record({"a": 1})).value == {"a": 1}
-    assert "'blacklist'" in caplog.text
-    assert "'exclude'" in caplog.text
-
-
-@pytest.mark.parametrize("mapping", ["a", "a:b:c", "a:", ""])
-def test_a_rename_has_two_names(mapping: str) -> None:
-    """In Kafka's words."""
-    with pytest.raises(ConfigException, match=f"Invalid rename mapping: {mapping}$"):
-        transformation("ReplaceField$Value", renames=f"x:y,{mapping}")
 
 
 def test_set_schema_metadata_needs_a_schema() -> None:
@@ -349,41 +219,6 @@ def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
     assert record.key_schema == expected
     with pytest.raises(DataException, match=r"^Field does not exist: z$"):
         transformation("ValueToKey", fields="z").apply(source_record(pair("x", 1), PAIR))
-
-
-def test_flatten_makes_fields_optional_as_what_is_around_them() -> None:
-    """A missing struct leaves its fields without values; defaults come from within."""
-    inner = SchemaBuilder.struct().optional().field("a", WITH_DEFAULT).field("b", INT32_SCHEMA)
-    outer = SchemaBuilder.struct().name("n").field("in", inner).field("c", INT32_SCHEMA).build()
-    made = transformation("Flatten$Value", delimiter="_")
-    record = applied(made, source_record(Struct(outer).put("c", 1), outer))
-    assert record.value_schema == (
-        SchemaBuilder.struct()
-        .name("n")
-        .field("in_a", WITH_DEFAULT)
-        .field("in_b", OPTIONAL_INT32_SCHEMA)
-        .field("c", INT32_SCHEMA)
-        .build()
-    )
-    assert isinstance(record.value, Struct)
-    assert record.value.stored_values() == [None, None, 1]
-
-
-def test_flatten_joins_names_of_maps() -> None:
-    """Empty maps vanish, lists stay, of equal names the last one stays."""
-    made = transformation("Flatten$Value")
-    value = {"a": {"b": 1, "c": {}, "d": [{"e": 2}]}, "a.b": 3, "n": None}
-    assert applied(made, source_record(value)).value == {"a.b": 3, "a.d": [{"e": 2}], "n": None}
-    with pytest.raises(DataException, match="not supported by Connect's data API"):
-        made.apply(source_record({"a": Decimal(1)}))
-    with pytest.raises(DataException, match="does not support class Struct"):
-        made.apply(source_record({"a": pair("x", 1)}))
-    with pytest.raises(DataException, match="does not support keys of class int"):
-        made.apply(source_record({1: 1}))
-    maps = SchemaBuilder.map(STRING_SCHEMA, INT32_SCHEMA).build()
-    schema = SchemaBuilder.struct().field("m", maps).build()
-    with pytest.raises(DataException, match=r"does not support MAP .* \(for field m\)"):
-        made.apply(source_record(Struct(schema).put("m", {}), schema))
 
 
 def test_what_a_schema_needs_is_worked_out_once() -> None:
