@@ -127,7 +127,7 @@ class Spec:
     previous: str | None = None
     sequence: str | None = None
     group: str | None = None
-    ordered: bool = True
+    ordered: bool = False
     identity: str = "record"
     left: Side | None = None
     right: Side | None = None
@@ -170,7 +170,7 @@ def read_spec(document: object) -> Spec:
         previous=members.optional_text("previous"),
         sequence=members.optional_text("sequence"),
         group=members.optional_text("group"),
-        ordered=members.switch("ordered", default=True),
+        ordered=members.switch("ordered", default=job == "sequence"),
         identity=members.text("identity", "record"),
         left=_optional_side(members, "left"),
         right=_optional_side(members, "right"),
@@ -217,12 +217,22 @@ def _require(spec: Spec) -> None:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) goes with append mode only")
+    _require_order(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     used = {side.cluster for side in sides if isinstance(side, TopicSide)}
     if spec.job in SCANS or spec.job == "offsets":
         used.add(MAIN)
     for name in sorted(used - spec.clusters.keys()):
         raise ReconcileError(f"spec: there is no cluster `{name}` in `clusters`")
+
+
+def _require_order(spec: Spec) -> None:
+    if not spec.ordered or spec.job == "sequence":
+        return
+    if spec.job != "topic-topic" or spec.mode == "upsert":
+        raise ReconcileError("spec: `ordered` goes with sequence, and topic-topic in append mode")
+    if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
+        raise ReconcileError("spec: `ordered` compares two topics; a side is none")
 
 
 def _map(members: Members, name: str) -> Mapping[str, object]:

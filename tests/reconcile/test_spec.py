@@ -92,3 +92,16 @@ def test_the_shipped_example_is_a_spec() -> None:
     example = Path(__file__).parents[2] / "examples" / "reconcile.yaml"
     spec = read_spec(yaml.safe_load(example.read_text("utf-8")))
     assert spec.job == "topic-sink"
+
+
+def test_the_order_of_keys_is_asked_of_two_appended_topics_only() -> None:
+    """It is off unless asked for; sequences are looked at in order unless told otherwise."""
+    side = {"kind": "topic", "topics": ["t"]}
+    base = {"job": "topic-topic", "clusters": MAIN, "left": side, "right": side}
+    assert not read_spec(base).ordered
+    assert read_spec({**base, "ordered": True}).ordered
+    assert read_spec({**BASE, "job": "sequence", "sequence": "key"}).ordered
+    files = {"kind": "files", "paths": ["a"], "format": "text"}
+    for wrong in ({"mode": "upsert"}, {"right": files}, {"job": "topic-sink"}):
+        with pytest.raises(ReconcileError, match="`ordered`"):
+            read_spec({**base, "ordered": True, **wrong})

@@ -153,6 +153,9 @@ def topic_topic(
     key: Key = None,
     upsert: Upsert = False,
     allow_duplicates: AllowDuplicates = False,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="records of each key are in the same order, too")
+    ] = False,
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
     session = session_of(context)
@@ -169,6 +172,8 @@ def topic_topic(
         document["clusters"] = {MAIN: cluster_of(session), "right": other}
         sides[1]["cluster"] = "right"
     document |= {"left": sides[0], "right": sides[1]}
+    if ordered:
+        document["ordered"] = True
     reconcile(session, "topic-topic", f"{left},{right}", document)
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import compare
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import changes, fingerprint, local_files, rows_of_lines
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
@@ -67,6 +68,10 @@ def check(bench: Bench, work: Path) -> Outcome:
         look = _keys if upsert else _rows
         more, totals = look(bench, sides, left, right, sums)
         findings += more
+    if spec.ordered:
+        more, late = key_order.check(bench, sides.left, sides.right)
+        findings += more
+        totals = {**totals, "disorder": late}
     for rows in (sides.left, sides.right):
         if isinstance(rows.side, FileSide):
             findings += changes(rows.files, fingerprint(rows.side.paths))
@@ -79,6 +84,7 @@ def check(bench: Bench, work: Path) -> Outcome:
             "buckets": sums.buckets,
             "buckets_differing": len(sums.bad),
             **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
+            **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
     )
 

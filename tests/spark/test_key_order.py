@@ -1,0 +1,146 @@
+"""The order of each key in two topics: what comes late is found, and nothing else is."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from pyconnect_reconcile import key_order
+from pyconnect_reconcile.findings import Verdict
+from tests.support.audits import Answer, Audit
+from tests.support.seeding import Record, Seed, seed_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+Told = tuple[str | None, str]
+"""Key and value."""
+
+
+def records(told: Sequence[Told], *, partition: int = 0) -> list[Record]:
+    return [
+        Record(value.encode(), key=None if key is None else key.encode(), partition=partition)
+        for key, value in told
+    ]
+
+
+def compare(audit: Audit, origin: Seed, mirror: Seed, **members: object) -> Answer:
+    return audit.run(
+        "topic-topic",
+        left={"kind": "topic", "topics": [origin.topic]},
+        right={"kind": "topic", "topics": [mirror.topic]},
+        ordered=True,
+        **members,
+    )
+
+
+def topics(
+    audit: Audit, left: Sequence[Told], right: Sequence[Told], *, partitions: int = 1
+) -> tuple[Seed, Seed]:
+    seeds = [seed_topic(audit.bootstrap, partitions=partitions) for _ in range(2)]
+    for seed, told in zip(seeds, (left, right), strict=True):
+        seed.write(records(told))
+    return seeds[0], seeds[1]
+
+
+def late(answer: Answer) -> list[tuple[int | None, ...]]:
+    """Offsets of both copies."""
+    return [tuple(copy.offset for copy in found.copies) for found in answer.of("disorder")]
+
+
+def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
+    """Only within its key: others may overtake. Both copies are named with the key."""
+    told: list[Told] = [(f"k{n % 7}", f"v{n}") for n in range(300)]
+    moved = [*told[:50], *told[51:60], told[50], *told[60:]]
+    # An abort in between parts the offsets of both sides.
+    origin, mirror = topics(audit, told, moved[:20])
+    mirror.write(records([("k1", "aborted")]), outcome="abort")
+    places = mirror.write(records(moved[20:]))
+    answer = compare(audit, origin, mirror)
+    # Record 50 of key 1 comes after 57.
+    assert late(answer) == [(50, places[39][1])]
+    [found] = answer.of("disorder")
+    assert [copy.key for copy in found.copies] == ["k1", "k1"]
+    assert (found.topic, found.partition) == (mirror.topic, 0)
+    assert len(answer.outcome.findings) == 1
+    assert answer.outcome.totals["disorder"] == 1
+
+
+def test_other_keys_may_overtake(audit: Audit) -> None:
+    """Another interleaving of keys is the same order of each; records without a key have none."""
+    told: list[Told] = [(key, f"{key}{n}") for n in range(40) for key in "abc"]
+    sorted_ = sorted(told, key=lambda each: (each[0] or "", int(each[1][1:])))
+    keyless: list[Told] = [(None, "x"), (None, "y")]
+    answer = compare(audit, *topics(audit, [*told, *keyless], [*keyless[::-1], *sorted_]))
+    assert answer.outcome.findings == ()
+
+
+def test_equal_records_are_told_apart_by_their_turn(audit: Audit) -> None:
+    """A switch goes on, off, on, off: the same records, in another order."""
+    told: list[Told] = [("s", "on"), ("s", "off")] * 3
+    changed: list[Told] = [("s", each) for each in ("on", "off", "off", "on", "on", "off")]
+    assert late(compare(audit, *topics(audit, told, changed))) == [(2, 3)]
+    assert compare(audit, *topics(audit, told, told)).outcome.findings == ()
+
+
+def test_what_is_missing_or_repeated_is_not_late(audit: Audit) -> None:
+    """A copy that came again later follows everything; the first copies are in order."""
+    told: list[Told] = [("k", f"v{n}") for n in range(20)]
+    delivered = [*told[:5], *told[6:12], *told[2:5], *told[12:]]
+    answer = compare(audit, *topics(audit, told, delivered))
+    assert answer.kinds() == {"missing", "repeated"}
+    assert answer.outcome.totals["disorder"] == 0
+    equal: list[Told] = [("k", "a"), ("k", "b"), ("k", "a"), ("k", "c")]
+    answer = compare(audit, *topics(audit, equal, equal[1:]))
+    assert answer.kinds() == {"missing"}
+
+
+def test_keys_without_an_order_are_noted(audit: Audit) -> None:
+    """A key in two partitions has none; other keys are looked at."""
+    origin, mirror = topics(audit, [], [], partitions=2)
+    for seed in (origin, mirror):
+        seed.write(records([("spread", "1"), ("spread", "2")]))
+        seed.write(records([("spread", "3")], partition=1))
+    origin.write(records([("k", "1"), ("k", "2")]))
+    mirror.write(records([("k", "2"), ("k", "1")], partition=1))
+    answer = compare(audit, origin, mirror)
+    assert late(answer) == [(2, 2)]
+    [note] = answer.of("unordered-keys")
+    assert note.count == 1
+    assert answer.verdict is Verdict.DIFFER
+
+
+def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random moves, with chunks of four offsets, against a plain loop over the right side."""
+    monkeypatch.setattr(key_order, "CHUNK_BITS", 2)
+    randomness = random.Random(7)
+    told: list[Told] = [(randomness.choice("ab"), randomness.choice("xyz")) for _ in range(60)] + [
+        ("c", str(n)) for n in range(40)
+    ]
+    moved = list(told)
+    for _ in range(12):
+        moved.insert(randomness.randrange(len(moved)), moved.pop(randomness.randrange(len(moved))))
+    answer = compare(audit, *topics(audit, told, moved))
+    assert sorted(late(answer), key=lambda pair: pair[1] or 0) == expected(told, moved)
+    assert answer.kinds() == {"disorder"}
+
+
+def expected(told: Sequence[Told], moved: Sequence[Told]) -> list[tuple[int, int]]:
+    """Pair the k-th copies, then go along the right side."""
+    turns: Counter[Told] = Counter()
+    where: dict[tuple[Told, int], int] = {}
+    for offset, each in enumerate(told):
+        where[each, turns[each]] = offset
+        turns[each] += 1
+    turns.clear()
+    highest: dict[str | None, int] = {}
+    found = []
+    for offset, each in enumerate(moved):
+        left = where[each, turns[each]]
+        turns[each] += 1
+        if left < highest.get(each[0], -1):
+            found.append((left, offset))
+        highest[each[0]] = max(left, highest.get(each[0], -1))
+    return found
