@@ -21,7 +21,13 @@ from pyconnect_agent.core.transaction_boundary import (
 )
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.transactional_sender import TransactionalSender
-from pyconnect_api import ConnectException, RecordMetadata, SourceRecord, SourceTask
+from pyconnect_api import (
+    ConnectException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
 from tests.support.fake_offsets import OFFSETS, FakeOffsets
 from tests.support.fake_transactions import FakeTransactions
 from tests.support.metrics import source_metrics
@@ -60,6 +66,7 @@ class Case:
     task: Task = field(default_factory=Task)
     used: list[str] = field(default_factory=list)
     now_s: float = 0.0
+    stopping: bool = False
 
     def __post_init__(self) -> None:
         self.metrics = source_metrics()
@@ -71,7 +78,7 @@ class Case:
             boundary=self.boundary,
             offsets=self.offsets,
             topics=ActiveTopics(self.used.append),
-            stop_requested=lambda: False,
+            stop_requested=lambda: self.stopping,
             metrics=self.metrics,
             clock=lambda: self.now_s,
         )
@@ -115,6 +122,17 @@ def test_each_partition_has_its_offset() -> None:
     case.sender.batch_sent()
     offsets = [(key, value) for topic, value, key in case.producer.committed[0] if topic == OFFSETS]
     assert offsets == [(KEY, b'{"position":2}'), (b'["c",{"file":"b"}]', b'{"position":7}')]
+
+
+def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
+    """A full queue while the task is stopped: the last commit ends before that record."""
+    case = Case(stopping=True)
+    case.send(1)
+    case.producer.refusals.append(BufferError("queue full"))
+    with pytest.raises(RetriableException):
+        case.send(2)
+    case.sender.finish(failed=False)
+    assert case.producer.committed == [written(1, offset=1)]
 
 
 def test_an_empty_poll_needs_no_transaction() -> None:
