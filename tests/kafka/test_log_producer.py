@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.errors import RetriableKafkaError
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka.producer import LogProducer
 from pyconnect_cli.sandbox.ports import free_port
@@ -26,6 +26,19 @@ def test_a_batch_larger_than_the_clients_queue_is_written_whole(kafka_broker: Sh
     producer.write(RECORDS, 60_000)
     producer.stop(10_000)
     assert len(topic.records()) == len(RECORDS)
+
+
+def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) -> None:
+    """A config that a Java worker has written can be written again; a larger one is refused."""
+    topic = OffsetTopic(kafka_broker.bootstrap_servers, unique_name("large"))
+    producer = LogProducer(
+        topic.name, {"bootstrap.servers": kafka_broker.bootstrap_servers}, "writes"
+    )
+    producer.write([LogRecord(b"key", b"v" * 1_048_000)], 60_000)
+    with pytest.raises(KafkaError, match="MSG_SIZE_TOO_LARGE"):
+        producer.write([LogRecord(b"key", b"v" * 1_048_576)], 60_000)
+    producer.stop(10_000)
+    assert len(topic.records()) == 1
 
 
 def test_a_batch_waits_for_room_until_its_deadline() -> None:

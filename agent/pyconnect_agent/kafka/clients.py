@@ -26,10 +26,15 @@ ClientConfig = Mapping[str, Any]
 
 REPEAT_AFTER_S = 10.0
 
+MAX_REQUEST_BYTES = 1_048_576
+"""Java's default of `max.request.size`, in librdkafka `message.max.bytes`: what one kind of worker
+can write the other can write, too."""
+
 
 def create_producer(config: ClientConfig) -> Producer:
     """WorkerConfigError when librdkafka refuses the configuration."""
-    producer: Producer = _create(Producer, config, "producer")
+    settings = {"message.max.bytes": MAX_REQUEST_BYTES, **config}
+    producer: Producer = _create(Producer, settings, "producer")
     return producer
 
 

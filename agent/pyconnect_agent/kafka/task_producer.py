@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
-from pyconnect_agent.kafka.clients import create_producer
+from pyconnect_agent.kafka.clients import MAX_REQUEST_BYTES, create_producer
 
 LOG = logging.getLogger(__name__)
 
@@ -29,8 +29,6 @@ TUNING: Mapping[str, Any] = {
     "linger.ms": 5,
     # What waits in the client is memory of the task's process.
     "queue.buffering.max.kbytes": 16_384,
-    # Java's max.request.size; the error text below speaks of it.
-    "message.max.bytes": 1_048_576,
     "sticky.partitioning.linger.ms": 10,
 }
 """Defaults below the user's settings, in librdkafka's names."""
@@ -63,7 +61,7 @@ class TaskProducer:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._producer = create_producer({**TUNING, **config, **FORCED})
         self.produce: Callable[..., None] = self._producer.produce
-        self._max_message_bytes = int(config.get("message.max.bytes", TUNING["message.max.bytes"]))
+        self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
     def serve(self, timeout_s: float = 0.0) -> int:
         """Run the callbacks that are due; return how many.
