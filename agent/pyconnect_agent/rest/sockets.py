@@ -5,6 +5,7 @@ Layer: rest.
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.errors import WorkerStartError
 
 BACKLOG = 128
+HIGHEST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,11 @@ def bind(listener: Listener) -> BoundListener:
     """Bind and listen; port 0 takes a free one. Raises WorkerStartError."""
     try:
         bound = _bound_socket(listener)
-    except OSError as exc:
+    # UnicodeError: a host name that cannot be.
+    except (OSError, UnicodeError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
         raise WorkerStartError(
-            f"Unable to listen on {listener.protocol}://{listener.netloc}: {exc.strerror or exc}"
+            f"Unable to listen on {listener.protocol}://{listener.netloc}: {reason}"
         ) from exc
     port = bound.getsockname()[1]
     return BoundListener(Listener(protocol=listener.protocol, host=listener.host, port=port), bound)
@@ -43,6 +47,9 @@ def local_address() -> str:
 
 
 def _bound_socket(listener: Listener) -> socket.socket:
+    if not 0 <= listener.port <= HIGHEST_PORT:
+        # getaddrinfo would cut it to 16 bits.
+        raise OSError(errno.EINVAL, f"port out of range: {listener.port}")
     if not listener.host:
         return _every_interface(listener.port)
     addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
