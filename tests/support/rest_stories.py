@@ -372,6 +372,8 @@ def levels_of_loggers(life: Life) -> None:
     life.ask("PUT", own + ".x?scope=cluster", {"level": "nope"})
     life.ask("PUT", own + ".x?scope=cluster", {"level": "fatal"})
     life.ask("GET", own + ".x", until=lambda it: it.status == 200)
+    life.ask("PUT", own + ".y?scope=cluster&scope=worker", {"level": "warn"})
+    life.ask("GET", own + ".y", until=lambda it: it.status == 200)
     life.ask("GET", "/admin/loggers", told=life.loggers)
 
 

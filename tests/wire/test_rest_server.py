@@ -11,8 +11,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -194,6 +196,31 @@ def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
         server = RestServer(rest_config(listeners=f"http://127.0.0.1:{port}"))
         with pytest.raises(WorkerStartError, match=f"http://127.0.0.1:{port}: .*in use"):
             server.bind()
+
+
+@pytest.mark.parametrize("netloc", ["127.0.0.1:99999", "127.0.0.1:-1", f"{'a' * 64}.b:0", "a..b:0"])
+def test_an_address_that_cannot_be_is_a_start_error_that_names_the_listener(netloc: str) -> None:
+    """Ports out of range and host names with labels that are too long or empty."""
+    server = RestServer(rest_config(listeners=f"http://{netloc}"))
+    with pytest.raises(WorkerStartError, match=f"Unable to listen on http://{netloc}: "):
+        server.bind()
+
+
+def test_several_accept_headers_are_one(worker_url: str) -> None:
+    """As HTTP says of fields that are lists; of `Content-Type` there may be but one."""
+    address = urlsplit(worker_url)
+    for name, values, status in (
+        ("Accept", ("text/html", "application/json"), 200),
+        ("Accept", ("text/html", "text/plain"), 406),
+        ("Content-Type", ("application/json", "text/plain"), 400),
+    ):
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=10)
+        connection.putrequest("GET", "/connectors")
+        for value in values:
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.getresponse().status == status
+        connection.close()
 
 
 def test_an_advertised_protocol_without_listener_is_refused() -> None:

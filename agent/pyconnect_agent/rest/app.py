@@ -109,7 +109,7 @@ class RestApplication:
             request.method,
             segments,
             content_type=content,
-            accept=request.headers.get("accept"),
+            accept=",".join(request.headers.getlist("accept")),
         )
         if isinstance(match, Response):
             return match
@@ -129,5 +129,6 @@ def _raw_path(request: Request) -> str:
 
 
 def _content_type(request: Request) -> str | None:
-    header = request.headers.get("content-type")
-    return None if header is None else content_type(header)
+    headers = request.headers.getlist("content-type")
+    # Two of them make no media type.
+    return content_type(",".join(headers)) if headers else None

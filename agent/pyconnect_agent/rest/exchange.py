@@ -119,8 +119,12 @@ class Exchange:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return a boolean query parameter: only `true`, in any case, is true."""
-        value = self.request.query_params.get(name)
+        value = self.query(name)
         return default if value is None else value.lower() == "true"
+
+    def query(self, name: str) -> str | None:
+        """Return a query parameter, the first of several as JAX-RS does; None without one."""
+        return next(iter(self.request.query_params.getlist(name)), None)
 
     @property
     def forward(self) -> bool | None:

@@ -5,8 +5,16 @@ Layer: rest, pure. Weights are ignored: a range with `q=0` still accepts, as in 
 
 from __future__ import annotations
 
+import re
+
 JSON = "application/json"
 TEXT = "text/plain"
+
+_WORD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_MEDIA_TYPE = re.compile(
+    rf"\s*({_WORD})/({_WORD})\s*(?:;\s*(?:{_WORD}\s*=\s*(?:{_WORD}|{_QUOTED})\s*)?)*"
+)
 
 
 class BadMediaType(ValueError):
@@ -15,11 +23,10 @@ class BadMediaType(ValueError):
 
 def content_type(header: str) -> str:
     """Return `type/subtype` in lower case, without parameters; raises BadMediaType."""
-    name = header.partition(";")[0].strip().lower()
-    main, slash, sub = name.partition("/")
-    if not slash or not main or not sub:
+    found = _MEDIA_TYPE.fullmatch(header)
+    if found is None:
         raise BadMediaType(header)
-    return name
+    return f"{found[1]}/{found[2]}".lower()
 
 
 def consumes_json(name: str) -> bool:

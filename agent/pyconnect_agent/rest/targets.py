@@ -41,8 +41,8 @@ def decode_segment(segment: str) -> str:
 
 
 def encode_segment(text: str) -> str:
-    """Return a segment that decodes to `text`, whatever `text` holds."""
-    return quote(text, safe=_UNENCODED_IN_SEGMENTS)
+    """Return a segment that decodes to `text`; half a surrogate pair becomes a question mark."""
+    return quote(text, safe=_UNENCODED_IN_SEGMENTS, errors="replace")
 
 
 def _refuse_bad_path(path: str) -> None:

@@ -44,6 +44,13 @@ def test_cluster_scope_is_handed_on_and_answers_nothing() -> None:
     assert list(herder.loggers()) == ["root"]
 
 
+def test_of_several_scopes_the_first_counts() -> None:
+    """As JAX-RS takes query parameters."""
+    herder = FakeHerder()
+    assert put(herder, "a?scope=cluster&scope=worker", "warn").status == 204
+    assert put(herder, "a?scope=worker&scope=cluster", "warn").status == 200
+
+
 def test_an_unknown_scope_means_this_worker(caplog: pytest.LogCaptureFixture) -> None:
     """It is answered like `worker`, with a warning in the log."""
     herder = FakeHerder()

@@ -64,6 +64,11 @@ def test_encoding_a_segment_loses_nothing(text: str) -> None:
     assert decode_segment(encoded) == text
 
 
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    """As Java encodes it; a connector may have such a name."""
+    assert encode_segment("a\ud800b") == "a%3Fb"
+
+
 @given(path=st.text(min_size=1, max_size=30))
 def test_any_path_is_read_or_refused(path: str) -> None:
     """No path makes the reader fail otherwise."""

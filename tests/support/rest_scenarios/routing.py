@@ -87,7 +87,12 @@ def _media_types() -> Iterable[Scenario]:
             body="{}",
             headers={"Content-Type": name},
         )
-    for name in ("application/json; charset=utf-8", "APPLICATION/JSON"):
+    for name in (
+        "application/json; charset=utf-8",
+        "APPLICATION/JSON",
+        "application/json;",
+        "application/json ; a=b",
+    ):
         yield error(
             "POST",
             "/connectors",
@@ -96,7 +101,16 @@ def _media_types() -> Iterable[Scenario]:
             body="{}",
             headers={"Content-Type": name},
         )
-    for name in ("nonsense", ""):
+    for name in (
+        "nonsense",
+        "",
+        "/json",
+        "application/",
+        "application/json/x",
+        "application/json,text/plain",
+        "application/json; charset",
+        'application/json; a="b',
+    ):
         yield Scenario(
             method="POST",
             target="/connectors",

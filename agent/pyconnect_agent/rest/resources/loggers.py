@@ -38,7 +38,7 @@ async def put_logger_level(exchange: Exchange) -> Response:
     if text is None:
         raise BadRequestError("Desired 'level' parameter was not specified in request.")
     level = parse_level(text)
-    scope = exchange.request.query_params.get("scope", "worker")
+    scope = exchange.query("scope") or "worker"
     match scope.lower():
         case "cluster":
             await exchange.herder.set_cluster_logger_level(namespace, level)

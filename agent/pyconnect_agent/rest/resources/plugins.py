@@ -22,7 +22,7 @@ async def list_plugins(exchange: Exchange) -> Response:
 
 async def plugin_config(exchange: Exchange) -> Response:
     keys = await exchange.herder.plugin_config(
-        exchange.parameters["plugin"], exchange.request.query_params.get("version")
+        exchange.parameters["plugin"], exchange.query("version")
     )
     return json_response(list(keys))
 
