@@ -87,6 +87,30 @@ def test_a_second_signal_kills_what_still_runs(agents: Agents) -> None:
     assert agent.exit_code(10) == 0
 
 
+def test_no_log_tells_a_secret(agents: Agents, tmp_path: Path) -> None:
+    """A validation that gives up and a task that fails both quote one: the reference is shown."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("password=sesame-open\n")
+    reference = f"${{file:{secrets}:password}}"
+    agent = agents.start(
+        properties={
+            "config.providers": "file",
+            "config.providers.file.class": "FileConfigProvider",
+        }
+    )
+    config = {"connector.class": BAD_SOURCE, "name": "bad", "login": f"alice:{reference}"}
+    refused = {**config, "producer.override.batch.size": reference}
+    answer = agent.call("PUT", "/connectors/bad/config", refused)
+    assert answer.status == 500
+    assert f"Invalid value {reference} for" in answer.text
+    agent.create("bad", {**config, "task.start": "quote"})
+    agent.wait_for_states("bad", "RUNNING", "FAILED")
+    log = agent.log()
+    assert "request failed" in log
+    assert log.count(f"no entry for {reference}") == 1
+    assert "sesame-open" not in log
+
+
 def test_a_killed_task_can_be_restarted(agent_worker: Agent, tmp_path: Path) -> None:
     """kill -9 of a task's process is told as such; the restart API brings it back."""
     agent_worker.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))

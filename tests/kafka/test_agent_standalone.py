@@ -74,11 +74,14 @@ def test_rest_edits_work_and_answer_when_done(agents: Agents, tmp_path: Path) ->
     eventually(lambda: agent.states("source") == ())
 
 
-def test_what_standalone_cannot_do_is_said(agents: Agents) -> None:
-    """500 with Apache's texts for stopping an unknown connector and for internal requests."""
+def test_what_standalone_cannot_do_is_said(agents: Agents, tmp_path: Path) -> None:
+    """Apache's texts for unknown connectors and tasks, which are its own, and internal requests."""
     agent = agents.start(connectors=())
     stop = agent.call("PUT", "/connectors/none/stop")
     assert (stop.status, stop.message) == (500, "No connector `none` configured")
+    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
+    task = agent.call("POST", "/connectors/source/tasks/7/restart")
+    assert (task.status, task.message) == (404, "Task source-7 not found")
     tasks = agent.call("POST", "/connectors/none/tasks", [])
     expected = (
         "Kafka Connect in standalone mode does not support externally setting task configurations."

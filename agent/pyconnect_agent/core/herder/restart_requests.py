@@ -51,7 +51,9 @@ def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -
     if turn.state.snapshot.task_config(task_id) is None or task_id not in turn.state.snapshot.tasks(
         task_id.connector
     ):
-        fail(turn, operation, NotFoundError(f"Unknown task: {task_id}"))
+        standalone = turn.state.settings.standalone
+        text = f"Task {task_id} not found" if standalone else f"Unknown task: {task_id}"
+        fail(turn, operation, NotFoundError(text))
         return
     share = turn.work_of(task_id.connector)
     if task_id.task not in share.tasks_assigned:
