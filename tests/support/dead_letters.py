@@ -1,0 +1,118 @@
+"""Records that a sink task cannot process, and where reports of them go, over a fake producer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.tasks.consumed_record import ConsumedRecord, describe_consumed, place_of
+from pyconnect_agent.tasks.dead_letter_queue import DeadLetterQueue
+from pyconnect_agent.tasks.errant_reports import ErrantRecords
+from pyconnect_agent.tasks.error_settings import tolerance_of
+from pyconnect_agent.tasks.sink_pipeline import compose
+from pyconnect_agent.tasks.task_plugins import Converters
+from pyconnect_agent.tasks.tolerance import ErrorCounts, Failure, Stage, Tolerance
+from pyconnect_api import SinkRecord
+from tests.support.fake_clients import FakeMessage, FakeProducer
+
+SECRET = "hunter2"
+POISON = FakeMessage("t", 3, 7, b'{"password": "hunter2", }', b"k", (1, 1234), (("h", b"\x00"),))
+TASK_ID = ConnectorTaskId("c", 2)
+
+
+class QueueProducer(FakeProducer):
+    """A fake for two threads that can be closed; its `serve` waits as the client's does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed_after_s: float | None = None
+        self._idle, self._lock = threading.Event(), threading.Lock()
+
+    def serve(self, timeout_s: float = 0.0) -> int:
+        self._idle.wait(min(timeout_s, 0.001))
+        with self._lock:
+            return super().serve()
+
+    def deliver(self, *indexes: int) -> None:
+        with self._lock:
+            super().deliver(*indexes)
+
+    def fail(self, index: int, code: int) -> None:
+        with self._lock:
+            super().fail(index, code)
+
+    def produce(self, topic: str, value: bytes | None, key: bytes | None, **more: object) -> None:  # type: ignore[override]
+        super().produce(topic, value, key, partition=-1, **more)  # type: ignore[arg-type]
+
+    def close(self, timeout_s: float) -> None:
+        self.closed_after_s = timeout_s
+
+
+class Queue:
+    """A dead letter queue over a fake producer."""
+
+    def __init__(self, *, context_headers: bool = False, tolerate_all: bool = True) -> None:
+        self.producer, self.counts = QueueProducer(), ErrorCounts()
+        self.queue = DeadLetterQueue(
+            topic="dead",
+            producer=self.producer,
+            task_id=TASK_ID,
+            context_headers=context_headers,
+            counts=self.counts,
+            mask=lambda text: text.replace("provided", "${p:k}"),
+        )
+        self.tolerance = tolerance(
+            {"errors.tolerance": "all" if tolerate_all else "none"}, self.counts, self.queue
+        )
+        converter = StringConverter()
+        self.reports = ErrantRecords(
+            self.tolerance,
+            Converters(key=converter, value=converter, header=SimpleHeaderConverter()),
+        )
+
+
+def tolerance(
+    config: Mapping[str, str], counts: ErrorCounts | None = None, *queues: DeadLetterQueue
+) -> Tolerance:
+    return tolerance_of(
+        {"name": "c", "connector.class": "C", **config},
+        task_id=str(TASK_ID),
+        describe_record=describe_consumed,
+        stop_requested=threading.Event(),
+        place_of=place_of,
+        further_reporters=queues,
+        counts=counts,
+    )
+
+
+def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
+    """Convert one message, its value with the JSON converter."""
+    values = JsonConverter()
+    values.configure({"schemas.enable": "false"}, is_key=False)
+    batch: list[SinkRecord] = []
+    compose(
+        converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
+        transform=None,
+        tolerance=handling,
+        topic_used=None,
+        is_assigned=lambda _: True,
+        check_error=lambda _: None,
+        keep_consumed=True,
+    )([message], batch, {})
+    return batch
+
+
+def consumed(message: FakeMessage = POISON) -> ConsumedRecord:
+    record = ConsumedRecord(
+        message.topic(), message.partition(), None, "k", None, "v", message.offset()
+    )
+    record.consumed = message
+    return record
+
+
+def failure(error: Exception, record: object = POISON) -> Failure:
+    return Failure(stage=Stage.VALUE_CONVERTER, class_name="a.B", error=error, record=record)
