@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from pyconnect_agent.core import config_records
 from pyconnect_cli.sandbox.broker import KafkaBroker
@@ -17,6 +17,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent
 from tests.support.names import unique_name
+from tests.support.topics import read_topic
 from tests.support.witness import WITNESS, Journal
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
@@ -69,25 +70,8 @@ def sink(directory: Path, tasks: int) -> dict[str, str]:
 
 def records_left(broker: KafkaBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
     """Keys and values of a topic's only partition, as a new worker would read them."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "unused",
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[tuple[bytes, bytes | None]] = []
-    try:
-        while True:
-            message = consumer.poll(10)
-            assert message is not None
-            if message.error() is not None:
-                return found
-            found.append((message.key(), message.value()))
-    finally:
-        consumer.close()
+    found = read_topic(broker.bootstrap_servers, topic)
+    return [(record.key() or b"", record.value()) for record in found]
 
 
 def change_target_state(worker: MixedWorker) -> None:

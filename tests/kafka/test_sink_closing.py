@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
 from tests.support.sinks import BUFFERING_SINK
+from tests.support.topics import committed_offset, create_topics
 
 pytestmark = pytest.mark.kafka
 
@@ -42,8 +42,7 @@ class Kafka:
     def __init__(self, bootstrap_servers: str, topic: str, sink: str) -> None:
         self.bootstrap_servers, self.topic, self.sink = bootstrap_servers, topic, sink
         self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-        for future in self.admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
-            future.result()
+        create_topics(bootstrap_servers, [topic], partitions=PARTITIONS)
 
     def produce(self, batch: str) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
@@ -54,14 +53,11 @@ class Kafka:
 
     def committed(self) -> dict[int, int]:
         """Offset by partition; negative when there is none."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap_servers, "group.id": f"connect-{self.sink}"}
-        )
-        try:
-            asked = [ClientPartition(self.topic, number) for number in range(PARTITIONS)]
-            return {p.partition: p.offset for p in consumer.committed(asked, timeout=10)}
-        finally:
-            consumer.close()
+        group = f"connect-{self.sink}"
+        return {
+            partition: committed_offset(self.bootstrap_servers, group, self.topic, partition)
+            for partition in range(PARTITIONS)
+        }
 
     def members(self) -> int:
         """Members of the group that have partitions."""

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Message
 
 from pyconnect_agent.core.ids import State
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
 from tests.support.sinks import REPORTING_SINK
+from tests.support.topics import committed_offset, create_topics, produce, read_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -33,16 +32,11 @@ class Kafka:
         self.bootstrap_servers = bootstrap_servers
         self.topic, self.queue = unique_name("in"), unique_name("dead")
         self.sink_name = unique_name("sink")
-        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-        self.create(self.topic)
+        create_topics(bootstrap_servers, [self.topic])
         self.properties = {
             "bootstrap.servers": bootstrap_servers,
             "offset.flush.interval.ms": "200",
         }
-
-    def create(self, topic: str) -> None:
-        for future in self.admin.create_topics([NewTopic(topic, 1, 1)]).values():
-            future.result()
 
     def sink(self, file: Path, **settings: str) -> Mapping[str, str]:
         return {
@@ -60,43 +54,14 @@ class Kafka:
         return {prefix + name.replace("_", "."): value for name, value in given.items()}
 
     def produce(self, *values: bytes, **arguments: Any) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        for value in values:
-            producer.produce(self.topic, value, **arguments)
-        assert producer.flush(30) == 0
+        produce(self.bootstrap_servers, self.topic, *values, **arguments)
 
-    def dead_letters(self) -> list[Any]:
-        """Everything in the dead letter topic."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap_servers,
-                "group.id": "reader",
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            partition = ClientPartition(self.queue, 0, 0)
-            end = consumer.get_watermark_offsets(partition, timeout=10)[1]
-            consumer.assign([partition])
-            letters: list[Any] = []
-            while len(letters) < end:
-                letters += consumer.consume(end - len(letters), 10)
-            assert all(letter.error() is None for letter in letters)
-            return letters
-        finally:
-            consumer.close()
+    def dead_letters(self) -> list[Message]:
+        return read_topic(self.bootstrap_servers, self.queue)
 
     def committed(self) -> int:
         """The sink's committed offset; negative when there is none."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap_servers, "group.id": f"connect-{self.sink_name}"}
-        )
-        try:
-            return int(consumer.committed([ClientPartition(self.topic, 0)], timeout=10)[0].offset)
-        except KafkaException:
-            return -1
-        finally:
-            consumer.close()
+        return committed_offset(self.bootstrap_servers, f"connect-{self.sink_name}", self.topic)
 
 
 @pytest.fixture
@@ -232,7 +197,7 @@ def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: P
 
 def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
     """Then the replication factor is of no interest."""
-    kafka.create(kafka.queue)
+    create_topics(kafka.bootstrap_servers, [kafka.queue])
     kafka.produce(b"{bad")
     config = {
         **kafka.sink(tmp_path / "out", errors_tolerance="all"),

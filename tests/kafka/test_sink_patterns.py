@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import State
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
+from tests.support.topics import create_topics, produce
 
 pytestmark = pytest.mark.kafka
 
@@ -25,18 +25,14 @@ class Topics:
         self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
     def create(self, *endings: str) -> None:
-        new = [NewTopic(f"{self.prefix}{ending}", 1, 1) for ending in endings]
-        for future in self.admin.create_topics(new).values():
-            future.result()
+        create_topics(self.bootstrap_servers, [f"{self.prefix}{ending}" for ending in endings])
 
     def delete(self, ending: str) -> None:
         for future in self.admin.delete_topics([f"{self.prefix}{ending}"]).values():
             future.result()
 
     def produce(self, ending: str, value: str) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        producer.produce(f"{self.prefix}{ending}", value.encode())
-        assert producer.flush(30) == 0
+        produce(self.bootstrap_servers, f"{self.prefix}{ending}", value.encode())
 
     def sink(self, name: str, pattern: str, file: Path) -> dict[str, str]:
         return {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_cli.sandbox.broker import KafkaBroker
@@ -18,6 +18,7 @@ from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.pyconnect_command import Pyconnect
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -70,29 +71,10 @@ def forget(broker: KafkaBroker) -> None:
     A tombstone in its log, which it reads at its start. Only admin tools may write there.
     """
     log = "__transaction_state"
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "forget",
-            "enable.partition.eof": True,
-        }
-    )
-    numbers = consumer.list_topics(log, timeout=30).topics[log].partitions
-    consumer.assign([TopicPartition(log, number, OFFSET_BEGINNING) for number in numbers])
     name = TASK_ID.encode()
     key = struct.pack(">hh", 0, len(name)) + name
-    partition, ends = None, 0
-    while ends < len(numbers):
-        message = consumer.poll(30)
-        assert message is not None
-        error = message.error()
-        if error is not None:
-            assert error.code() == KafkaError._PARTITION_EOF
-            ends += 1
-        elif message.key() == key:
-            partition = message.partition()
-    consumer.close()
-    assert partition is not None
+    found = read_topic(broker.bootstrap_servers, log)
+    (partition,) = {record.partition() for record in found if record.key() == key}
     writer = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"}
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
     AdminClient,
     ConfigResource,
@@ -14,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from tests.support.names import unique_name
+from tests.support.topics import read_topic
 
 
 class OffsetTopics:
@@ -24,34 +25,8 @@ class OffsetTopics:
 
     def records(self, topic: str) -> list[tuple[bytes, bytes | None]]:
         """Keys and values, in order within a partition; empty without a topic."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                # The end is told by an answer without records, which a broker holds back so long.
-                "fetch.wait.max.ms": 20,
-            }
-        )
-        try:
-            metadata = consumer.list_topics(topic, timeout=10).topics[topic]
-            waiting = set(metadata.partitions)
-            consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in waiting])
-            found: list[tuple[bytes, bytes | None]] = []
-            while waiting:
-                message = consumer.poll(10)
-                assert message is not None, f"the end of {topic} was not reached"
-                error = message.error()
-                if error is None:
-                    found.append((message.key() or b"", message.value()))
-                else:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    waiting.discard(message.partition())
-            return found
-        finally:
-            consumer.close()
+        found = read_topic(self._bootstrap_servers, topic, committed=True)
+        return [(record.key() or b"", record.value()) for record in found]
 
     def live(self, topic: str) -> dict[bytes, Any]:
         """What compaction would leave of a topic, values decoded."""

@@ -1,0 +1,80 @@
+"""Topics of a real broker: made, written, read to their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.names import unique_name
+
+ANSWER_S = 30
+
+
+def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: int = 1) -> None:
+    """With one partition there is one order to be seen."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    new = [NewTopic(topic, partitions, 1) for topic in topics]
+    for future in admin.create_topics(new).values():
+        future.result(ANSWER_S)
+
+
+def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any) -> None:
+    """Write records; `arguments` are those of the client's `produce`, for each of them."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for value in values:
+        producer.produce(topic, value, **arguments)
+    assert producer.flush(ANSWER_S) == 0
+
+
+def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -> list[Message]:
+    """Every record there is, in order within a partition; no aborted ones if `committed`."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": unique_name("readers"),
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # The end is told by an answer without records, which a broker holds back so long.
+            "fetch.wait.max.ms": 20,
+        }
+    )
+    try:
+        waiting = set(consumer.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in waiting])
+        found: list[Message] = []
+        while waiting:
+            message = consumer.poll(ANSWER_S)
+            assert message is not None, f"the end of {topic} was not reached"
+            error = message.error()
+            if error is None:
+                found.append(message)
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                waiting.discard(message.partition())
+        return found
+    finally:
+        consumer.close()
+
+
+def committed_offset(bootstrap_servers: str, group: str, topic: str, partition: int = 0) -> int:
+    """Of a consumer group; negative when there is none."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=ANSWER_S)
+        return int(found.offset)
+    except KafkaException:
+        return -1
+    finally:
+        consumer.close()
