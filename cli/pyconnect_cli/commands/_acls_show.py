@@ -41,19 +41,19 @@ class Row(NamedTuple):
 COLUMNS: Sequence[Column[Row]] = (
     Column(title="OWNER", value=lambda row: row.first.need.owner),
     Column(title="CLIENT", value=lambda row: row.first.need.rule.role.value),
-    Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?"),
+    Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?", whole=True),
     Column(title="RULE", value=lambda row: row.first.need.rule.id, wide=True),
-    Column(title="NEED", value=lambda row: row.need),
-    Column(title="SINCE", value=lambda row: row.first.need.phase.text),
+    Column(title="NEED", value=lambda row: row.need, prose=True),
+    Column(title="SINCE", value=lambda row: row.first.need.phase.text, wide=True),
     Column(title="LEVEL", value=lambda row: row.first.need.severity.value),
     Column(
         title="HAVE",
         value=lambda row: row.first.verdict.value,
         style=_STYLES.get,
     ),
-    Column(title="EVIDENCE", value=lambda row: row.first.evidence, wide=True),
-    Column(title="WHY", value=lambda row: row.first.need.rule.why),
-    Column(title="SYMPTOM", value=lambda row: row.first.need.rule.symptom),
+    Column(title="EVIDENCE", value=lambda row: row.first.evidence, wide=True, prose=True),
+    Column(title="WHY", value=lambda row: row.first.need.rule.why, wide=True, prose=True),
+    Column(title="SYMPTOM", value=lambda row: row.first.need.rule.symptom, prose=True),
 )
 
 

@@ -76,8 +76,8 @@ def _number(value: int | None) -> str:
 
 
 COLUMNS: Sequence[Column[Lag]] = (
-    Column(title="CONNECTOR", value=lambda lag: lag.connector),
-    Column(title="TOPIC", value=lambda lag: lag.partition.topic),
+    Column(title="CONNECTOR", value=lambda lag: lag.connector, whole=True),
+    Column(title="TOPIC", value=lambda lag: lag.partition.topic, whole=True),
     Column(title="PARTITION", value=lambda lag: str(lag.partition.partition), right=True),
     Column(title="OFFSET", value=lambda lag: _number(lag.offset), right=True),
     Column(title="END", value=lambda lag: _number(lag.end), right=True),

@@ -56,9 +56,9 @@ def _time(written_ms: int | None) -> str:
 
 
 COLUMNS: Sequence[Column[Orphan]] = (
-    Column(title="CONNECTOR", value=lambda orphan: orphan.name),
+    Column(title="CONNECTOR", value=lambda orphan: orphan.name, whole=True),
     Column(title="TYPE", value=lambda orphan: orphan.type),
-    Column(title="STORED IN", value=lambda orphan: ",".join(orphan.places)),
+    Column(title="STORED IN", value=lambda orphan: ",".join(orphan.places), prose=True),
     Column(title="OFFSETS", value=lambda orphan: str(orphan.count), right=True),
     Column(title="LAST WRITTEN", value=lambda orphan: _time(orphan.written_ms)),
 )

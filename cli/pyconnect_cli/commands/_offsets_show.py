@@ -33,16 +33,16 @@ from pyconnect_cli.session import Session, session_of
 app = typer.Typer()
 
 COLUMNS: Sequence[Column[OffsetEntry]] = (
-    Column(title="PARTITION", value=lambda entry: show_partition(entry.partition)),
+    Column(title="PARTITION", value=lambda entry: show_partition(entry.partition), whole=True),
     Column(title="OFFSET", value=lambda entry: show_offset(entry.offset)),
 )
 DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
-    Column(title="PARTITION", value=lambda change: show_partition(change.partition)),
+    Column(title="PARTITION", value=lambda change: show_partition(change.partition), whole=True),
     Column(title="OFFSET", value=lambda change: show_offset(change.before)),
     Column(title="OTHER", value=lambda change: show_offset(change.after)),
 )
 HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
-    Column(title="ID", value=lambda snapshot: snapshot.id),
+    Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
     Column(title="TIME", value=lambda snapshot: snapshot.time),
     Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),
     Column(title="BEFORE", value=lambda snapshot: snapshot.action),

@@ -39,7 +39,7 @@ _STYLES = {"passed": "good", "failed": "bad", "skipped": "dim"}
 COLUMNS: Sequence[Column[CheckStep]] = (
     Column(title="STEP", value=lambda step: step.step),
     Column(title="RESULT", value=lambda step: step.result, style=_STYLES.get),
-    Column(title="DETAIL", value=lambda step: step.detail),
+    Column(title="DETAIL", value=lambda step: step.detail, prose=True),
 )
 
 

@@ -23,7 +23,7 @@ def run_detail(run: Run) -> str:
 
 
 WORKER_COLUMNS: Sequence[Column[Worker]] = (
-    Column(title="WORKER", value=lambda worker: worker.url),
+    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
     Column(title="KIND", value=lambda worker: worker.kind),
     Column(title="VERSION", value=lambda worker: worker.version or "-"),
     Column(title="PHASE", value=lambda worker: worker.phase_text),
@@ -34,9 +34,9 @@ RUN_COLUMNS: Sequence[Column[Run]] = (
     Column(title="GROUP", value=lambda run: run.started.group_id),
     Column(title="TARGET", value=lambda run: run.started.target),
     Column(title="STATE", value=lambda run: run.state),
-    Column(title="RUN", value=lambda run: run.started.run_id),
+    Column(title="RUN", value=lambda run: run.started.run_id, whole=True),
     Column(title="CLUSTER", value=lambda run: run.started.cluster_id, wide=True),
-    Column(title="DETAIL", value=run_detail),
+    Column(title="DETAIL", value=run_detail, prose=True),
 )
 
 

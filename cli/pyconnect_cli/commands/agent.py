@@ -35,11 +35,10 @@ AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     ),
 )
 CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
-    Column(title="WORKER", value=lambda child: child.url),
     Column(title="NAME", value=lambda child: child.name),
     Column(title="STATE", value=lambda child: child.state or "starting", style=state_style),
     Column(title="SINCE", value=lambda child: _ago(child.since_ms), right=True),
-    Column(title="PID", value=lambda child: _text(child.pid), right=True),
+    Column(title="PID", value=lambda child: _text(child.pid), right=True, wide=True),
     Column(title="MEMORY", value=lambda child: _mebibytes(child.rss_bytes), right=True),
     Column(
         title="ANSWERS",
@@ -48,12 +47,13 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
     Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
     Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
+    Column(title="WORKER", value=lambda child: child.url),
 )
 DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
     Column(title="WORKER", value=lambda finding: finding.url),
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
     Column(title="CHECK", value=lambda finding: finding.check),
-    Column(title="DETAIL", value=lambda finding: finding.detail),
+    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
 )
 
 

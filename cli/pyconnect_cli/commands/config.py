@@ -29,8 +29,8 @@ class Row:
 
 
 COLUMNS: Sequence[Column[Row]] = (
-    Column(title="SETTING", value=lambda row: row.name),
-    Column(title="VALUE", value=lambda row: row.value),
+    Column(title="SETTING", value=lambda row: row.name, whole=True),
+    Column(title="VALUE", value=lambda row: row.value, prose=True),
     Column(title="ORIGIN", value=lambda row: row.origin),
 )
 

@@ -51,8 +51,8 @@ class Row:
 
 COLUMNS: Sequence[Column[Row]] = (
     Column(title="CURRENT", value=lambda row: "*" if row.current else ""),
-    Column(title="CONTEXT", value=lambda row: row.name),
-    Column(title="URLS", value=lambda row: row.urls),
+    Column(title="CONTEXT", value=lambda row: row.name, whole=True),
+    Column(title="URLS", value=lambda row: row.urls, prose=True),
     Column(title="FILE", value=lambda row: row.origin, wide=True),
 )
 

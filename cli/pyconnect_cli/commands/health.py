@@ -16,10 +16,10 @@ from pyconnect_cli.session import session_of
 app = typer.Typer(help="Ask each worker whether it is healthy.")
 
 COLUMNS: Sequence[Column[WorkerHealth]] = (
-    Column(title="WORKER", value=lambda worker: worker.url),
+    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
     Column(title="STATUS", value=lambda worker: worker.status, style=state_style),
     Column(title="VERSION", value=lambda worker: worker.version or "-"),
-    Column(title="MESSAGE", value=lambda worker: worker.message),
+    Column(title="MESSAGE", value=lambda worker: worker.message, prose=True),
 )
 
 

@@ -72,11 +72,13 @@ def set_level(
         raise UsageError(f"--scope: `{scope}` is neither worker nor cluster")
     seconds = None if duration is None else parse_duration(duration, what="--for")
     before = None if seconds is None else _logger(session, logger).level
-    _set(session, logger, wanted, scope.lower())
     if seconds is None:
+        _set(session, logger, wanted, scope.lower())
         return
-    session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
     try:
+        # Inside: a signal may come once the worker has done it and before it is known here.
+        _set(session, logger, wanted, scope.lower())
+        session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
         time.sleep(seconds)
     finally:
         session.renew_time()

@@ -22,7 +22,7 @@ app.registered_commands.extend(_plugins_test.app.registered_commands)
 
 COLUMNS: Sequence[Column[Plugin]] = (
     Column(title="TYPE", value=lambda plugin: plugin.type),
-    Column(title="CLASS", value=lambda plugin: plugin.class_name),
+    Column(title="CLASS", value=lambda plugin: plugin.class_name, whole=True),
     Column(title="VERSION", value=lambda plugin: plugin.version or "-"),
 )
 
@@ -34,12 +34,12 @@ def _default(key: ConfigKey) -> str:
 
 
 KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
-    Column(title="KEY", value=lambda key: key.name),
+    Column(title="KEY", value=lambda key: key.name, whole=True),
     Column(title="TYPE", value=lambda key: key.type),
     Column(title="DEFAULT", value=_default),
     Column(title="IMPORTANCE", value=lambda key: key.importance),
     Column(title="GROUP", value=lambda key: key.group or "", wide=True),
-    Column(title="MEANING", value=lambda key: " ".join(key.documentation.split())),
+    Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
     str | None, typer.Option("--search", metavar="REGEX", help="only what matches somewhere")

@@ -143,10 +143,10 @@ def status(
     session = session_of(context)
     statuses = lifecycle.all_statuses() if name is None else (lifecycle.status(name),)
     columns: list[Column[_Row]] = [
-        Column(title="SANDBOX", value=lambda row: row[0].name),
+        Column(title="SANDBOX", value=lambda row: row[0].name, whole=True),
         Column(title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
         state_column("STATE", _state_of),
-        Column(title="ADDRESS", value=_addresses_of),
+        Column(title="ADDRESS", value=_addresses_of, whole=True),
         Column(title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
         Column(title="MEMORY", value=_memory_of, right=True),
         Column(title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),

@@ -38,7 +38,7 @@ COLUMNS: Sequence[Column[Row]] = (
     state_column("STATE", lambda row: row[1].state),
     Column(title="WORKER", value=lambda row: row[1].worker_id),
     Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
-    Column(title="ERROR", value=lambda row: last_line(row[1].trace or "")),
+    Column(title="ERROR", value=lambda row: last_line(row[1].trace or ""), prose=True),
 )
 
 

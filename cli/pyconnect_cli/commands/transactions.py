@@ -102,7 +102,7 @@ class Listed(NamedTuple):
 
 COLUMNS: Sequence[Column[Listed]] = (
     Column(title="OWNER", value=lambda listed: str(listed.owner or "?")),
-    Column(title="ID", value=lambda listed: listed.transaction.transactional_id),
+    Column(title="ID", value=lambda listed: listed.transaction.transactional_id, whole=True),
     Column(title="STATE", value=lambda listed: listed.state),
     Column(title="OPEN", value=lambda listed: listed.age, right=True),
     Column(title="PRODUCER", value=lambda listed: str(listed.transaction.producer_id), right=True),
@@ -112,7 +112,7 @@ COLUMNS: Sequence[Column[Listed]] = (
     ),
 )
 PRODUCER_COLUMNS: Sequence[Column[OpenProducer]] = (
-    Column(title="TOPIC", value=lambda producer: producer.partition.topic),
+    Column(title="TOPIC", value=lambda producer: producer.partition.topic, whole=True),
     Column(title="PARTITION", value=lambda producer: str(producer.partition.partition), right=True),
     Column(title="PRODUCER", value=lambda producer: str(producer.producer_id), right=True),
     Column(title="EPOCH", value=lambda producer: str(producer.epoch), right=True),

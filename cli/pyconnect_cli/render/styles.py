@@ -82,3 +82,20 @@ def shorten(text: str, width: int) -> str:
             break
         kept += character
     return kept + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text at spaces into lines of a width; a longer word is broken where it must be."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_width(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        for character in word:
+            if lines[-1] and cell_width(lines[-1] + character) > width:
+                lines.append("")
+            lines[-1] += character
+    return lines

@@ -1,29 +1,43 @@
-"""Tables without borders: aligned columns, cut to the terminal, states coloured. Pure."""
+"""Tables without borders: aligned columns, fitted to the terminal, states coloured. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Generic, TypeVar
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.render.styles import cell_width, paint, printable, shorten, state_style
+from pyconnect_cli.render.styles import cell_width, paint, printable, shorten, state_style, wrapped
 
 Item = TypeVar("Item")
 GAP = "  "
-NARROWEST = 8
+NARROWEST = 10
+NARROWEST_PROSE = 20
 StyleOf = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column(Generic[Item]):
-    """One column; `wide` ones are shown by `-o wide` or by name only."""
+    """One column; `wide` ones are shown by `-o wide` or by name only.
+
+    On a narrow terminal `prose` is wrapped, other texts are cut; `whole` ones and numbers never.
+    """
 
     title: str
     value: Callable[[Item], str]
     wide: bool = False
     right: bool = False
+    prose: bool = False
+    whole: bool = False
     style: StyleOf | None = None
+
+    @property
+    def narrowest(self) -> int | float:
+        """How narrow it may become and still be read."""
+        if self.whole or self.right:
+            return inf
+        return NARROWEST_PROSE if self.prose else NARROWEST
 
 
 def state_column(title: str, value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
@@ -55,45 +69,87 @@ def table_lines(
     width: int | None,
     colour: bool,
 ) -> list[str]:
-    """Lay out a table; `width` None means that nothing is cut."""
+    """Lay out a table; `width` None means that nothing is cut or wrapped.
+
+    Where the columns would become too narrow to read, each item is a block of lines instead.
+    """
     rows = [[_one_line(column.value(item)) for column in columns] for item in items]
-    titles = [column.title for column in columns]
-    shown = [titles, *rows] if headers else rows
+    shown = [[column.title for column in columns], *rows] if headers else rows
     widths = [max((cell_width(row[at]) for row in shown), default=0) for at in range(len(columns))]
     if width is not None:
-        widths = fit_widths(widths, width - len(GAP) * (len(widths) - 1))
-    lines = []
+        available = width - len(GAP) * (len(widths) - 1)
+        fitted = fit_widths(widths, available, columns)
+        if sum(fitted) > available:
+            return _blocks(columns, rows, width=width, colour=colour)
+        widths = fitted
+    lines: list[str] = []
     for index, row in enumerate(shown):
-        header = headers and index == 0
-        cells = [
-            _cell(text, widths[at], columns[at], header=header, last=at == len(row) - 1)
-            for at, text in enumerate(row)
-        ]
-        painted = [
-            paint(text, "dim" if header else _style(columns[at], row[at]), colour=colour)
-            for at, text in enumerate(cells)
-        ]
+        lines += _row_lines(columns, row, widths, header=headers and index == 0, colour=colour)
+    return lines
+
+
+def fit_widths(widths: Sequence[int], available: int, columns: Sequence[Column[Item]]) -> list[int]:
+    """Narrow columns until the table fits: prose, then others, the widest first.
+
+    The first column comes last: it names the row. None is narrowed below a readable width.
+    """
+    fitted = list(widths)
+    prose = [at for at, column in enumerate(columns) if column.prose]
+    others = [at for at in range(1, len(columns)) if at not in prose]
+    for narrowable in (prose, others, [0]):
+        while sum(fitted) > available:
+            wide = [at for at in narrowable if fitted[at] > columns[at].narrowest]
+            if not wide:
+                break
+            fitted[max(wide, key=fitted.__getitem__)] -= 1
+    return fitted
+
+
+def _row_lines(
+    columns: Sequence[Column[Item]],
+    row: Sequence[str],
+    widths: Sequence[int],
+    *,
+    header: bool,
+    colour: bool,
+) -> list[str]:
+    """Return the lines of one row: more than one where prose is wrapped."""
+    cells = [
+        wrapped(text, width) if column.prose else [shorten(text, width)]
+        for column, text, width in zip(columns, row, widths, strict=True)
+    ]
+    lines = []
+    for number in range(max(map(len, cells))):
+        painted = []
+        for at, column in enumerate(columns):
+            text = cells[at][number] if number < len(cells[at]) else ""
+            padding = " " * (widths[at] - cell_width(text))
+            style = "dim" if header else _style(column, row[at])
+            padded = padding + text if column.right else text + padding
+            painted.append(paint(padded, style, colour=colour and bool(text)))
         lines.append(GAP.join(painted).rstrip())
     return lines
 
 
-def fit_widths(widths: Sequence[int], available: int) -> list[int]:
-    """Narrow the widest columns until the table fits; none below a readable width."""
-    fitted = list(widths)
-    while sum(fitted) > available:
-        widest = max(range(len(fitted)), key=lambda at: fitted[at])
-        if fitted[widest] <= NARROWEST:
-            break
-        fitted[widest] -= 1
-    return fitted
-
-
-def _cell(text: str, width: int, column: Column[Item], *, header: bool, last: bool) -> str:
-    cut = shorten(text, width)
-    padding = " " * (width - cell_width(cut))
-    if column.right:
-        return padding + cut
-    return cut if last and not header else cut + padding
+def _blocks(
+    columns: Sequence[Column[Item]], rows: Sequence[Sequence[str]], *, width: int, colour: bool
+) -> list[str]:
+    """Return a line for each cell, with its title; an empty line between items."""
+    longest = max(cell_width(column.title) for column in columns)
+    indent = " " * (longest + len(GAP))
+    lines: list[str] = []
+    for row in rows:
+        if lines:
+            lines.append("")
+        for column, text in zip(columns, row, strict=True):
+            if not text:
+                continue
+            parts = wrapped(text, max(width - len(indent), NARROWEST)) if column.prose else [text]
+            title = paint(column.title.ljust(longest), "dim", colour=colour)
+            style = _style(column, text)
+            lines.append(title + GAP + paint(parts[0], style, colour=colour))
+            lines += [indent + paint(part, style, colour=colour) for part in parts[1:]]
+    return lines
 
 
 def _style(column: Column[Item], text: str) -> str | None:

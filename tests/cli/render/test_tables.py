@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.render.styles import cell_width, printable, shorten
+from pyconnect_cli.render.styles import cell_width, printable, shorten, wrapped
 from pyconnect_cli.render.tables import (
+    NARROWEST,
     Column,
     choose_columns,
     fit_widths,
@@ -20,6 +21,11 @@ Row = tuple[str, str]
 COLUMNS: tuple[Column[Row], ...] = (
     Column(title="NAME", value=lambda row: row[0]),
     state_column("STATE", lambda row: row[1]),
+)
+
+FINDINGS: tuple[Column[Row], ...] = (
+    Column(title="NAME", value=lambda row: row[0], whole=True),
+    Column(title="DETAIL", value=lambda row: row[1], prose=True),
 )
 
 
@@ -55,11 +61,42 @@ def test_a_shortened_text_fits(text: str, width: int) -> None:
 @given(st.lists(st.integers(min_value=0, max_value=60), min_size=1), st.integers(0, 200))
 def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], available: int) -> None:
     """No column grows; a table that fits is left alone."""
-    fitted = fit_widths(widths, available)
+    columns = [COLUMNS[0]] * len(widths)
+    fitted = fit_widths(widths, available, columns)
     assert all(new <= old for new, old in zip(fitted, widths, strict=True))
     if sum(widths) <= available:
         assert fitted == widths
-    assert sum(fitted) <= max(available, 8 * len(widths))
+    assert sum(fitted) <= max(available, NARROWEST * len(widths))
+
+
+def test_prose_is_wrapped_before_a_name_is_cut() -> None:
+    """What is read may take several lines; what is copied stays in one piece."""
+    finding = [("orders-of-the-east", "the topic is not there and may not be created")]
+    assert table_lines(FINDINGS, finding, headers=True, width=46, colour=False) == [
+        "NAME                DETAIL",
+        "orders-of-the-east  the topic is not there and",
+        "                    may not be created",
+    ]
+
+
+def test_a_table_that_cannot_be_read_becomes_blocks() -> None:
+    """On a terminal that is too narrow for its columns nothing is cut off."""
+    findings = [("orders-of-the-east", "the topic is not there"), ("b", "denied")]
+    assert table_lines(FINDINGS, findings, headers=True, width=30, colour=False) == [
+        "NAME    orders-of-the-east",
+        "DETAIL  the topic is not there",
+        "",
+        "NAME    b",
+        "DETAIL  denied",
+    ]
+
+
+@given(st.text(max_size=60), st.integers(min_value=2, max_value=30))
+def test_a_wrapped_text_fits_and_is_whole(text: str, width: int) -> None:
+    """Whatever the characters: no line is too wide, nothing but spaces is lost."""
+    lines = wrapped(text, width)
+    assert all(cell_width(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
 @given(st.text())
