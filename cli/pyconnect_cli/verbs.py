@@ -178,7 +178,7 @@ class ActingVerb(Verb):
 
     def invoke(self, ctx: Context) -> object:
         """Run the command under its lock, jitter and deadline, and report the run."""
-        from pyconnect_cli.commands._cron import cron_run
+        from pyconnect_cli.cron import cron_run
 
         with cron_run(session_of(ctx), ctx.command_path):  # type: ignore[arg-type] # same class
             return super().invoke(ctx)
