@@ -38,6 +38,7 @@ def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) ->
             directory,
             seed=options.seed,
             connectors=options.connectors,
+            with_several_tasks=options.with_several_tasks,
             lines_per_s=options.lines_per_s,
             exactly_once=exactly_once,
         )
@@ -67,8 +68,9 @@ def description(chaos: Chaos, group_id: str, mode: str, broker: KafkaBroker) -> 
         "seed": chaos.report.seed,
         "mode": mode,
         "topics": {
-            topic: {"connector": name, "file": str(chaos.files[name]), "lines": expected[topic]}
-            for name, topic in chaos.topics.items()
+            topic: {"connector": subject.name, "file": str(file), "lines": expected[topic]}
+            for subject in chaos.subjects
+            for topic, file in subject.files.items()
         },
     }
 
@@ -78,7 +80,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--mode", choices=MODES, default=MODES[0])
-    parser.add_argument("--connectors", type=int, default=4)
+    parser.add_argument("--connectors", type=int, default=3, help="of one task each")
+    parser.add_argument("--with-several-tasks", type=int, default=2, help="more connectors")
     parser.add_argument("--lines-per-s", type=int, default=100)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()

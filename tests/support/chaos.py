@@ -1,7 +1,8 @@
 """Kills and freezes of agents while lines are appended, and what readers see in the end.
 
-Agents of one cluster run file connectors. Random blows hit a supervisor alone, a task's process
-alone, or a whole host; frozen ones come back after their session is over. FAILED tasks are
+Agents of one cluster run file connectors, some of one task and some of several, whose number
+changes: each change deals their files to other tasks. Random blows hit a supervisor alone, a task's
+process alone, or a whole host; frozen ones come back after their session is over. FAILED tasks are
 restarted as an operator would. Everything random comes from one seed, though what a schedule meets
 depends on the machine.
 """
@@ -9,6 +10,7 @@ depends on the machine.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -25,6 +27,7 @@ from queue import Empty, SimpleQueue
 from tests.support.agent import Agent, source_config
 from tests.support.chaos_lines import LineReader, SteadyLines, create_topics, read_everything
 from tests.support.cluster import SESSION_MS, Cluster
+from tests.support.lines_source import LINES_SOURCE
 from tests.support.names import unique_name
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
@@ -35,6 +38,8 @@ BOUNDARIES: Sequence[Mapping[str, str]] = (
     {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "300"},
     {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3000"},
 )
+FILES_OF_MANY = 4
+"""Of a connector with several tasks, which are at most as many."""
 OUT_OF_REACH = (OSError, HTTPException)
 SETTLE_S = 120.0
 LOOK_S = 0.1
@@ -50,6 +55,31 @@ class Blow(Enum):
     FREEZE_TASK = "freeze task"
     FREEZE_BOTH = "freeze both"
     RECONFIGURE = "reconfigure"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A connector that is troubled; `files` by topic, several when it may have several tasks."""
+
+    name: str
+    number: int
+    files: Mapping[str, Path]
+
+    def config(self, tasks: int, *, exactly_once: bool) -> dict[str, str]:
+        if len(self.files) == 1:
+            ((topic, file),) = self.files.items()
+            config = source_config(file, topic)
+        else:
+            files = {topic: str(file) for topic, file in self.files.items()}
+            config = {"connector.class": LINES_SOURCE, "files": json.dumps(files)}
+        config |= {"tasks.max": str(tasks), "producer.override.linger.ms": "5"}
+        if not exactly_once:
+            return config
+        return config | {
+            "exactly.once.support": "required",
+            "producer.override.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+            **BOUNDARIES[self.number % len(BOUNDARIES)],
+        }
 
 
 @dataclass(kw_only=True)
@@ -144,14 +174,17 @@ class Chaos:
         directory: Path,
         *,
         seed: int,
-        connectors: int = 4,
+        connectors: int = 3,
+        with_several_tasks: int = 2,
         lines_per_s: int = 100,
         exactly_once: bool = True,
     ) -> None:
         self.report = Report(seed=seed)
-        self.names = [f"chaos-{number}" for number in range(connectors)]
-        self.topics = {name: unique_name(name) for name in self.names}
-        self.files = {name: directory / f"{name}.txt" for name in self.names}
+        self.subjects = [
+            _subject(number, 1 if number < connectors else FILES_OF_MANY, directory)
+            for number in range(connectors + with_several_tasks)
+        ]
+        self.files = {t: file for subject in self.subjects for t, file in subject.files.items()}
         self._cluster = cluster
         self._bootstrap_servers = bootstrap_servers
         self._random = random.Random(seed)
@@ -159,18 +192,20 @@ class Chaos:
         self._lines = SteadyLines(list(self.files.values()), lines_per_s, seed)
         # What will put it right again, by agent that something was done to.
         self._recoveries: dict[Agent, tuple[float, Callable[[], object]]] = {}
-        self._operator = Operator(self._sound, self.names, self.report)
+        names = [subject.name for subject in self.subjects]
+        self._operator = Operator(self._sound, names, self.report)
 
     def run(self, seconds: float) -> None:
         """Cause trouble for so long, put everything right, and compare; fills `report`."""
-        create_topics(self._bootstrap_servers, list(self.topics.values()))
-        for number, name in enumerate(self.names):
-            self.files[name].touch()
-            self._cluster.agents[0].create(name, self._config(number))
-        self._cluster.wait_until_running(dict.fromkeys(self.names, 1), 60)
-        reader = LineReader(
-            self._bootstrap_servers, list(self.topics.values()), committed=self._exactly_once
-        )
+        create_topics(self._bootstrap_servers, list(self.files))
+        for file in self.files.values():
+            file.touch()
+        tasks = {subject.name: len(subject.files) for subject in self.subjects}
+        for subject in self.subjects:
+            config = subject.config(tasks[subject.name], exactly_once=self._exactly_once)
+            self._cluster.agents[0].create(subject.name, config)
+        self._cluster.wait_until_running(tasks, 60)
+        reader = LineReader(self._bootstrap_servers, list(self.files), committed=self._exactly_once)
         began_s = time.monotonic()
         self._lines.start()
         self._operator.start()
@@ -188,20 +223,7 @@ class Chaos:
 
     def expected(self) -> Mapping[str, int]:
         """How many lines were written, by topic."""
-        return {self.topics[name]: self._lines.written[self.files[name]] for name in self.names}
-
-    def _config(self, number: int) -> dict[str, str]:
-        name = self.names[number]
-        config = source_config(self.files[name], self.topics[name]) | {
-            "producer.override.linger.ms": "5"
-        }
-        if not self._exactly_once:
-            return config
-        return config | {
-            "exactly.once.support": "required",
-            "producer.override.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
-            **BOUNDARIES[number % len(BOUNDARIES)],
-        }
+        return {topic: self._lines.written[file] for topic, file in self.files.items()}
 
     # trouble
 
@@ -255,10 +277,12 @@ class Chaos:
                 process.suspend()
                 self._recover_in(agent, past_session_s, process.resume)
             case Blow.RECONFIGURE:
-                number = self._random.randrange(len(self.names))
+                subject = self._random.choice(self.subjects)
+                tasks = self._random.randint(1, len(subject.files))
+                config = subject.config(tasks, exactly_once=self._exactly_once)
                 # Any other value makes a new task set.
-                config = self._config(number) | {"errors.retry.timeout": str(_now_ms() % 1000)}
-                self._operator.reconfigure(self.names[number], config)
+                config |= {"errors.retry.timeout": str(_now_ms() % 1000)}
+                self._operator.reconfigure(subject.name, config)
 
     def _task_pid(self, agent: Agent) -> int:
         """Raises StopIteration when it runs no task."""
@@ -289,9 +313,7 @@ class Chaos:
 
     def _compare(self, reader: LineReader) -> None:
         report = self.report
-        everything = read_everything(
-            self._bootstrap_servers, list(self.topics.values()), committed=False
-        )
+        everything = read_everything(self._bootstrap_servers, list(self.files), committed=False)
         report.aborted = sum(map(len, everything.values())) - reader.count()
         for topic, last in self.expected().items():
             seen = reader.seen[topic]
@@ -299,6 +321,13 @@ class Chaos:
             report.duplicates += len(seen) - len(set(seen))
             report.missing += len(set(range(1, last + 1)) - set(seen))
         self.seen = reader.seen
+
+
+def _subject(number: int, files: int, directory: Path) -> Subject:
+    name = f"chaos-{number}"
+    topics = [unique_name(name) for _ in range(files)]
+    found = {topic: directory / f"{name}-{n}.txt" for n, topic in enumerate(topics)}
+    return Subject(name=name, number=number, files=found)
 
 
 def _reason(trace: str) -> str:
