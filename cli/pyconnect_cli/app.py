@@ -54,6 +54,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
         discard(sys.stdout)
         broken = isinstance(fault, BrokenPipeError)
         return ExitCode.OK if broken else report(session, unwritten_error(fault))
+    except UnicodeEncodeError as fault:
+        wrong = ascii(fault.object[fault.start : fault.end])
+        return report(session, UsageError(f"not text that can be sent: {wrong} is no character"))
     except Exception as fault:  # noqa: BLE001 - the outermost place: no traceback without --debug
         return report(session, internal_fault(fault))
     finally:

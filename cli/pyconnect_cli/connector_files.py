@@ -7,12 +7,12 @@ A document is either a flat map of configuration keys with its `name`, or the bo
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.plan.apply import ConnectorFile
+from pyconnect_cli.streams import read_stdin
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml", ".properties"})
 ENVELOPE = frozenset({"name", "config", "initial_state"})
@@ -26,7 +26,11 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
     files: list[ConnectorFile] = []
     for place in places:
         if place == "-":
-            files += _parse(sys.stdin.read(), "", "stdin", name)
+            try:
+                text = read_stdin()
+            except UnicodeDecodeError as exc:
+                raise UsageError(f"stdin: is not UTF-8 text: {exc.reason}") from exc
+            files += _parse(text, "", "stdin", name)
             continue
         path = Path(place)
         if path.is_dir():

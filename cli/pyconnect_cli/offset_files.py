@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offset_entries import OffsetEntry
 from pyconnect_cli.offset_snapshots import FORMAT, Snapshot, read_snapshot
 from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+from pyconnect_cli.streams import read_stdin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,9 @@ def read_snapshot_file(place: str) -> Snapshot:
 
 
 def _text(place: str) -> tuple[str, str]:
-    if place == "-":
-        return sys.stdin.read(), "stdin"
     try:
+        if place == "-":
+            return read_stdin(), "stdin"
         return Path(place).read_text("utf-8"), place
     except OSError as exc:
         raise UsageError(f"{place}: cannot be read: {exc.strerror}") from exc

@@ -8,14 +8,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
-from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings
+from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """The settings in force."""
-        settings = resolve_settings(self.given, self.environ, Path.cwd())
+        settings = resolve_settings(self.given, self.environ, working_directory())
         if settings.password and settings.origins["password"] == "flag":  # noqa: S105
             self._warn_of_visible_secret("password", settings.password.kind)
         if settings.token and settings.origins["token"] == "flag":  # noqa: S105

@@ -118,6 +118,14 @@ class Layer:
     values: Mapping[str, Setting]
 
 
+def working_directory() -> Path:
+    """Return the directory of the command; a relative path to nothing when it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
+
+
 def resolve_settings(
     given: Mapping[str, object], environ: Mapping[str, str], directory: Path
 ) -> Settings:

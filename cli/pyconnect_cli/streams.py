@@ -43,6 +43,12 @@ def write_data(text: str) -> OSError | None:
     return None
 
 
+def read_stdin() -> str:
+    """Return all of stdin as UTF-8, whatever the locale; UnicodeDecodeError when it is none."""
+    binary = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read() if binary is None else binary.read().decode("utf-8")
+
+
 def discard(stream: TextIO) -> None:
     """Let what is still written to a stream go nowhere, and what it holds already."""
     with suppress(OSError, ValueError):

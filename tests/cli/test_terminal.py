@@ -127,6 +127,50 @@ def test_a_process_without_streams_works(
     assert connect.connectors["orders"].state == "PAUSED"
 
 
+def test_what_comes_from_stdin_is_utf_8_in_any_locale(
+    start: Start, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """As files are; what is not is named, and nothing is created."""
+    environ |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    config = '{"connector.class": "X", "file": "/tmp/päß"}'
+    process = start("connectors", "create", "a", "-f", "-", stdin=subprocess.PIPE)
+    _, err = process.communicate(config.encode(), timeout=20)
+    assert (process.returncode, err) == (0, b"")
+    assert connect.connectors["a"].config["file"] == "/tmp/päß"
+    process = start("connectors", "create", "b", "-f", "-", stdin=subprocess.PIPE)
+    _, err = process.communicate(config.encode("latin-1"), timeout=20)
+    assert process.returncode == 2
+    assert b"stdin: is not UTF-8 text" in err
+
+
+def test_an_argument_that_is_no_text_is_a_usage_error(start: Start, connect: FakeConnect) -> None:
+    """Bytes of another encoding are told as such."""
+    process = start("connectors", "create", "a", "-s", "connector.class=X", "-s", b"note=p\xe4")
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert b"not text that can be sent" in err
+    assert "a" not in connect.connectors
+
+
+def test_a_directory_that_was_removed_is_no_obstacle(
+    url: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """A project's file would be there, and nothing else is."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        [
+            *("/bin/sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh"),
+            *(sys.executable, "-m", "pyconnect_cli", "connectors", "list", "-o", "name"),
+        ],
+        cwd=gone,
+        env={**environ, "PYCONNECT_URL": url, "PYTHONPATH": str(CLI)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, [b"broken", b"orders"]), done.stderr
+
+
 def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -> None:
     """What a terminal cannot show is escaped."""
     environ["PYTHONIOENCODING"] = "ascii"

@@ -26,6 +26,7 @@ from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings import working_directory
 
 app = typer.Typer(help="Name clusters and choose between them.")
 
@@ -209,7 +210,7 @@ def _files(session: Session) -> ConfigFiles:
     """Read the files without resolving the current context, which may be what is to be mended."""
     config = session.given.get("config")
     path = Path(str(config)).expanduser() if config else None
-    return load_config_files(session.environ, Path.cwd(), path)
+    return load_config_files(session.environ, working_directory(), path)
 
 
 def _refuse_unusable(values: Mapping[str, Setting]) -> None:
