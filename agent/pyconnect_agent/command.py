@@ -10,6 +10,7 @@ import logging
 from functools import partial
 
 from pyconnect_agent.config_file import read_properties_file
+from pyconnect_agent.core.config.client_overrides import OverridePolicy
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
     StandaloneConfig,
@@ -95,8 +96,9 @@ def _parts(
 
 
 def _check(config: WorkerConfig, catalog: Catalog) -> None:
-    """Raise ConfigException for classes that are not there; warn of what has no effect."""
+    """Raise ConfigException for classes and policies that are not there; warn of idle keys."""
     check_converters(catalog, config)
     check_rest_extensions(config)
+    OverridePolicy.parse(config.connector_client_config_override_policy)
     for text in worker_config_warnings(config):
         LOG.warning("worker property", extra={"reason": text})

@@ -190,6 +190,7 @@ def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> Non
         ({"key.converter": "no.such.Converter"}, "Class no.such.Converter could not be found."),
         ({"config.storage.topic": ""}, "config.storage.topic"),
         ({"exactly.once.source.support": "maybe"}, "exactly.once.source.support"),
+        ({"connector.client.config.override.policy": "Maybe"}, "All, None, Principal, Allowlist"),
     ],
 )
 def test_broken_properties_are_refused(

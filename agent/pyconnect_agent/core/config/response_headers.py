@@ -7,6 +7,7 @@ are Kafka's.
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -31,6 +32,8 @@ class HeaderRule:
     value: str
 
 
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ACTIONS = {action.value.lower(): action for action in HeaderAction}
 
 
@@ -42,7 +45,8 @@ def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
     """
     if not text.strip():
         return ()
-    rules = next(csv.reader([text], skipinitialspace=True))
+    # What HTTP cannot carry is sent as Jetty sends it; a line's end would be one to csv, too.
+    rules = next(csv.reader([_CONTROL.sub(" ", text)], skipinitialspace=True))
     return tuple(_parse_rule(rule.strip()) for rule in rules)
 
 
@@ -72,7 +76,11 @@ def _parse_rule(rule: str) -> HeaderRule:
         raise ConfigException(
             f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace"
         )
-    value = value.strip()
+    if not _NAME.fullmatch(name):
+        raise ConfigException(
+            f"Invalid header name '{name}'. It may hold letters, digits and !#$%&'*+-.^_`|~ only"
+        )
+    value = value.strip().encode("latin-1", "replace").decode("latin-1")
     if action in (HeaderAction.SET_DATE, HeaderAction.ADD_DATE) and not _is_number(value):
         raise ConfigException(
             f"Invalid header value '{value}'. A date is given as milliseconds from now"

@@ -7,6 +7,7 @@ Kafka Connect. An attribute is named like its key, with underscores for dots. Re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -29,6 +30,13 @@ from pyconnect_api.configdef import (
     invalid_value,
     parse_type,
 )
+from pyconnect_api.errors import ConfigException
+
+SHORTEST_KEY_BITS = 40
+"""Of a key generator in Java."""
+
+HIGHEST_PORT = 65_535
+_ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:([0-9]+)")
 
 
 class ExactlyOnceSourceSupport(Enum):
@@ -112,6 +120,8 @@ class WorkerConfig:
                 key = item.name.replace("_", ".")
                 typed[item.name] = _CONVERSIONS.get(key, _immutable)(values[key])
         config = cls(**typed)
+        for address in config.bootstrap_servers:
+            _check_address(address)
         config._check()
         return config
 
@@ -185,6 +195,13 @@ class DistributedConfig(WorkerConfig):
         return distributed_config_def()
 
     def _check(self) -> None:
+        key_size = self.inter_worker_key_size
+        if key_size is not None and key_size < SHORTEST_KEY_BITS:
+            raise ConfigException(
+                "Unable to create key generator with algorithm "
+                f"{self.inter_worker_key_generation_algorithm} and key size {key_size}: "
+                f"Key length must be at least {SHORTEST_KEY_BITS} bits"
+            )
         algorithm = self.inter_worker_signature_algorithm
         if algorithm not in self.inter_worker_verification_algorithms:
             raise invalid_value(
@@ -298,6 +315,15 @@ def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
                 f"The property '{name}' was supplied but is not a known worker property"
             )
     return tuple(warnings)
+
+
+def _check_address(address: str) -> None:
+    """Kafka: ClientUtils.parseAndValidateAddresses, without looking names up."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        raise ConfigException(f"Invalid url in bootstrap.servers: {address}")
+    if int(found[1]) > HIGHEST_PORT:
+        raise ConfigException(f"Invalid port in bootstrap.servers: {address}")
 
 
 def _immutable(value: object) -> object:

@@ -122,6 +122,16 @@ def test_required_keys_must_be_set(name: str) -> None:
         ),
         ({"listeners": "http://:1,,"}, "Empty URL found when parsing listeners list."),
         ({"admin_listeners": "http://:1,"}, "Empty URL found when parsing admin.listeners list."),
+        ({"bootstrap_servers": "a:1,b"}, "Invalid url in bootstrap.servers: b"),
+        ({"bootstrap_servers": "a:b"}, "Invalid url in bootstrap.servers: a:b"),
+        ({"bootstrap_servers": "a:65536"}, "Invalid port in bootstrap.servers: a:65536"),
+        (
+            {"inter_worker_key_size": "39"},
+            (
+                "Unable to create key generator with algorithm HmacSHA256 and key size 39: "
+                "Key length must be at least 40 bits"
+            ),
+        ),
         (
             {"status_storage_topic": " "},
             ("Invalid value  for configuration status.storage.topic: Must be specified"),
@@ -133,6 +143,12 @@ def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> No
     with pytest.raises(ConfigException) as refused:
         distributed(**changes)
     assert str(refused.value) == message
+
+
+def test_addresses_of_brokers_are_of_any_form_that_kafka_knows() -> None:
+    """Names, addresses of both kinds, with a protocol before them."""
+    text = "a-b.c_d:1,127.0.0.1:2,[::1]:3,SSL://[fe80::1%eth0]:65535"
+    assert distributed(bootstrap_servers=text).bootstrap_servers == tuple(text.split(","))
 
 
 def test_classes_are_checked_when_a_resolver_is_given() -> None:
@@ -276,6 +292,11 @@ def test_header_rules_are_parsed() -> None:
     assert parse_header_rules("  ") == ()
 
 
+def test_header_values_become_what_http_can_carry() -> None:
+    """As Jetty sends them: no other lines, and question marks outside of Latin-1."""
+    assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -298,6 +319,10 @@ def test_header_rules_are_parsed() -> None:
             ),
         ),
         ("set A b:c", "Invalid header name 'A b'. The '[header name]' cannot contain whitespace"),
+        (
+            "set A(b):c",
+            "Invalid header name 'A(b)'. It may hold letters, digits and !#$%&'*+-.^_`|~ only",
+        ),
     ],
 )
 def test_broken_header_rules_are_refused(rule: str, message: str) -> None:
