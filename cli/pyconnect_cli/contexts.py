@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import ContextError, NotFound
 from pyconnect_cli.near_names import did_you_mean
+from pyconnect_cli.whole_files import write_whole
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -277,9 +277,6 @@ def merge_settings(table: dict[str, object], settings: Mapping[str, Setting]) ->
 def _write_private(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+        write_whole(path, text)
     except OSError as exc:
         raise ContextError(f"{path}: cannot be written: {exc.strerror}") from exc

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import random
 import re
 import signal
@@ -20,11 +19,20 @@ from pathlib import Path
 from types import FrameType
 
 from pyconnect_cli.durations import parse_duration
-from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.errors import (
+    Conflict,
+    ExitCode,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+    WaitTimedOut,
+)
 from pyconnect_cli.session import Session
 from pyconnect_cli.streams import tell, write_data
+from pyconnect_cli.whole_files import write_whole
 
 DEADLINE_MARGIN_S = 0.5
+READABLE = 0o644  # by the collector, another user
 LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -110,10 +118,8 @@ def write_textfile(path: Path, run: _Run) -> None:
     lines = []
     for name, value in values.items():
         lines += [f"# TYPE {name} gauge", f'{name}{{command="{label}"}} {value}']
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, "\n".join(lines) + "\n", mode=READABLE)
     except OSError as exc:
         tell(f"warning: {path}: cannot be written: {exc.strerror}")
 
@@ -131,7 +137,10 @@ def _lock(session: Session, name: object) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (directory / f"{text}.lock").open("w")
     except OSError as exc:
-        raise PyconnectError(f"{directory}: the lock cannot be made: {exc.strerror}") from exc
+        raise PreconditionFailed(
+            f"{directory}: the lock cannot be made: {exc.strerror}",
+            hint="set XDG_RUNTIME_DIR or XDG_STATE_HOME to a directory you can write",
+        ) from exc
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,7 +7,6 @@ configuration or a credential. Files are readable by their owner only and kept f
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offset_snapshots import Snapshot, read_snapshot
 from pyconnect_cli.state_directory import state_directory
+from pyconnect_cli.whole_files import write_whole
 
 KEPT_DAYS = 90
 TIME_FORMAT = "%Y%m%dT%H%M%S"
@@ -116,20 +116,6 @@ class Backups:
 def backup_directory(environ: Mapping[str, str]) -> Path:
     """Return where the backups of this user are. Raises PreconditionFailed."""
     return state_directory(environ) / "offsets"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file for its owner only, all of it or nothing, on the disk when this returns."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".pyconnect-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def utc_text(now: datetime) -> str:

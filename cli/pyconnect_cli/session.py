@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.errors import Interrupted, PreconditionFailed
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
 from pyconnect_cli.streams import tell
@@ -116,7 +116,12 @@ class Session:
                 "nothing was done: this needs a confirmation and there is no terminal",
                 hint=f"to go ahead, run: {self.command_line()} --yes",
             )
-        if not typer.confirm(question, default=False, err=True):
+        try:
+            agreed = typer.confirm(question, default=False, err=True)
+        except typer.Abort:
+            tell("")  # the cursor is still behind the question
+            raise Interrupted("interrupted: nothing was done") from None
+        if not agreed:
             raise PreconditionFailed("nothing was done")
         self.renew_time()
 

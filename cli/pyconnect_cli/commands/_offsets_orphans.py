@@ -24,12 +24,12 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.near_names import did_you_mean
-from pyconnect_cli.offset_backups import write_whole
 from pyconnect_cli.offset_entries import show_offset, show_partition
 from pyconnect_cli.plan.orphans import SINK, Orphan
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
+from pyconnect_cli.whole_files import write_whole
 
 app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
 

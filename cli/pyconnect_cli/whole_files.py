@@ -1,0 +1,31 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+PRIVATE = 0o600
+
+
+def write_whole(path: Path, text: str, *, mode: int = PRIVATE) -> None:
+    """Replace a file at once, on the disk when this returns; OSError leaves it as it was.
+
+    A link stays one. What is no file, as /dev/stdout or a pipe, is written to and not replaced.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    target = path.resolve()
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".pyconnect-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
