@@ -29,6 +29,7 @@ from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.check import assess
+from pyconnect_cli.acls.explain import explain
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import Grant, missing_grants
 from pyconnect_cli.acls.model import Evidence, Operation, Phase
@@ -258,6 +259,7 @@ def test_without_a_connectors_grant_the_predicted_fails(
         assert agent.call("PUT", f"/connectors/{lack.name}/config", config).status == 200
     trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
     assert re.search(lack.trace, trace), trace
+    assert rule in explain(trace).rules, trace
     assert blockers(pyconnect, lack.name) == {rule}
     secured.grant(lack.grants)
     eventually(lambda: blockers(pyconnect, lack.name) == set(), WAIT_S)

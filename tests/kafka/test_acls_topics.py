@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.check import assess
+from pyconnect_cli.acls.explain import explain
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import missing_grants
 from pyconnect_cli.acls.model import Evidence, Phase
@@ -65,6 +66,7 @@ def test_a_source_may_not_have_the_broker_create_its_topic(
         eventually(lambda: agent.states(name)[1:] == ("FAILED",), WAIT_S, agent.log)
         trace = agent.get(f"/connectors/{name}/status")["tasks"][0]["trace"]
         assert f"Failed to flush offsets and/or records for task {name}-0" in trace
+        assert "S4" in explain(trace).rules, trace
         pyconnect = Pyconnect(tmp_path, agent.url, creating.plaintext)
         assert blockers(pyconnect, name) == {("S4", sequences.topic)}
         creating.grant([lack])

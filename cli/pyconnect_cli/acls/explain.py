@@ -36,7 +36,7 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Failed to alter consumer group offsets", ("K6", "K7")),
     (r"Failed to reset consumer group offsets", ("K7",)),
     (r"Unable to use admin client to verify the cleanup policy of", ("W6", "O5")),
-    (r"Could not look up partition metadata for topic", ("W2r", "W3r", "W4r", "W5")),
+    (r"Could not look up partition metadata for topic", ("W2r", "W3r", "W4r", "W5", "O4")),
     (r"Error writing connector configuration to Kafka", ("W2w",)),
     (r"Failed to flush offsets to storage", ("W3w",)),
     (r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalIdAuthorization", _IDS),
