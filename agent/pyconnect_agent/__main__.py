@@ -58,7 +58,7 @@ def _fork_server() -> Launcher:
 class _Parser(argparse.ArgumentParser):
     """Exits with Apache's code for wrong usage, 1, instead of argparse's 2."""
 
-    def exit(self, status: int = 0, message: str | None = None) -> None:  # type: ignore[override]
+    def exit(self, status: int = 0, message: str | None = None) -> None:  # type: ignore[override]  # NoReturn
         super().exit(EXIT_USAGE if status else 0, message)
 
 

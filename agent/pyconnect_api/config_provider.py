@@ -31,7 +31,7 @@ class ConfigProvider(ABC):
     :meth:`close`.
     """
 
-    def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027  optional
+    def configure(self, configs: Mapping[str, str]) -> None:
         """Take the settings below ``config.providers.<name>.param.``, prefix removed."""
 
     @abstractmethod
@@ -47,5 +47,5 @@ class ConfigProvider(ABC):
         """Return the version of the provider, or None when undefined."""
         return None
 
-    def close(self) -> None:  # noqa: B027  optional
+    def close(self) -> None:
         """Release what was acquired; no further calls follow."""

@@ -20,7 +20,7 @@ CONVERTER_TYPE_CONFIG = "converter.type"
 class Converter(ABC):
     """Converts record keys or values."""
 
-    def configure(self, configs: Mapping[str, object], is_key: bool) -> None:  # noqa: B027
+    def configure(self, configs: Mapping[str, object], is_key: bool) -> None:
         """Take the options below `key.converter.` or `value.converter.`, prefix removed."""
 
     @abstractmethod
@@ -42,14 +42,14 @@ class Converter(ABC):
         """Return the options this converter understands."""
         return ConfigDef()
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Release what `configure` acquired; called once, also after failures."""
 
 
 class HeaderConverter(ABC):
     """Converts header values, one at a time."""
 
-    def configure(self, configs: Mapping[str, object]) -> None:  # noqa: B027
+    def configure(self, configs: Mapping[str, object]) -> None:
         """Take the options below `header.converter.`, prefix removed."""
 
     @abstractmethod
@@ -66,5 +66,5 @@ class HeaderConverter(ABC):
         """Return the options this converter understands."""
         return ConfigDef()
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Release what `configure` acquired; called once, also after failures."""

@@ -97,7 +97,7 @@ class ConnectRecord:
         return self._parts() == other._parts()
 
     # Keys and values may be dicts and lists; a record that cannot be hashed must not pretend.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # mutable, so it must not be a key
 
     def _parts(self) -> tuple[object, ...]:
         return (
@@ -249,7 +249,7 @@ class SinkRecord(ConnectRecord):
     ) -> Self:
         return self.__class__(
             topic,  # type: ignore[arg-type]  # a transformation may set what Kafka never sends
-            kafka_partition,  # type: ignore[arg-type]
+            kafka_partition,  # type: ignore[arg-type]  # likewise
             key_schema,
             key,
             value_schema,

@@ -3,10 +3,14 @@
 Corresponds to `org.apache.kafka.connect.data.Struct`. Mutable, so it belongs to one thread.
 """
 
+from typing import TypeVar
+
 from pyconnect_api.errors import DataException
 from pyconnect_api.java_text import base64_text, to_string
 from pyconnect_api.schema import Field, Schema, StructValue, Type
 from pyconnect_api.validation import validate_value
+
+Value = TypeVar("Value")
 
 
 class Struct(StructValue):
@@ -57,40 +61,40 @@ class Struct(StructValue):
     # The typed getters check the schema's type and leave defaults out, as Kafka's do.
 
     def get_int8(self, field_name: str) -> int | None:
-        return self._typed(field_name, Type.INT8)  # type: ignore[return-value]
+        return self._typed(field_name, Type.INT8, int)
 
     def get_int16(self, field_name: str) -> int | None:
-        return self._typed(field_name, Type.INT16)  # type: ignore[return-value]
+        return self._typed(field_name, Type.INT16, int)
 
     def get_int32(self, field_name: str) -> int | None:
-        return self._typed(field_name, Type.INT32)  # type: ignore[return-value]
+        return self._typed(field_name, Type.INT32, int)
 
     def get_int64(self, field_name: str) -> int | None:
-        return self._typed(field_name, Type.INT64)  # type: ignore[return-value]
+        return self._typed(field_name, Type.INT64, int)
 
     def get_float32(self, field_name: str) -> float | None:
-        return self._typed(field_name, Type.FLOAT32)  # type: ignore[return-value]
+        return self._typed(field_name, Type.FLOAT32, float)
 
     def get_float64(self, field_name: str) -> float | None:
-        return self._typed(field_name, Type.FLOAT64)  # type: ignore[return-value]
+        return self._typed(field_name, Type.FLOAT64, float)
 
     def get_boolean(self, field_name: str) -> bool | None:
-        return self._typed(field_name, Type.BOOLEAN)  # type: ignore[return-value]
+        return self._typed(field_name, Type.BOOLEAN, bool)
 
     def get_string(self, field_name: str) -> str | None:
-        return self._typed(field_name, Type.STRING)  # type: ignore[return-value]
+        return self._typed(field_name, Type.STRING, str)
 
     def get_bytes(self, field_name: str) -> bytes | None:
-        return self._typed(field_name, Type.BYTES)  # type: ignore[return-value]
+        return self._typed(field_name, Type.BYTES, bytes)
 
     def get_array(self, field_name: str) -> list[object] | None:
-        return self._typed(field_name, Type.ARRAY)  # type: ignore[return-value]
+        return self._typed(field_name, Type.ARRAY, list)
 
     def get_map(self, field_name: str) -> dict[object, object] | None:
-        return self._typed(field_name, Type.MAP)  # type: ignore[return-value]
+        return self._typed(field_name, Type.MAP, dict)
 
     def get_struct(self, field_name: str) -> "Struct | None":
-        return self._typed(field_name, Type.STRUCT)  # type: ignore[return-value]
+        return self._typed(field_name, Type.STRUCT, Struct)
 
     def validate(self) -> None:
         """Raise DataException for the first field whose value its schema does not allow.
@@ -130,8 +134,8 @@ class Struct(StructValue):
             raise DataException(f"{field} is not a valid field name")
         return found
 
-    def _typed(self, field_name: str, expected: Type) -> object:
+    def _typed(self, field_name: str, expected: Type, _: type[Value]) -> Value | None:
         field = self._found(field_name)
         if field.schema.type is not expected:
             raise DataException(f"Field '{field_name}' is not of type {expected}")
-        return self._values[field.index]
+        return self._values[field.index]  # type: ignore[return-value]  # of the schema's type

@@ -142,7 +142,7 @@ def _checked_float32(schema: Schema, value: object, location: str) -> object:
 
 
 def _checked_bytes(_schema: Schema, value: object, _location: str) -> object:
-    return value if value.__class__ is bytes else bytes(value)  # type: ignore[call-overload]
+    return value if value.__class__ is bytes else bytes(value)  # type: ignore[call-overload]  # bytes-like
 
 
 def _checked_array(schema: Schema, value: object, location: str) -> object:
@@ -159,7 +159,7 @@ def _checked_map(schema: Schema, value: object, location: str) -> object:
     value_location = f"value of map {location}"
     key_schema = _required_schema(schema.key_schema, key_location)
     value_schema = _required_schema(schema.value_schema, value_location)
-    entries: dict[object, object] = value  # type: ignore[assignment]
+    entries: dict[object, object] = value  # type: ignore[assignment]  # as checked before
     checked = {
         hashable_key(_validated(key_schema, key, key_location)): _validated(
             value_schema, entry, value_location
@@ -177,7 +177,7 @@ def _is(left: object, right: object) -> bool:
 
 
 def _checked_struct(schema: Schema, value: object, _location: str) -> object:
-    struct: StructValue = value  # type: ignore[assignment]
+    struct: StructValue = value  # type: ignore[assignment]  # as checked before
     if struct.schema != schema:
         raise DataException("Struct schemas do not match.")
     struct.validate()

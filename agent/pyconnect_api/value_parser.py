@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from math import isfinite
+from typing import Any
 
 from pyconnect_api.errors import DataException
 from pyconnect_api.java_text import decimal_to_float32
@@ -242,11 +243,12 @@ def _aligned(schema: Schema | None, elements: Iterable[SchemaAndValue]) -> list[
     """Return the values in the common type; Kafka refuses null beside a common schema."""
     if schema is None:
         return [element.value for element in elements]
-    values = [element.value for element in elements]
+    # Numbers where the common type is one.
+    values: list[Any] = [element.value for element in elements]
     if None in values:
         raise DataException("Unable to convert a null value to a schema that requires a value")
     if schema.type is Type.FLOAT32:
-        return [decimal_to_float32(Decimal(value)) for value in values]  # type: ignore[arg-type]
+        return [decimal_to_float32(Decimal(value)) for value in values]
     if schema.type is Type.FLOAT64:
-        return [float(value) for value in values]  # type: ignore[arg-type]
+        return [float(value) for value in values]
     return values

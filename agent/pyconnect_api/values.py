@@ -178,15 +178,16 @@ def convert_to_decimal(schema: Schema | None, value: object, scale: int) -> Deci
         case Decimal():
             return value  # type: ignore[return-value]  # matched
         case bytes() | bytearray() | memoryview():
-            return decimal_from_bytes(decimal_schema(scale), bytes(value))  # type: ignore[call-overload]
+            unscaled = bytes(value)  # type: ignore[call-overload]  # matched
+            return decimal_from_bytes(decimal_schema(scale), unscaled)
         case bool():
             raise _inconvertible(value, "a decimal")
         case int():
             return Decimal(value)  # type: ignore[arg-type]  # matched
-        case float() if isfinite(value):  # type: ignore[arg-type]
-            return Decimal(double_text(value))  # type: ignore[arg-type]
+        case float() if isfinite(value):  # type: ignore[arg-type]  # matched
+            return Decimal(double_text(value))  # type: ignore[arg-type]  # matched
         case str():
-            number = decimal_from_text(value)  # type: ignore[arg-type]
+            number = decimal_from_text(value)  # type: ignore[arg-type]  # matched
             if number is not None:
                 return number
     raise _inconvertible(value, "a decimal")

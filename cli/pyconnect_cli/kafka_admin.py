@@ -4,6 +4,8 @@ With `kafka_offset_topics` the only module of the command line (beside the sandb
 confluent_kafka, and only when a command needs it. Client errors become the command line's own here.
 """
 
+# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
+
 from __future__ import annotations
 
 import re
@@ -166,12 +168,12 @@ def translated(error: KafkaException, what: str) -> PyconnectError:
 
     cause = error.args[0]
     text = f"Kafka: {what}: {cause.str()}"
-    authentication = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}  # noqa: SLF001 - public codes
+    authentication = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
     unreachable = {
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
     }
     match cause.code():
         case code if code in authentication:

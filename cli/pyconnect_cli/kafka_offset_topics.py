@@ -4,6 +4,8 @@ Reads what is committed only, writes each record to the partition it was found i
 `kafka_admin` the only module of the command line that imports confluent_kafka.
 """
 
+# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
+
 from __future__ import annotations
 
 import time
@@ -141,7 +143,7 @@ class OffsetsTopics:
                 if error is None:
                     yield _stored(message)
                 # The end, for who reads committed records only, is before an open transaction.
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public code
+                elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(at)
                 elif not error.retriable():
                     raise KafkaException(error)

@@ -5,6 +5,8 @@ and only when a command needs it. Client errors become the command line's own he
 sent as they are; nothing is repeated.
 """
 
+# ruff: noqa: SLF001 - the library has no public way to send a request as it is
+
 from __future__ import annotations
 
 import logging
@@ -53,11 +55,11 @@ class KafkaProtocol:
     @property
     def broker_version(self) -> tuple[int, ...]:
         """The release that the brokers' protocol versions belong to, at least."""
-        return tuple(self.admin._manager.broker_version)  # noqa: SLF001 - see above
+        return tuple(self.admin._manager.broker_version)
 
     def brokers(self) -> list[int]:
         """Return the ids of the brokers."""
-        return [broker.node_id for broker in self.admin._manager.cluster.brokers()]  # noqa: SLF001
+        return [broker.node_id for broker in self.admin._manager.cluster.brokers()]
 
     def coordinators(self, names: Sequence[str]) -> dict[str, int]:
         """Return the broker that coordinates each transactional id."""
@@ -67,8 +69,8 @@ class KafkaProtocol:
             return {}
         admin = self.admin
         with translated_errors("find coordinators"):
-            found: dict[str, int] = admin._manager.run(  # noqa: SLF001
-                admin._find_coordinator_ids,  # noqa: SLF001
+            found: dict[str, int] = admin._manager.run(
+                admin._find_coordinator_ids,
                 list(names),
                 CoordinatorType.TRANSACTION,
             )
@@ -84,12 +86,12 @@ class KafkaProtocol:
         with translated_errors(what):
             for start in range(0, len(requests), _AT_ONCE):
                 part = requests[start : start + _AT_ONCE]
-                answers += self.admin._manager.run(self._each, part)  # noqa: SLF001
+                answers += self.admin._manager.run(self._each, part)
         return answers
 
     async def _each(self, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
         timeout_ms = max(1, round(self._remaining_s() * 1000))
-        manager = self.admin._manager  # noqa: SLF001
+        manager = self.admin._manager
         sent = [
             manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
             for request, node in requests

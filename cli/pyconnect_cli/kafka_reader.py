@@ -4,6 +4,8 @@ Of Connect's config topic only the task count records are read: configurations a
 matter, and REST's.
 """
 
+# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
+
 from __future__ import annotations
 
 import json
@@ -88,12 +90,12 @@ def _read(consumer: Consumer, open_partitions: set[int]) -> Iterator[Message]:
         if messages:
             until = time.monotonic() + WAIT_S
         elif time.monotonic() > until:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - a public code
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         for message in messages:
             error = message.error()
             if error is None:
                 yield message
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+            elif error.code() == KafkaError._PARTITION_EOF:
                 open_partitions.discard(int(message.partition() or 0))
             elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                 # The group is looked up and not needed: it is never joined.

@@ -63,10 +63,10 @@ class PollBoundary:
     def begin(self, now_ms: int) -> None:
         """Nothing to measure."""
 
-    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002
+    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002  not watched
         return Decision.CONTINUE
 
-    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002
+    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002  whenever it ends
         return Decision.COMMIT
 
     def before_rest(self) -> Decision:
@@ -85,7 +85,7 @@ class IntervalBoundary:
     def begin(self, now_ms: int) -> None:
         self._since_ms = now_ms
 
-    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002
+    def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002  not watched
         return Decision.CONTINUE
 
     def after_batch(self, now_ms: int) -> Decision:
@@ -158,7 +158,7 @@ class ConnectorBoundary:
     def after_record(self, record: SourceRecord) -> Decision:
         return self._requested.take_record(record)
 
-    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002
+    def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002  the connector says when
         return self._requested.take_batch()
 
     def before_rest(self) -> Decision:

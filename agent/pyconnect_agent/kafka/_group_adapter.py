@@ -169,9 +169,9 @@ class Membership:
         self._client = KafkaNetClient(**settings.client)
         # Without its own thread the library's loop runs only inside blocking calls, and heartbeats
         # would stop in between.
-        self._client._net.start()  # noqa: SLF001
+        self._client._net.start()  # noqa: SLF001  nothing public starts it
         try:
-            self._client._manager.bootstrap(timeout_ms)  # noqa: SLF001
+            self._client._manager.bootstrap(timeout_ms)  # noqa: SLF001  nor this
             version = self._client.get_broker_version()
         except client_errors.KafkaError as exc:
             raise _translated(exc, settings.group_id) from exc

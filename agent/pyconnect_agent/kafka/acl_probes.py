@@ -8,6 +8,8 @@ at the right to write first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse t
 fields, and the request would fence whoever uses the id. Threading: one thread; calls block.
 """
 
+# ruff: noqa: SLF001 - the library has no public way to send a request as it is
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +127,7 @@ class AclProbes:
 
     # The library has no types, and no public way to send a request as it is.
     def _run(self, question: Any, *arguments: Any) -> Any:
-        return self._admin._manager.run(question, self._admin, *arguments)  # noqa: SLF001 - as above
+        return self._admin._manager.run(question, self._admin, *arguments)
 
 
 _Seen = tuple[int, Any]
@@ -133,16 +135,16 @@ _Seen = tuple[int, Any]
 
 
 async def _one(admin: Any, request: Any, node_id: int | None = None) -> Any:
-    return await admin._manager.send(request, node_id=node_id)  # noqa: SLF001
+    return await admin._manager.send(request, node_id=node_id)
 
 
 async def _each(admin: Any, requests: Sequence[Any]) -> list[Any]:
-    sent = [admin._manager.send(request) for request in requests]  # noqa: SLF001
+    sent = [admin._manager.send(request) for request in requests]
     return [await future for future in sent]
 
 
 async def _coordinator(admin: Any, group: str) -> int:
-    return int(await admin._find_coordinator_id(group))  # noqa: SLF001
+    return int(await admin._find_coordinator_id(group))
 
 
 def _answer(need: AclNeed, found: Mapping[str, _Seen]) -> Answer:

@@ -5,6 +5,8 @@ after the assignment, seeks at any time, and a result for each single asynchrono
 Everything runs on the task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
 """
 
+# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
+
 from __future__ import annotations
 
 import logging
@@ -51,16 +53,15 @@ LIST_TIMEOUT_S = 5.0
 METADATA_MAX_AGE_MS = 300_000
 """Java's default of `metadata.max.age.ms`: how long a new topic may go unnoticed."""
 
-# librdkafka's own codes begin with an underscore in its public API too.
-_STATE: int = KafkaError._STATE  # noqa: SLF001
+_STATE: int = KafkaError._STATE
 _IGNORED = frozenset({errors.PARTITION_EOF})
 _TRANSIENT = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._MAX_POLL_EXCEEDED,
+        KafkaError._ALL_BROKERS_DOWN,
     }
 )
 _RESET_POSITIONS = {

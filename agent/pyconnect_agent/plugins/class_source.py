@@ -114,5 +114,5 @@ def _version(loaded: type) -> str | None:
     try:
         return loaded().version()
     # Both calls are the plugin's code; without a version it can still be used.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001  plugin code
         return None

@@ -33,7 +33,7 @@ def main(given: TextIO, result: TextIO) -> int:
         with VariableResolver(data["properties"], catalog) as resolver:
             resolved = resolver.resolve_worker_properties(data["properties"])
     # A provider may raise anything; its text is all the operator gets to see.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  plugin code
         result.write(f"\n{' '.join(str(error).split()) or type(error).__name__}\n")
         return 2
     result.write("\n" + json.dumps(resolved) + "\n")

@@ -147,7 +147,7 @@ def _connector_version(loaded: type) -> str | None:
         assert isinstance(instance, Connector)
         return instance.version()
     # Both calls are the plugin's code; without a version it can still be used.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001  plugin code
         return None
 
 

@@ -86,7 +86,7 @@ def _tried(step: str, action: Callable[[], str]) -> StepResult:
     try:
         detail = action()
     # The plugin's code may raise anything, also by exiting.
-    except (Exception, SystemExit) as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f" ({Path(place.filename).name}:{place.lineno})"
         return StepResult(step, "failed", f"{type(error).__name__}: {error}{where}")

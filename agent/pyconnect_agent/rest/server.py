@@ -204,8 +204,9 @@ class _Server(uvicorn.Server):
             serving.result()
 
     def stop(self, timeout_ms: int) -> None:
-        # Uvicorn passes it to wait_for, which takes fractions.
-        self.config.timeout_graceful_shutdown = timeout_ms / 1000  # type: ignore[assignment]
+        graceful_s = timeout_ms / 1000
+        # Uvicorn passes it to wait_for.
+        self.config.timeout_graceful_shutdown = graceful_s  # type: ignore[assignment]  # takes fractions
         self.should_exit = True
         self._stop_event.set()
 

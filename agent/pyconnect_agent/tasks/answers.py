@@ -100,5 +100,5 @@ def _described(job: DescribePlugin, worker: WorkerView) -> Message:
         raise InternalError("Failed to load plugin class or one of its dependencies") from exc
     if kinds[0].is_connector:
         return PluginDescribed(keys=tuple(connector_key_infos(found, worker.plugins)))
-    definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]
+    definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]  # all others have it
     return PluginDescribed(keys=tuple(definition.to_key_info()))

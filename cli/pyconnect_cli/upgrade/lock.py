@@ -77,7 +77,8 @@ class ClusterLock:
                 consumer.subscribe([self._group])
                 # Polls with short timeouts would begin join after join on a slow machine, each of
                 # which leaves a member behind that the next one waits for.
-                consumer._coordinator.ensure_active_group(timeout_ms=JOIN_S * 1000)  # noqa: SLF001
+                coordinator = consumer._coordinator  # noqa: SLF001 - nothing public joins
+                coordinator.ensure_active_group(timeout_ms=JOIN_S * 1000)
                 self._look(consumer)
                 while not self._stop.is_set():
                     consumer.poll(POLL_MS)
@@ -94,7 +95,7 @@ class ClusterLock:
 
     def _look(self, consumer: Any) -> None:
         coordinator = consumer._coordinator  # noqa: SLF001 - it has no public way to tell
-        generation = coordinator._generation  # noqa: SLF001
+        generation = coordinator._generation  # noqa: SLF001 - likewise
         if coordinator.state != "<stable>" or generation is None:
             return
         if self.member_id is None:

@@ -98,7 +98,7 @@ def _builder(kind: Type, members: dict[str, object], options: JsonOptions) -> Sc
             if members.get("items") is None:
                 raise DataException("Array schema did not specify the element type")
             items = schema_from_json(members["items"], options)
-            return SchemaBuilder.array(items)  # type: ignore[arg-type]
+            return SchemaBuilder.array(items)  # type: ignore[arg-type]  # it refuses None
         case Type.MAP:
             if "keys" not in members:
                 raise DataException("Map schema did not specify the key type")
@@ -106,8 +106,7 @@ def _builder(kind: Type, members: dict[str, object], options: JsonOptions) -> Sc
                 raise DataException("Map schema did not specify the value type")
             keys = schema_from_json(members["keys"], options)
             values = schema_from_json(members["values"], options)
-            # The builder refuses what is None.
-            return SchemaBuilder.map(keys, values)  # type: ignore[arg-type]
+            return SchemaBuilder.map(keys, values)  # type: ignore[arg-type]  # it refuses None
         case Type.STRUCT:
             return _struct_builder(members.get("fields"), options)
     return SchemaBuilder(kind)
@@ -121,5 +120,6 @@ def _struct_builder(fields: object, options: JsonOptions) -> SchemaBuilder:
         name = field.get("field") if isinstance(field, dict) else None
         if not isinstance(name, str):
             raise DataException("Struct schema's field name not specified properly")
-        builder.field(name, schema_from_json(field, options))  # type: ignore[arg-type]
+        schema = schema_from_json(field, options)
+        builder.field(name, schema)  # type: ignore[arg-type]  # it refuses None
     return builder

@@ -137,7 +137,7 @@ def _hook_error(hook: Callable[[], str | None]) -> str | None:
     try:
         return hook()
     # The hook is the plugin's code, which may raise anything.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  plugin code
         text = str(error).strip()
         tail = f": {text}" if text else "; please see the worker logs for more details."
         return f"An unexpected error occurred during validation{tail}"

@@ -278,7 +278,7 @@ def _converter_infos(
         try:
             definition = plugins.find(class_name).python_class().config()
         # The plugin's code may raise anything.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  plugin code
             text = f": {error}" if str(error) else ""
             result.add_error_message(f"Failed to load ConfigDef from {description}{text}")
             continue
