@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_api import (
+    BOOLEAN_SCHEMA,
     BYTES_SCHEMA,
     FLOAT32_SCHEMA,
+    FLOAT64_SCHEMA,
+    INT8_SCHEMA,
+    INT16_SCHEMA,
     INT32_SCHEMA,
+    INT64_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,
     DataException,
+    Schema,
     SchemaBuilder,
     Struct,
 )
@@ -90,3 +96,36 @@ def test_only_struct_schemas_make_structs() -> None:
     """A struct needs fields."""
     with pytest.raises(DataException, match="Not a struct schema"):
         Struct(INT32_SCHEMA)
+
+
+INNER = SchemaBuilder.struct().build()
+OF_EACH_TYPE: dict[str, tuple[Schema, object]] = {
+    "int8": (INT8_SCHEMA, 1),
+    "int16": (INT16_SCHEMA, 2),
+    "int32": (INT32_SCHEMA, 3),
+    "int64": (INT64_SCHEMA, 4),
+    "float32": (FLOAT32_SCHEMA, 0.5),
+    "float64": (FLOAT64_SCHEMA, 0.25),
+    "boolean": (BOOLEAN_SCHEMA, True),
+    "string": (STRING_SCHEMA, "x"),
+    "bytes": (BYTES_SCHEMA, b"x"),
+    "array": (SchemaBuilder.array(INT32_SCHEMA).build(), [1]),
+    "map": (SchemaBuilder.map(STRING_SCHEMA, INT32_SCHEMA).build(), {"a": 1}),
+    "struct": (INNER, Struct(INNER)),
+}
+
+
+@pytest.mark.parametrize("kind", OF_EACH_TYPE)
+def test_a_typed_getter_returns_values_of_its_type_and_refuses_all_others(kind: str) -> None:
+    """Twelve types, twelve getters."""
+    builder = SchemaBuilder.struct()
+    for name, (schema, _) in OF_EACH_TYPE.items():
+        builder.field(name, schema)
+    struct = Struct(builder.build())
+    for name, (_, value) in OF_EACH_TYPE.items():
+        struct.put(name, value)
+    typed_getter = getattr(struct, f"get_{kind}")
+    assert typed_getter(kind) == OF_EACH_TYPE[kind][1]
+    for other in OF_EACH_TYPE.keys() - {kind}:
+        with pytest.raises(DataException, match=f"Field '{other}' is not of type"):
+            typed_getter(other)
