@@ -50,6 +50,9 @@ class _Supervisor:
 
     def run(self) -> int:
         for number in PASSED_ON:
+            # Under nohup it stays ignored, here and in the worker.
+            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             signal.signal(number, self._pass_on)
         while True:
             code = self._run_once()
@@ -67,7 +70,7 @@ class _Supervisor:
         return self._worker.wait()
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        if number in (signal.SIGTERM, signal.SIGINT):
+        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._stop_signal = number
         if self._worker is not None:
             self._worker.send_signal(number)

@@ -3,9 +3,9 @@
 Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, ConnectStandalone. Start
 order: sockets bound, the Kafka cluster's id, REST, herder, and for a standalone worker its
 connectors; the fork server was there before. Stop order is the reverse, except that the herder
-answers all requests first, so that REST has none to wait for. SIGTERM and SIGINT drain; a second
-one hurries. The unexpected death of the herder or of a REST server stops the worker in the same
-order.
+answers all requests first, so that REST has none to wait for. SIGTERM, SIGINT and SIGHUP drain; a
+second one hurries. The unexpected death of the herder or of a REST server stops the worker in the
+same order.
 
 Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
 start for an outside reason, or a connector of the command line could not be applied; 64 it is to be
@@ -207,6 +207,9 @@ class Worker:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
+        # A terminal that goes away stops a worker, as it does a JVM; under nohup it does not.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._signalled, signal.SIGHUP)
 
     def _signalled(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()

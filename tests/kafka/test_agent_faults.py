@@ -87,6 +87,21 @@ def test_a_second_signal_kills_what_still_runs(agents: Agents) -> None:
     assert agent.exit_code(10) == 0
 
 
+def test_a_terminal_that_goes_away_stops_the_worker_in_order(
+    agent_worker: Agent, tmp_path: Path
+) -> None:
+    """SIGHUP comes to every process: the supervisor drains, the others wait for it."""
+    agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
+    agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
+    supervisor = agent_worker.supervisor()
+    for process in (*supervisor.children(recursive=True), supervisor):
+        process.send_signal(signal.SIGHUP)
+    assert agent_worker.exit_code() == 0
+    log = agent_worker.log()
+    assert "signalled: stopping signal=SIGHUP" in log
+    assert "killed by signal" not in log
+
+
 def test_no_log_tells_a_secret(agents: Agents, tmp_path: Path) -> None:
     """A validation that gives up and a task that fails both quote one: the reference is shown."""
     secrets = tmp_path / "secrets.properties"

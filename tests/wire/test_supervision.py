@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -63,8 +63,8 @@ def start(tmp_path: Path, lives: Path) -> Iterator[Start]:
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
 
-    def start_supervisor(*ends: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", SUPERVISOR]
+    def start_supervisor(*ends: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        command = [*before, sys.executable, "-c", SUPERVISOR]
         worker = [sys.executable, str(script), str(lives), *ends]
         process = subprocess.Popen([*command, *worker], env=python_environment(os.environ))
         started.append(process)
@@ -105,6 +105,16 @@ def test_signals_reach_the_worker(start: Start, lives: Path, number: signal.Sign
     supervisor.send_signal(number)
     assert supervisor.wait(30) == 7
     assert lines(lives)[-1] == f"signal {number.value}"
+
+
+def test_a_hangup_under_nohup_is_ignored_by_both(start: Start, lives: Path) -> None:
+    """Who was started so outlives the terminal; other signals still reach the worker."""
+    supervisor = start("wait7", before=("env", "--ignore-signal=HUP"))
+    eventually(lambda: "ready" in lines(lives))
+    supervisor.send_signal(signal.SIGHUP)
+    supervisor.send_signal(signal.SIGTERM)
+    assert supervisor.wait(30) == 7
+    assert lines(lives)[-1] == f"signal {signal.SIGTERM.value}"
 
 
 def test_a_stop_is_not_undone_by_a_restart(start: Start, lives: Path) -> None:

@@ -40,10 +40,11 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
     """Fork a child for each request until there can be no more; `host` is `module:function`."""
     code = 1
     try:
-        # Service managers send SIGTERM to every process of the worker. This one must outlive the
-        # children, which stop in the supervisor's order. Children set a meaning of their own.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Service managers send SIGTERM to every process of the worker, terminals SIGINT and SIGHUP.
+        # This one must outlive the children, which stop in the supervisor's order and set a
+        # meaning of SIGTERM of their own.
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         for module in preload:
             importlib.import_module(module)
         _silence_standard_input()
