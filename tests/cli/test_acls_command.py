@@ -123,6 +123,26 @@ def test_principals_can_be_named(run: Run, worker_file: str) -> None:
     assert {g["principal"] for g in grants if g["client"] == "producer"} == {"User:one"}
 
 
+def test_a_principal_may_be_the_name_of_a_certificate(run: Run, worker_file: str) -> None:
+    """Such names hold equals signs."""
+    outcome = run(
+        *("acls", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"),
+        *("--principal", "orders:producer=User:CN=connect,OU=data"),
+    )
+    grants = json.loads(outcome.out)["grants"]
+    principals = {g["principal"] for g in grants if g["client"] == "producer"}
+    assert "User:CN=connect,OU=data" in principals
+
+
+def test_an_error_of_a_later_phase_is_explained(run: Run, worker_file: str) -> None:
+    """What it means does not depend on what is needed now."""
+    arguments = ("--worker-config", worker_file, "--phase", "disabled")
+    outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments)
+    assert outcome.code == 0
+    assert outcome.out.startswith("X2: admin needs Write")
+    assert "for disabled" in outcome.err
+
+
 def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
     """Its meaning is known even when no worker is."""
     outcome = run("acls", "explain", "Failed to perform zombie fencing")

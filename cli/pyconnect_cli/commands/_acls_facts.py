@@ -103,7 +103,8 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
         try:
             properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
         except (OSError, ValueError) as exc:
-            raise UsageError(f"--worker-config {path}: cannot be read: {exc}") from exc
+            reason = getattr(exc, "strerror", None) or exc
+            raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
         merged = {**properties, **dict(options.worker_properties)}
         workers.append(WorkerFacts(name=path, properties=merged))
     if not workers and options.worker_properties:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -145,10 +146,11 @@ def _pair(text: str, option: str, form: str) -> tuple[str, str]:
 
 def _principal(text: str) -> tuple[Named, str]:
     form = "[OWNER:]CLIENT=PRINCIPAL, as producer=User:alice or my-source:admin=User:bob"
-    # Owners may hold `:`, as URLs do.
-    left, equals, principal = text.rpartition("=")
-    owner, _, client = left.rpartition(":")
     roles = {role.value: role for role in Role if role is not Role.TOOL}
-    if not equals or client not in roles or ":" not in principal:
-        raise UsageError(f"--principal: `{text}` is not {form}")
-    return Named(owner or None, roles[client]), principal
+    # Owners may hold `:`, as URLs do, and principals `=`, as names of certificates do.
+    for found in re.finditer("=", text):
+        owner, _, client = text[: found.start()].rpartition(":")
+        principal = text[found.end() :]
+        if client in roles and ":" in principal:
+            return Named(owner or None, roles[client]), principal
+    raise UsageError(f"--principal: `{text}` is not {form}")

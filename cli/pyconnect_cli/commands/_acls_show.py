@@ -79,6 +79,7 @@ def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
         rows(shown),
         document=report.to_json(),
         entries=[finding.to_json() for finding in report.findings],
+        names=[finding.need.text for finding in shown],
         empty=f"{report.phase.text}: all {len(report.findings)} grants are there",
     )
     for note in report.notes:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acls.check import AclReport
+from pyconnect_cli.acls.explain import Explanation
 from pyconnect_cli.acls.explain import explain as explain_text
 from pyconnect_cli.acls.grants import (
     Format,
@@ -121,13 +122,15 @@ def explain(
         if not found.rules:
             raise
         session.output.warning(f"only the meaning of the text is known: {error.message}")
-        for rule in map(RULES.__getitem__, found.rules):
-            session.output.line(
-                f"{rule.id}: {rule.role.value} needs {rule.operation.value} to {rule.why};"
-                f" without it: {rule.symptom}"
-            )
+        _tell_rules(session, found)
         return
     selected = found.select(report.findings)
+    if not selected and found.rules:
+        session.output.warning(
+            f"nothing that this cluster needs for {report.phase.text} is about it; its meaning:"
+        )
+        _tell_rules(session, found)
+        return
     if not selected:
         raise NotFound(
             f"nothing that this cluster needs has to do with `{' '.join(text)}`",
@@ -136,6 +139,14 @@ def explain(
     session.output.listing(
         COLUMNS, rows(selected), document=[finding.to_json() for finding in selected]
     )
+
+
+def _tell_rules(session: Session, found: Explanation) -> None:
+    for rule in map(RULES.__getitem__, found.rules):
+        session.output.line(
+            f"{rule.id}: {rule.role.value} needs {rule.operation.value} to {rule.why};"
+            f" without it: {rule.symptom}"
+        )
 
 
 @app.command()
