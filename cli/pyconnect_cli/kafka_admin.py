@@ -1,7 +1,7 @@
 """What REST cannot answer, asked of the brokers: where partitions of topics begin and end.
 
-With `kafka_offset_topics` the only module of the command line (beside the sandbox) that imports
-confluent_kafka, and only when a command needs it. Client errors become the command line's own here.
+confluent_kafka is imported when a command needs it, and by few modules (pyproject.toml lists them).
+Client errors become the command line's own here.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore

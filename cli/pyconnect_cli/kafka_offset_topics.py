@@ -1,7 +1,6 @@
 """Offsets where REST does not reach: records of offsets topics, and consumer groups.
 
-Reads what is committed only, writes each record to the partition it was found in. Beside
-`kafka_admin` the only module of the command line that imports confluent_kafka.
+Reads what is committed only, writes each record to the partition it was found in.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore

@@ -1,8 +1,7 @@
 """A connection that speaks Kafka's protocol itself, for what librdkafka does not offer.
 
-Only this module and those above it (`kafka_security`, `kafka_transactions`) import kafka-python,
-and only when a command needs it. Client errors become the command line's own here. Requests are
-sent as they are; nothing is repeated.
+kafka-python is imported when a command needs it, and by few modules (pyproject.toml lists them).
+Client errors become the command line's own here. Requests are sent as they are; nothing is repeated.
 """
 
 # ruff: noqa: SLF001 - the library has no public way to send a request as it is

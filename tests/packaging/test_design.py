@@ -1,0 +1,49 @@
+"""The design names what is there, and all of it: borders of modules move, documents stay behind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "design.md").read_text("utf-8")
+NAMES = sorted(set(re.findall(r"`([\w./*]+(?:/[\w.*]*|\.py))`", TEXT)))
+PACKAGES = [
+    *(ROOT / "agent" / name for name in ("pyconnect_api", "pyconnect_agent")),
+    *(ROOT / "cli" / name for name in ("pyconnect_cli", "pyconnect_reconcile")),
+]
+
+
+def is_there(name: str) -> bool:
+    """As a file or package, from the root of the checkout or of any package."""
+    tail = name.rstrip("/")
+    roots = (
+        ROOT,
+        ROOT / "agent",
+        ROOT / "cli",
+        *PACKAGES,
+        *(path for package in PACKAGES for path in package.rglob("*/")),
+    )
+    return any(
+        next(root.glob(form), None) is not None
+        for root in roots
+        for form in (tail, f"{tail}.py")
+        if "__pycache__" not in root.parts
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_design_names_is_there(name: str) -> None:
+    """Files and packages in backquotes, also with a `*`."""
+    assert is_there(name), f"docs/design.md speaks of `{name}`"
+
+
+def test_the_design_speaks_of_every_package() -> None:
+    """By the name of the package's directory, one level down."""
+    subpackages = [path for root in PACKAGES for path in root.iterdir() if path.is_dir()]
+    names = {path.name for path in subpackages if (path / "__init__.py").exists()}
+    assert "herder" in names
+    words = set(re.findall(r"\w+", TEXT))
+    assert sorted(names - words) == []
