@@ -1,7 +1,7 @@
 """A connection that speaks Kafka's protocol itself, for what librdkafka does not offer.
 
 kafka-python is imported when a command needs it, and by few modules (pyproject.toml lists them).
-Client errors become the command line's own here. Requests are sent as they are; nothing is repeated.
+Client errors become the command line's own here. Requests are sent as they are and never repeated.
 """
 
 # ruff: noqa: SLF001 - the library has no public way to send a request as it is
