@@ -19,7 +19,8 @@ def test_list_shows_states_and_tasks(run: Run) -> None:
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["NAME", "TYPE", "STATE", "TASKS", "WORKER", "CLASS"]
-    assert lines[1].split() == ["broken", "source", "RUNNING", "1/2", "worker-1:8083", "FileSink"]
+    broken = ["broken", "source", "RUNNING", "1/2, 1 FAILED", "worker-1:8083", "FileSink"]
+    assert lines[1].split("  ") == broken
     assert lines[2].split()[:4] == ["orders", "source", "RUNNING", "1/1"]
 
 

@@ -304,7 +304,9 @@ def _masked_view(view: ConnectorView) -> dict[str, object]:
 def _tasks(view: ConnectorView) -> str:
     if view.status is None:
         return "-"
-    return f"{view.status.running_tasks}/{len(view.status.tasks)}"
+    failed = sum(task.state == "FAILED" for task in view.status.tasks)
+    running = f"{view.status.running_tasks}/{len(view.status.tasks)}"
+    return f"{running}, {failed} FAILED" if failed else running
 
 
 def _worker(view: ConnectorView) -> str:

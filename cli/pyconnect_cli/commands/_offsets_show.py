@@ -44,7 +44,7 @@ DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
 )
 HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
     Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
-    Column(title="TIME", value=lambda snapshot: snapshot.time),
+    Column(title="TIME", value=lambda snapshot: snapshot.time, whole=True),
     Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),
     Column(title="BEFORE", value=lambda snapshot: snapshot.action),
     Column(title="PARTITIONS", value=lambda snapshot: str(len(snapshot.offsets)), right=True),

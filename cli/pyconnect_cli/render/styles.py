@@ -41,7 +41,9 @@ def paint(text: str, style: str | None, *, colour: bool) -> str:
 
 
 def state_style(state: str) -> str | None:
-    """Return the style of a state's name; counts such as `1/2` are judged as well."""
+    """Return the style of a state's name; counts as `1/2`, `1/2, 1 FAILED` are judged as well."""
+    if state.endswith(" FAILED"):
+        return STATE_STYLES["FAILED"]
     ready, slash, total = state.partition("/")
     if slash and ready.isdigit() and total.isdigit():
         if total == "0":
