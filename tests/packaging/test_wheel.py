@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -15,27 +16,45 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(400)]
 
 
+def build(target: str, source: Path, directory: Path) -> Path:
+    """Build what `target` says from a source tree; returns the one file that is made."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=120)
+    (found,) = directory.iterdir()
+    return found
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (found,) = directory.glob("*.whl")
-    return found
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def files_of(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return sorted(archive.namelist())
 
 
 def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     """Four import packages with their type markers and the licence; no tests, no scripts."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
+    names = files_of(wheel)
     packages = {name.split("/")[0] for name in names if ".dist-info" not in name}
     assert packages == {"pyconnect_agent", "pyconnect_api", "pyconnect_cli", "pyconnect_reconcile"}
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    data = {Path(name).name for name in names if ".dist-info" not in name and name[-3:] != ".py"}
+    assert data == {"py.typed", "kafka-4.3.1.sha256"}
+
+
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """It holds everything that is built from, and what a packager runs to check it."""
+    for name in ("sdist", "source", "again"):
+        (tmp_path / name).mkdir()
+    with tarfile.open(build("sdist", ROOT, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    assert files_of(build("wheel", source, tmp_path / "again")) == files_of(wheel)
+    for needed in ("LICENSE", "README.md", "CHANGELOG.md", "scripts/test", "tests/conftest.py"):
+        assert (source / needed).exists(), needed
 
 
 def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> None:
