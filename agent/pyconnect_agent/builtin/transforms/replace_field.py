@@ -42,8 +42,9 @@ _PURPOSE = "field replacement"
 LOG = logging.getLogger(__name__)
 
 
-def _check_renames(_name: str, value: object) -> None:
-    assert isinstance(value, list)
+def _check_renames(name: str, value: object) -> None:
+    if not isinstance(value, list):
+        raise invalid_value(name, None, "Value must be non-null")
     _new_names(value)
 
 

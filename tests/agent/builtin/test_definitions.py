@@ -1,0 +1,41 @@
+"""Settings of every plugin that ships with the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.plugin_source import class_resolver
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.discovery import installed_catalog
+from pyconnect_api import ConfigDef
+
+PLUGINS = CatalogPluginSource(installed_catalog())
+NAMES = sorted({plugin.class_name for plugin in PLUGINS.catalog.listed(connectors_only=False)})
+STRANGE = (
+    None,
+    "",
+    " ",
+    ",",
+    "a,,b",
+    "a:b:c",
+    "-1",
+    "1e3",
+    "null",
+    "\ud800",
+    "\x00",
+    "(",
+    "$1",
+    "`a",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_value_of_a_setting_breaks_its_validation(name: str) -> None:
+    """What is wrong is told at the setting; nothing raises."""
+    definition = PLUGINS.find(name).python_class().config()
+    assert isinstance(definition, ConfigDef)
+    resolver = class_resolver(PLUGINS)
+    for key in definition.keys:
+        for value in STRANGE:
+            found = {it.name: it for it in definition.validate({key: value}, resolver)}
+            assert key in found
