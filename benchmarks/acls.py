@@ -16,8 +16,9 @@ from collections.abc import Callable
 
 from pyconnect_cli.acls.check import AclReport, assess, check
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.model import Binding, Evidence, Operation, Pattern, Phase, ResourceType
+from pyconnect_cli.acls.model import Binding, Evidence, Operation, Pattern, ResourceType
 from pyconnect_cli.acls.needs import cluster_needs
+from pyconnect_cli.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'
 SECURITY = {

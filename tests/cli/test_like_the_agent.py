@@ -37,6 +37,7 @@ from pyconnect_api import ConfigDef, ConfigType
 from pyconnect_cli import kafka_reader
 from pyconnect_cli.acls import model as acls
 from pyconnect_cli.masking import is_secret_key
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.plan.orphans import GROUP_PREFIX, connector_of
 from pyconnect_cli.transactional_ids import LEADER_ID_KEY, leader_id
 from pyconnect_cli.upgrade import kafka_group
@@ -66,10 +67,9 @@ def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
 
 
 def test_the_phases_of_exactly_once_are_the_same_in_the_same_order() -> None:
-    """For the upgrade, for the ACLs, and for the worker that is configured."""
+    """For who upgrades a worker and for the worker that is configured."""
     phases = [phase.value for phase in acl_needs.PHASES]
-    assert phases == [phase.value for phase in upgrade.Phase]
-    assert phases == [phase.text for phase in acls.Phase]
+    assert phases == [phase.value for phase in Phase]
     assert set(phases) == {support.value for support in ExactlyOnceSourceSupport}
 
 

@@ -32,8 +32,9 @@ from pyconnect_cli.acls.check import assess
 from pyconnect_cli.acls.explain import explain
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import Grant, missing_grants
-from pyconnect_cli.acls.model import Evidence, Operation, Phase
+from pyconnect_cli.acls.model import Evidence, Operation
 from pyconnect_cli.acls.needs import cluster_needs
+from pyconnect_cli.phases import Phase
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

@@ -9,8 +9,9 @@ import pytest
 from pyconnect_cli.acls.check import assess
 from pyconnect_cli.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_cli.acls.grants import missing_grants
-from pyconnect_cli.acls.model import Evidence, Phase
+from pyconnect_cli.acls.model import Evidence
 from pyconnect_cli.acls.needs import cluster_needs
+from pyconnect_cli.phases import Phase
 from tests.support.agent import Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

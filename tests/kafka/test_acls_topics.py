@@ -12,8 +12,9 @@ from pyconnect_cli.acls.check import assess
 from pyconnect_cli.acls.explain import explain
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.grants import missing_grants
-from pyconnect_cli.acls.model import Evidence, Phase
+from pyconnect_cli.acls.model import Evidence
 from pyconnect_cli.acls.needs import cluster_needs
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, Agents
 from tests.support.eventually import eventually

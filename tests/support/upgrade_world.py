@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.decide import (
     Again,
     Change,
@@ -20,15 +21,7 @@ from pyconnect_cli.upgrade.decide import (
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.model import (
-    Instance,
-    Kind,
-    OpenTransaction,
-    Phase,
-    PhaseSource,
-    View,
-    Worker,
-)
+from pyconnect_cli.upgrade.model import Instance, Kind, OpenTransaction, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import (
     Entry,
     Halted,

@@ -17,7 +17,6 @@ from pyconnect_cli.acls.model import (
     Finding,
     Need,
     Operation,
-    Phase,
     ProbeAnswer,
     ProbeKey,
     ResourceType,
@@ -25,6 +24,7 @@ from pyconnect_cli.acls.model import (
 )
 from pyconnect_cli.acls.needs import cluster_needs
 from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.phases import Phase
 
 OPEN = "the brokers have no authorizer: everything is allowed"
 
@@ -62,7 +62,7 @@ class AclReport:
         for finding in self.findings:
             counts[finding.verdict.value] += 1
         return {
-            "phase": self.phase.text,
+            "phase": self.phase.value,
             "ready": self.exit_code() is ExitCode.OK,
             "blockers": len(self.blockers),
             "undecided": len(self.undecided),

@@ -12,15 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.model import (
-    CLUSTER,
-    Need,
-    Phase,
-    Resource,
-    ResourceType,
-    Role,
-    Severity,
-)
+from pyconnect_cli.acls.model import CLUSTER, Need, Resource, ResourceType, Role, Severity
 from pyconnect_cli.acls.principals import (
     client_config,
     overrides_security,
@@ -28,6 +20,7 @@ from pyconnect_cli.acls.principals import (
     server_set,
 )
 from pyconnect_cli.acls.rules import RULES
+from pyconnect_cli.phases import Phase
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyconnect_cli.acls.model import Phase, Role
+from pyconnect_cli.acls.model import Role
 from pyconnect_cli.acls.principals import Config
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.transactional_ids import leader_id
 
 _TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")

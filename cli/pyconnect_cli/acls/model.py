@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import NamedTuple
+
+from pyconnect_cli.phases import Phase
 
 
 class Operation(Enum):
@@ -80,24 +82,6 @@ class Binding(NamedTuple):
             f"{verb} {self.operation.value} {self.type.value} {self.name}{prefixed}"
             f" for {self.principal}{where}"
         )
-
-
-class Phase(IntEnum):
-    """Values of `exactly.once.source.support` in the order they are gone through."""
-
-    DISABLED = 0
-    PREPARING = 1
-    ENABLED = 2
-
-    @property
-    def text(self) -> str:
-        """As it stands in a worker's properties."""
-        return self.name.lower()
-
-    @property
-    def following(self) -> Phase:
-        """The next phase; enabled is the last."""
-        return Phase(min(self + 1, Phase.ENABLED))
 
 
 class Role(Enum):
@@ -207,7 +191,7 @@ class Finding:
             "resource_type": need.resource.type.value,
             "resource": need.resource.name,
             "bootstrap_servers": need.servers or None,
-            "phase": need.phase.text,
+            "phase": need.phase.value,
             "severity": need.severity.value,
             "verdict": self.verdict.value,
             "evidence": self.evidence,

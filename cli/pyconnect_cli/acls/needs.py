@@ -7,16 +7,10 @@ from typing import NamedTuple
 
 from pyconnect_cli.acls.connector_needs import ConnectorNeeds
 from pyconnect_cli.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.model import (
-    CLUSTER,
-    Need,
-    Phase,
-    Resource,
-    ResourceType,
-    Role,
-)
+from pyconnect_cli.acls.model import CLUSTER, Need, Resource, ResourceType, Role
 from pyconnect_cli.acls.principals import ANONYMOUS, principal_of, worker_client_config
 from pyconnect_cli.acls.rules import RULES
+from pyconnect_cli.phases import Phase
 
 TOOL = "pyconnect"
 _TOPIC_RULES = {
@@ -51,7 +45,7 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     needs += _tool_needs(facts)
     if phase is Phase.ENABLED:
         notes += _collisions(ids)
-    wanted = tuple(need for need in needs if need.phase <= phase)
+    wanted = tuple(need for need in needs if need.phase.rank <= phase.rank)
     return Needs(wanted, (*notes, *_unknown_principals(wanted)))
 
 

@@ -6,7 +6,8 @@ Symptoms are told as both kinds of worker show them, Apache's and ours, unless o
 
 from __future__ import annotations
 
-from pyconnect_cli.acls.model import Operation, Phase, Role, Rule, Severity
+from pyconnect_cli.acls.model import Operation, Role, Rule, Severity
+from pyconnect_cli.phases import Phase
 
 _WARNING = Severity.WARNING
 _PREPARING, _ENABLED = Phase.PREPARING, Phase.ENABLED

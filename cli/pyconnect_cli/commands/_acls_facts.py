@@ -13,7 +13,6 @@ from pyconnect_cli.acls.model import (
     CLUSTER,
     Evidence,
     Operation,
-    Phase,
     ProbeAnswer,
     ProbeKey,
     Resource,
@@ -41,6 +40,7 @@ from pyconnect_cli.kafka_security import (
     list_acls,
 )
 from pyconnect_cli.model import ConnectorView, Json, as_list, as_object, optional_text
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session
 
 _AT_ONCE = 8
@@ -68,7 +68,11 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
             hint="give --worker-config worker.properties, or --worker-property for each of"
             f" group.id, {', '.join(SHARED_TOPICS)}",
         )
-    wanted = min(worker.phase for worker in workers).following if phase is None else phase
+    wanted = (
+        min((worker.phase for worker in workers), key=lambda p: p.rank).following
+        if phase is None
+        else phase
+    )
     reports = _agent_reports(session, workers, wanted)
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
@@ -157,7 +161,7 @@ def _agent_reports(
     def ask(url: str) -> Json | None:
         try:
             with AgentClient(session.exchange_with(url)) as agent:
-                return agent.acls(phase.text)
+                return agent.acls(phase.value)
         except PreconditionFailed:
             return None  # an agent of a version that has no such report
 

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acls.facts import Named
-from pyconnect_cli.acls.model import Phase, Role
+from pyconnect_cli.acls.model import Role
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.phases import Phase
 
 PhaseOption = Annotated[
     str | None,

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterable
 
 from pyconnect_cli.acls.facts import ClusterFacts, WorkerFacts
-from pyconnect_cli.acls.model import Phase
 from pyconnect_cli.errors import PyconnectError, ServerError, UsageError, WaitTimedOut
 from pyconnect_cli.model import Json, as_object
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session
 
 _COMMAND = [sys.executable, "-m", "pyconnect_agent.acl_probe"]
@@ -39,7 +39,7 @@ def probed_here(
 def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerFacts) -> Json:
     question = {
         "properties": {**_UNIMPORTANT, **worker.properties},
-        "phase": phase.text,
+        "phase": phase.value,
         "connectors": [
             {
                 "name": connector.name,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyconnect_cli.acls.check import AclReport, check
-from pyconnect_cli.acls.model import Phase
 from pyconnect_cli.commands._acls_facts import Gathered, gather
 from pyconnect_cli.commands._acls_options import AclOptions
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session
 
 NO_OPTIONS = AclOptions()

@@ -44,7 +44,7 @@ COLUMNS: Sequence[Column[Row]] = (
     Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?", whole=True),
     Column(title="RULE", value=lambda row: row.first.need.rule.id, wide=True),
     Column(title="NEED", value=lambda row: row.need, prose=True),
-    Column(title="SINCE", value=lambda row: row.first.need.phase.text, wide=True),
+    Column(title="SINCE", value=lambda row: row.first.need.phase.value, wide=True),
     Column(title="LEVEL", value=lambda row: row.first.need.severity.value),
     Column(
         title="HAVE",
@@ -80,7 +80,7 @@ def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
         document=report.to_json(),
         entries=[finding.to_json() for finding in report.findings],
         names=[finding.need.text for finding in shown],
-        empty=f"{report.phase.text}: all {len(report.findings)} grants are there",
+        empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
     )
     for note in report.notes:
         output.warning(note)
@@ -94,7 +94,7 @@ def summary(report: AclReport) -> str:
     lacking = sum(finding.verdict.lacking for finding in report.findings)
     unknown = sum(finding.verdict is Verdict.UNKNOWN for finding in report.findings)
     return (
-        f"{report.phase.text}: {count} grants needed, {lacking} missing ({len(report.blockers)}"
+        f"{report.phase.value}: {count} grants needed, {lacking} missing ({len(report.blockers)}"
         f" of them blockers), {unknown} unknown ({len(report.undecided)} of them blockers)"
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.phases import Phase
 
 PhaseOption = Annotated[
     Phase | None, typer.Option("--phase", help="where to: disabled, preparing or enabled")

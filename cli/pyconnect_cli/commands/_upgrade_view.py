@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyconnect_cli.acls.model import Finding
-from pyconnect_cli.acls.model import Phase as AclPhase
 from pyconnect_cli.acls.principals import server_set
 from pyconnect_cli.commands._acls_facts import file_workers
 from pyconnect_cli.commands._acls_options import AclOptions
@@ -14,6 +13,7 @@ from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka_admin import kafka_settings
 from pyconnect_cli.model import ConnectorView
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade import client_settings, java, kafka_group
 from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
@@ -22,7 +22,6 @@ from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.model import (
     Kind,
     Means,
-    Phase,
     PhaseSource,
     SourceConnector,
     View,
@@ -209,7 +208,7 @@ def _acls(
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
-        report = acl_report(session, AclPhase[target.name], options)
+        report = acl_report(session, target, options)
     except UsageError as error:
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)

@@ -127,7 +127,7 @@ def explain(
     selected = found.select(report.findings)
     if not selected and found.rules:
         session.output.warning(
-            f"nothing that this cluster needs for {report.phase.text} is about it; its meaning:"
+            f"nothing that this cluster needs for {report.phase.value} is about it; its meaning:"
         )
         _tell_rules(session, found)
         return
@@ -276,7 +276,7 @@ def _end(report: AclReport, *, accept_unknown: bool) -> None:
     if code is ExitCode.OK:
         return
     hints = {
-        ExitCode.NEGATIVE: f"what to grant: pyconnect acls generate --phase {report.phase.text}",
+        ExitCode.NEGATIVE: f"what to grant: pyconnect acls generate --phase {report.phase.value}",
         ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or ask agents of ours",
         ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
     }
@@ -286,5 +286,5 @@ def _end(report: AclReport, *, accept_unknown: bool) -> None:
         ExitCode.PRECONDITION: f"{len(report.undecided)} blockers could not be decided",
     }
     raise PyconnectError(
-        f"not ready for {report.phase.text}: {what[code]}", hint=hints[code], exit_code=code
+        f"not ready for {report.phase.value}: {what[code]}", hint=hints[code], exit_code=code
     )

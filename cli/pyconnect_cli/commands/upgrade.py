@@ -33,13 +33,13 @@ from pyconnect_cli.commands._upgrade_show import runs, show_plan
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.decide import Limits
 from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, last_runs
-from pyconnect_cli.upgrade.model import Phase
 from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.planning import Plan, make_plan

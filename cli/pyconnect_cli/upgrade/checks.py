@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade import versions
 from pyconnect_cli.upgrade.gates import PROTOCOLS
-from pyconnect_cli.upgrade.model import Kind, Means, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import Kind, Means, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.transactional_ids import collisions, ids_of, shared_with
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000

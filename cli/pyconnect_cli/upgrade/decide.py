@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.gates import (
     broken_invariant,
     gate_problem,
@@ -21,7 +22,7 @@ from pyconnect_cli.upgrade.gates import (
     is_at_target,
     leader_problem,
 )
-from pyconnect_cli.upgrade.model import OpenTransaction, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import OpenTransaction, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import (
     Entry,
     Finished,

@@ -6,8 +6,9 @@ could only make it worse. Numbers are those of spec upgrade.md §3.
 
 from __future__ import annotations
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade import versions
-from pyconnect_cli.upgrade.model import Kind, Phase, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import Kind, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import Halted, Leg, Run, Step
 
 PROTOCOLS = ("default", "compatible", "sessioned")

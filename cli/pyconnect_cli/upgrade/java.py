@@ -13,7 +13,8 @@ from pyconnect_cli.client import ConnectClient
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.exchange import Request
 from pyconnect_cli.model import Validation
-from pyconnect_cli.upgrade.model import Kind, Phase, PhaseSource, Worker
+from pyconnect_cli.phases import Phase
+from pyconnect_cli.upgrade.model import Kind, PhaseSource, Worker
 
 SUPPORT = "exactly.once.support"
 NOT_ENABLED = "This worker does not have exactly-once source support enabled."

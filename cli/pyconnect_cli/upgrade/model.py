@@ -12,18 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Phase(StrEnum):
-    """Values of `exactly.once.source.support`, in the order of an upgrade."""
-
-    DISABLED = "disabled"
-    PREPARING = "preparing"
-    ENABLED = "enabled"
-
-    @property
-    def rank(self) -> int:
-        """Neighbours differ by one."""
-        return list(Phase).index(self)
+from pyconnect_cli.phases import Phase
 
 
 class PhaseSource(StrEnum):

@@ -18,19 +18,12 @@ from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.exchange import Exchange
 from pyconnect_cli.kafka_protocol import KafkaProtocol
 from pyconnect_cli.model import ConnectorView
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.transactional_ids import leader_id
 from pyconnect_cli.upgrade import java, kafka_group
 from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.kafka_group import Group
-from pyconnect_cli.upgrade.model import (
-    Instance,
-    Kind,
-    Means,
-    Phase,
-    PhaseSource,
-    View,
-    Worker,
-)
+from pyconnect_cli.upgrade.model import Instance, Kind, Means, PhaseSource, View, Worker
 
 LOOK_S = 5.0
 AT_ONCE = 8

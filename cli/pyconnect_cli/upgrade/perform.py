@@ -18,7 +18,8 @@ from pyconnect_cli.errors import (
     Unreachable,
     WaitTimedOut,
 )
-from pyconnect_cli.upgrade.model import Means, Phase, Worker
+from pyconnect_cli.phases import Phase
+from pyconnect_cli.upgrade.model import Means, Worker
 from pyconnect_cli.upgrade.observe import Workers
 from pyconnect_cli.upgrade.run import Run
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.checks import Finding, Wish, findings
-from pyconnect_cli.upgrade.model import Phase, PhaseSource, View, Worker, phase_range
+from pyconnect_cli.upgrade.model import PhaseSource, View, Worker, phase_range
 from pyconnect_cli.upgrade.run import Inventoried, Leg, Started
 
 DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED

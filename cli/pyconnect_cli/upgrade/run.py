@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from pyconnect_cli.upgrade.model import Phase
+from pyconnect_cli.phases import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

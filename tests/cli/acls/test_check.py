@@ -16,7 +16,6 @@ from pyconnect_cli.acls.model import (
     Finding,
     Operation,
     Pattern,
-    Phase,
     ProbeAnswer,
     ProbeKey,
     Resource,
@@ -25,6 +24,7 @@ from pyconnect_cli.acls.model import (
     Verdict,
 )
 from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.phases import Phase
 from tests.support.acls import WORKER
 
 SOURCE = ConnectorFacts(

@@ -7,7 +7,8 @@ import pytest
 from pyconnect_cli.acls.check import check
 from pyconnect_cli.acls.explain import explain
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts
-from pyconnect_cli.acls.model import Evidence, Phase
+from pyconnect_cli.acls.model import Evidence
+from pyconnect_cli.phases import Phase
 from tests.support.acls import WORKER
 
 SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)

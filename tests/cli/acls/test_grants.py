@@ -22,11 +22,11 @@ from pyconnect_cli.acls.model import (
     Finding,
     Operation,
     Pattern,
-    Phase,
     Resource,
     ResourceType,
     Role,
 )
+from pyconnect_cli.phases import Phase
 from tests.support.acls import WORKER
 
 SOURCE = ConnectorFacts(

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
-from pyconnect_cli.acls.model import Need, Phase, Role, Severity
+from pyconnect_cli.acls.model import Need, Role, Severity
 from pyconnect_cli.acls.needs import cluster_needs
 from pyconnect_cli.acls.principals import principal_of
+from pyconnect_cli.phases import Phase
 from tests.support.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(

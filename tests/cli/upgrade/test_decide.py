@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.upgrade.model import Kind, OpenTransaction, Phase, PhaseSource, View, Worker
+from pyconnect_cli.phases import Phase
+from pyconnect_cli.upgrade.model import Kind, OpenTransaction, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import Halted, Leg, StepVerified, replay
 from tests.support.upgrade_world import Killed, World
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import Conflict, UsageError
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry
-from pyconnect_cli.upgrade.model import Phase
 from pyconnect_cli.upgrade.run import (
     Entry,
     Finished,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.model import (
     Brokers,
@@ -13,7 +14,6 @@ from pyconnect_cli.upgrade.model import (
     Kind,
     Means,
     OpenTransaction,
-    Phase,
     PhaseSource,
     SourceConnector,
     View,
