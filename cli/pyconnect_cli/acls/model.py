@@ -105,8 +105,7 @@ class Severity(Enum):
 class Rule:
     """A row of the table: `why` it is needed, what is seen when it is missing.
 
-    `severity`: of the row as such; a need may be milder. `standard`: whether it applies to a
-    broker of version 4.3.1 at all.
+    `severity`: of the row as such; a need may be milder.
     """
 
     id: str
@@ -116,7 +115,6 @@ class Rule:
     symptom: str
     severity: Severity = Severity.BLOCKER
     first_phase: Phase = Phase.DISABLED
-    standard: bool = True
 
 
 class Need(NamedTuple):
