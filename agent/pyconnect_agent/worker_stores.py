@@ -7,7 +7,7 @@ backing stores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyconnect_agent.core.client_configs import (
@@ -21,6 +21,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig, Standal
 from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig
 from pyconnect_agent.herder.service import Stores
 from pyconnect_agent.kafka.log import CompactedLog
+from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
 from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
 from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
@@ -82,12 +83,24 @@ def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
         partitions=partitions,
         replication_factor=replication_factor,
         producer=producer.properties,
-        consumer=consumer.properties,
+        consumer={**_fetch(config, topic), **consumer.properties},
         admin=admin.properties,
         settings=config.storage_topic_settings(kind),
         create_timeout_ms=default_api_timeout_ms(config),
         retry_backoff_ms=config.retry_backoff_ms,
     )
+
+
+def _fetch(config: DistributedConfig, topic: InternalTopic) -> Mapping[str, int]:
+    """Return how a topic is tailed that is written in transactions, nothing for another."""
+    match topic:
+        case InternalTopic.CONFIGS:
+            transactional = config.exactly_once_source_support.uses_transactional_leader
+        case InternalTopic.OFFSETS:
+            transactional = config.exactly_once_source_enabled
+        case InternalTopic.STATUSES:
+            transactional = False
+    return TRANSACTIONAL_FETCH if transactional else {}
 
 
 def _placement(config: DistributedConfig, topic: InternalTopic) -> tuple[str, int, int, str]:

@@ -14,6 +14,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_producer
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.initialisation import initialise
 
 AT_ONCE = 8
 
@@ -39,15 +40,9 @@ def fence(producers: Mapping[str, Mapping[str, Any]], timeout_ms: int) -> None:
 
 
 def _fence(transactional_id: str, config: Mapping[str, Any], deadline: Deadline) -> None:
-    producer = create_producer(config)
-    while True:
-        try:
-            producer.init_transactions(deadline.remaining_s())
-        except errors.CLIENT_ERRORS as exc:
-            error = errors.error_of(exc)
-            if error is not None and error.retriable() and deadline.remaining_s() > 0:
-                continue
-            raise errors.translate(
-                exc, f"Failed to fence the producer with transactional id '{transactional_id}'"
-            ) from exc
-        return
+    try:
+        initialise(create_producer(config), deadline)
+    except errors.CLIENT_ERRORS as exc:
+        raise errors.translate(
+            exc, f"Failed to fence the producer with transactional id '{transactional_id}'"
+        ) from exc

@@ -34,7 +34,7 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.log_record import LogRecord
-from pyconnect_agent.kafka import clients, errors
+from pyconnect_agent.kafka import clients, errors, log_consumer
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
 from pyconnect_agent.kafka.deadline import Deadline
@@ -56,20 +56,6 @@ _TELL_EVERY_S = 30.0
 # Java workers look for a key where murmur2 puts it; librdkafka's default is CRC32.
 _PRODUCER_FORCED = {"partitioner": "murmur2_random"}
 _PRODUCER_DEFAULTS = {"linger.ms": 0}
-_CONSUMER_FORCED = {
-    "auto.offset.reset": "earliest",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-}
-# librdkafka insists on a group id, which is never used. It would keep 64 MB unread, and what one
-# answer brings beyond: of small records each byte costs five.
-_CONSUMER_DEFAULTS = {
-    "group.id": "unused",
-    "queued.max.messages.kbytes": 2_048,
-    "fetch.max.bytes": 2_097_152,
-}
-
 _AskOffsets = Callable[[Admin, str, Sequence[int], int], Mapping[int, int]]
 
 
@@ -218,7 +204,7 @@ class CompactedLog:
 
     def _open_consumer(self) -> None:
         self._consumer = clients.create_consumer(
-            {**_CONSUMER_DEFAULTS, **self._clients.consumer, **_CONSUMER_FORCED}
+            {**log_consumer.DEFAULTS, **self._clients.consumer, **log_consumer.FORCED}
         )
         self._look_up_leaders()
         # From the beginning whatever was committed for the group id, which this never uses.

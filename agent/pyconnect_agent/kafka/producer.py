@@ -17,6 +17,7 @@ from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, Retria
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.initialisation import initialise
 
 _log = logging.getLogger(__name__)
 
@@ -201,7 +202,7 @@ class TransactionalLeaderWriter:
             return
         producer = clients.create_producer(self._config)
         try:
-            producer.init_transactions(CLAIM_TIMEOUT_MS / 1000)
+            initialise(producer, Deadline(CLAIM_TIMEOUT_MS))
         except errors.CLIENT_ERRORS as exc:
             raise errors.translate(
                 exc, "Failed to create and initialize fencable producer for config topic"

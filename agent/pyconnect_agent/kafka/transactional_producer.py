@@ -9,11 +9,13 @@ Used by one thread.
 from __future__ import annotations
 
 import logging
-import time
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.initialisation import initialise
 from pyconnect_agent.kafka.task_producer import TaskProducer
 
 LOG = logging.getLogger(__name__)
@@ -41,9 +43,10 @@ class TransactionalProducer(TaskProducer):
 
         Raises KafkaError.
         """
-        return self._repeat(
-            self._producer.init_transactions, "Failed to initialize the producer", give_up
-        )
+        try:
+            return initialise(self._producer, self._limit(), give_up)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to initialize the producer") from exc
 
     def begin(self) -> None:
         """Raises KafkaError."""
@@ -58,13 +61,13 @@ class TransactionalProducer(TaskProducer):
 
         Raises KafkaError: nothing was committed, unless the broker's answer was lost.
         """
-        self._repeat(self._producer.commit_transaction, "Failed to commit the transaction", _never)
+        self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
         self._in_transaction = False
 
     def abort(self) -> None:
         """Drop what was sent since `begin`. Raises KafkaError."""
         self._in_transaction = False
-        self._repeat(self._producer.abort_transaction, "Failed to abort the transaction", _never)
+        self._repeat(self._producer.abort_transaction, "Failed to abort the transaction")
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002  what no commit waited for is lost
         """Abort an open transaction: librdkafka does not, and its readers would wait."""
@@ -77,27 +80,17 @@ class TransactionalProducer(TaskProducer):
         except errors.CLIENT_ERRORS as exc:
             LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
 
-    def _repeat(
-        self, call: Callable[[float], Any], action: str, give_up: Callable[[], bool]
-    ) -> bool:
-        limit_s = None if self._max_block_ms is None else self._max_block_ms / 1000
-        began_s = time.monotonic()
+    def _limit(self) -> Deadline:
+        return Deadline(math.inf if self._max_block_ms is None else self._max_block_ms)
+
+    def _repeat(self, call: Callable[[float], Any], action: str) -> None:
+        limit = self._limit()
         while True:
             try:
                 call(SLICE_S)
             except errors.CLIENT_ERRORS as exc:
                 error = errors.error_of(exc)
-                if error is None or not error.retriable() or _over(began_s, limit_s):
+                if error is None or not error.retriable() or limit.expired():
                     raise errors.translate(exc, action) from exc
             else:
-                return True
-            if give_up():
-                return False
-
-
-def _over(began_s: float, limit_s: float | None) -> bool:
-    return limit_s is not None and time.monotonic() - began_s >= limit_s
-
-
-def _never() -> bool:
-    return False
+                return

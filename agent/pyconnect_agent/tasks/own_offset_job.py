@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.supervise.channel import Message, OwnOffsets, ReadOwnOffsets
 from pyconnect_agent.tasks.answers import answer
-from pyconnect_agent.tasks.own_offset_topic import own_offset_log
+from pyconnect_agent.tasks.own_offset_topic import LogUse, own_offset_log
 from pyconnect_agent.tasks.worker_view import WorkerView
 
 
@@ -20,7 +20,8 @@ def read_own_offsets(job: ReadOwnOffsets) -> Message:
 
 def _read(job: ReadOwnOffsets, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
-    found = own_offset_log(worker.config, job.connector, config, client=job.connector)
+    use = LogUse(client=job.connector, is_brief=True)
+    found = own_offset_log(worker.config, job.connector, config, use)
     if found is None:
         return OwnOffsets(entries={})
     _, log = found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from pyconnect_agent.core.client_configs import (
@@ -27,6 +28,7 @@ from pyconnect_agent.core.offset_placement import own_topic
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
+from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
 from pyconnect_agent.tasks.source_offset_stores import (
     OffsetStores,
     OwnOffsets,
@@ -49,6 +51,19 @@ class OffsetUse(Enum):
     EXACTLY_ONCE = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogUse:
+    """How a process uses the log of an own topic.
+
+    `client`: what client ids end with, the task's id or the connector's name. `is_brief`: the
+    process ends soon, so it need not spare the brokers.
+    """
+
+    client: str
+    writes: bool = False
+    is_brief: bool = False
+
+
 def offset_stores(
     worker: WorkerConfig,
     connector: str,
@@ -57,15 +72,16 @@ def offset_stores(
     *,
     client: str,
     use: OffsetUse,
+    is_brief: bool = False,
 ) -> OffsetStores:
     """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
 
-    `client`: what client ids end with, the task's id or the connector's name. Raises
-    ConfigException for a forbidden override, ConnectException when a cluster cannot be told from
-    the worker's.
+    `client`, `is_brief`: see `LogUse`. Raises ConfigException for a forbidden override,
+    ConnectException when a cluster cannot be told from the worker's.
     """
     writes = use is OffsetUse.AT_LEAST_ONCE
-    found = own_offset_log(worker, connector, connector_config, client=client, writes=writes)
+    log_use = LogUse(client=client, writes=writes, is_brief=is_brief)
+    found = own_offset_log(worker, connector, connector_config, log_use)
     if found is None:
         topic = worker.offset_storage_topic if isinstance(worker, DistributedConfig) else ""
         return WorkerOffsets(topic, store, reads_first=use is OffsetUse.EXACTLY_ONCE)
@@ -77,19 +93,16 @@ def own_offset_log(
     worker: WorkerConfig,
     connector: str,
     connector_config: Mapping[str, str],
-    *,
-    client: str,
-    writes: bool = False,
+    use: LogUse,
 ) -> tuple[str, CompactedLog] | None:
     """Return name and log of the connector's own topic, None without one; errors as above."""
     placed = own_topic(worker, connector_config)
     if placed is None:
         return None
     assert isinstance(worker, DistributedConfig)
-    if placed.is_workers_name and _is_workers_cluster(worker, connector_config, client):
+    if placed.is_workers_name and _is_workers_cluster(worker, connector_config, use.client):
         return None
-    log = _log(worker, connector, connector_config, placed.name, client=client, writes=writes)
-    return placed.name, log
+    return placed.name, _log(worker, connector, connector_config, placed.name, use)
 
 
 def _is_workers_cluster(
@@ -115,16 +128,15 @@ def _log(
     connector: str,
     connector_config: Mapping[str, str],
     topic: str,
-    *,
-    client: str,
-    writes: bool,
+    use: LogUse,
 ) -> CompactedLog:
-    admin = _built(connector_admin(worker, connector_config, f"connector-adminclient-{client}"))
-    consumer_id = f"connector-consumer-{client}"
+    admin = _built(connector_admin(worker, connector_config, f"connector-adminclient-{use.client}"))
+    consumer_id = f"connector-consumer-{use.client}"
     consumer = _built(source_offsets_consumer(worker, connector, connector_config, consumer_id))
+    fetch = BRIEF_FETCH if use.is_brief else {}
     producer = None
-    if writes:
-        producer_id = f"connector-offsets-producer-{client}"
+    if use.writes:
+        producer_id = f"connector-offsets-producer-{use.client}"
         producer = _built(connector_producer(worker, connector_config, producer_id)).properties
     return CompactedLog(
         CompactedTopic(
@@ -137,7 +149,11 @@ def _log(
             create_timeout_ms=admin.default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS,
             retry_backoff_ms=worker.retry_backoff_ms,
         ),
-        LogClients(producer=producer, consumer=consumer.properties, admin=admin.properties),
+        LogClients(
+            producer=producer,
+            consumer={**consumer.properties, **fetch},
+            admin=admin.properties,
+        ),
         "own-offset-log",
     )
 

@@ -72,6 +72,7 @@ class SourceOffsetChange:
             control,
             client=job.connector,
             use=OffsetUse.EXACTLY_ONCE if self._transactional else OffsetUse.AT_LEAST_ONCE,
+            is_brief=True,
         )
         self._asked: tuple[OffsetPair, ...] = ()
         self._entries: dict[bytes, bytes | None] = {}

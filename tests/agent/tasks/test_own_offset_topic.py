@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.kafka.log import CompactedLog
-from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores, own_offset_log
+from pyconnect_agent.tasks.own_offset_topic import (
+    LogUse,
+    OffsetUse,
+    offset_stores,
+    own_offset_log,
+)
 from pyconnect_agent.tasks.source_offset_stores import OwnOffsets, WorkerOffsets
 from pyconnect_api import ConfigException
 from tests.support.fake_offsets import FakeWorkerStore
@@ -19,7 +24,8 @@ ELSEWHERE = {
 
 
 def log_of(writes: bool, config: dict[str, str], **properties: str) -> CompactedLog:
-    found = own_offset_log(distributed(**properties), "c", config, client="c-0", writes=writes)
+    use = LogUse(client="c-0", writes=writes)
+    found = own_offset_log(distributed(**properties), "c", config, use)
     assert found is not None
     assert found[0] == "mine"
     return found[1]

@@ -1,0 +1,56 @@
+"""Initialising a transactional id by asking librdkafka again and again."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.initialisation import LONGEST_CALL_S, initialise
+
+
+class FakeProducer:
+    """Fails as often as it has errors; remembers the time of each call."""
+
+    def __init__(self, *failures: KafkaError) -> None:
+        self._failures = list(failures)
+        self.calls_s: list[float] = []
+
+    def init_transactions(self, timeout_s: float) -> None:
+        self.calls_s.append(timeout_s)
+        if self._failures:
+            raise KafkaException(self._failures.pop(0))
+
+
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, retriable=True)
+DENIED = KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fatal=True)
+
+
+def test_the_coordinator_is_asked_for_again_soon_then_less_often() -> None:
+    """The first call ends before librdkafka's own repetition, later ones need not."""
+    producer = FakeProducer(*[TIMED_OUT] * 6)
+    assert initialise(producer, Deadline(60_000))
+    assert producer.calls_s[0] <= 0.1
+    assert producer.calls_s == sorted(producer.calls_s)
+    assert producer.calls_s[-1] == LONGEST_CALL_S
+
+
+def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:
+    """Whatever time remains."""
+    producer = FakeProducer(DENIED, TIMED_OUT)
+    with pytest.raises(KafkaException):
+        initialise(producer, Deadline(60_000))
+    assert len(producer.calls_s) == 1
+
+
+def test_at_the_deadline_the_last_error_is_raised() -> None:
+    """It asked once at least."""
+    producer = FakeProducer(TIMED_OUT, TIMED_OUT)
+    with pytest.raises(KafkaException):
+        initialise(producer, Deadline(0))
+    assert producer.calls_s == [0.0]
+
+
+def test_whoever_gives_up_is_not_told_an_error() -> None:
+    """The id is as it was, or is initialised some time later."""
+    assert not initialise(FakeProducer(TIMED_OUT), Deadline(60_000), lambda: True)
