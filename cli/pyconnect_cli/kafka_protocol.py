@@ -117,6 +117,8 @@ def connected(
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     arguments = client_arguments(settings)
     arguments["bootstrap_timeout_ms"] = round(min(_CONNECT_S, max(remaining_s(), 0.1)) * 1000)
+    # The library fails what it is given beyond these, five by default.
+    arguments["max_in_flight_requests_per_connection"] = _AT_ONCE + 1
     with translated_errors("connect"):
         admin = KafkaAdminClient(**arguments)
     try:

@@ -41,7 +41,12 @@ class AclProbes:
     def __init__(self, config: KafkaPythonConfig, timeout_ms: int) -> None:
         """Connect; raises KafkaError when no broker lets us in within `timeout_ms`."""
         arguments = client_arguments(config)
-        arguments |= {"bootstrap_timeout_ms": timeout_ms, "request_timeout_ms": timeout_ms}
+        arguments |= {
+            "bootstrap_timeout_ms": timeout_ms,
+            "request_timeout_ms": timeout_ms,
+            # The library fails what it is given beyond these, five by default.
+            "max_in_flight_requests_per_connection": _AT_ONCE + 1,
+        }
         try:
             self._admin = KafkaAdminClient(**arguments)
         except (ClientError, OSError) as exc:

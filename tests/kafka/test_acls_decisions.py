@@ -1,0 +1,146 @@
+"""What is predicted from listed ACLs is what a broker's StandardAuthorizer decides.
+
+Hundreds of names, each with entries that a seed picked: literal, prefixed and `*`, allowing and
+denying, for the user, for another and for everybody, from any host and from single ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyconnect_agent.core import acl_needs
+from pyconnect_agent.core.acl_needs import AclClient, AclNeed, AclResource, AclVerdict
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
+from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.kafka.acl_probes import AclProbes
+from pyconnect_cli.acls import model
+from pyconnect_cli.acls.authorizer import Authorizer
+from pyconnect_cli.acls.model import Resource
+from pyconnect_cli.kafka_protocol import connected
+from pyconnect_cli.kafka_security import list_acls
+from tests.support.acls import sasl
+from tests.support.eventually import eventually
+from tests.support.secured import SecuredBroker
+
+pytestmark = pytest.mark.kafka
+
+NAMES = 120
+HOST = "127.0.0.1"
+KINDS = {
+    AclResource.TOPIC: ResourceType.TOPIC,
+    AclResource.GROUP: ResourceType.GROUP,
+    AclResource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+}
+ASKED = {
+    AclResource.TOPIC: ("Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"),
+    AclResource.GROUP: ("Read", "Delete", "Describe"),
+    AclResource.TRANSACTIONAL_ID: ("Write",),
+}
+LISTED = (AclResource.TOPIC, AclResource.GROUP)
+GRANTED = {
+    AclResource.TOPIC: ("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER_CONFIGS", "DESCRIBE"),
+    AclResource.GROUP: ("ALL", "READ", "DELETE", "DESCRIBE"),
+    AclResource.TRANSACTIONAL_ID: ("ALL", "WRITE", "DESCRIBE"),
+}
+
+
+def picked(pick: random.Random, kind: AclResource, name: str, user: str) -> AclBinding:
+    """One entry about this name, or about a part of its beginning."""
+    pattern = pick.choice([ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED])
+    if pattern is ResourcePatternType.PREFIXED:
+        name = name[: pick.randint(len(name) - 3, len(name))]
+    elif pick.random() < 0.2:
+        # A star within a name is a character.
+        name = name[:-1] + "*"
+    return AclBinding(
+        KINDS[kind],
+        name,
+        pattern,
+        pick.choice([f"User:{user}", f"User:{user}", "User:other", "User:*"]),
+        pick.choice(["*", "*", HOST, "10.1.2.3"]),
+        AclOperation[pick.choice(GRANTED[kind])],
+        pick.choice([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    )
+
+
+def entries(pick: random.Random, user: str) -> Iterator[AclBinding]:
+    for kind in KINDS:
+        for number in range(NAMES):
+            for _ in range(pick.randint(0, 4)):
+                yield picked(pick, kind, f"decided-{number:03}", user)
+    for kind, operation in ((ResourceType.TOPIC, "DELETE"), (ResourceType.GROUP, "DELETE")):
+        yield AclBinding(
+            kind, "*", ResourcePatternType.LITERAL, f"User:{user}", "*",
+            AclOperation[operation], AclPermissionType.ALLOW,
+        )  # fmt: skip
+
+
+def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
+    """Every answer of the broker to the user itself, about hundreds of resources."""
+    seed = random.SystemRandom().randrange(1_000_000)
+    user = secured.user()
+    bindings = list(dict.fromkeys(entries(random.Random(seed), user)))
+    admin = AdminClient({"bootstrap.servers": secured.plaintext})
+    secured.create_topics(*(f"decided-{number:03}" for number in range(NAMES)))
+    for future in admin.create_acls(bindings).values():
+        future.result(60)
+    needs = [
+        AclNeed(
+            AclClient.PRODUCER,
+            None,
+            acl_needs.AclOperation(operation),
+            kind,
+            f"decided-{number:03}",
+            ExactlyOnceSourceSupport.DISABLED,
+        )
+        for kind in KINDS
+        for number in range(NAMES)
+        for operation in ASKED[kind]
+    ]
+    found: list[str] = []
+
+    def decided_alike() -> bool:
+        """A broker learns of new entries a little later."""
+        found[:] = differences(secured, user, needs)
+        return not found
+
+    eventually(decided_alike, 30, lambda: f"seed {seed}: {found}")
+
+
+def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list[str]:
+    """Where the prediction is another one than the broker's answer.
+
+    Of what may not be described a broker tells nothing else.
+    """
+    with connected({"bootstrap.servers": secured.plaintext}, lambda: 30.0) as protocol:
+        listed = list_acls(protocol).bindings
+    assert listed is not None
+    authorizer = Authorizer(listed)
+    config = kafka_python_config(
+        {"bootstrap.servers": secured.sasl, **sasl(user)}, client_id="decisions"
+    )
+    with AclProbes(config, 30_000) as probes:
+        answers = probes.ask(needs)
+    found = []
+    for need, (verdict, evidence) in answers.items():
+        resource = Resource(model.ResourceType(need.resource_type.value), need.resource)
+        operation = model.Operation(need.operation.value)
+        decision = authorizer.decide(f"User:{user}", operation, resource, HOST)
+        shown = authorizer.decide(f"User:{user}", model.Operation.DESCRIBE, resource, HOST).allowed
+        if not shown and operation is not model.Operation.DESCRIBE and need.resource_type in LISTED:
+            continue
+        assert verdict is not AclVerdict.UNKNOWN, (need, evidence)
+        if decision.allowed is not (verdict is AclVerdict.PROVEN):
+            found.append(f"{need}: {decision.reason}; the broker: {evidence}")
+    return found

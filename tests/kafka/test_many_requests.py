@@ -1,0 +1,61 @@
+"""More requests at once than kafka-python takes by default: it would fail the sixth to a broker."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.protocol.metadata import MetadataRequest
+
+from pyconnect_agent.core.acl_needs import (
+    AclClient,
+    AclNeed,
+    AclOperation,
+    AclResource,
+    AclVerdict,
+)
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
+from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.kafka.acl_probes import AclProbes
+from pyconnect_cli.kafka_protocol import connected
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.kafka
+
+MANY = 250
+
+
+def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
+    """Each is answered; without an authorizer everything is allowed."""
+    needs = [
+        AclNeed(
+            AclClient.PRODUCER,
+            "c",
+            AclOperation.WRITE,
+            AclResource.TRANSACTIONAL_ID,
+            unique_name("never-used"),
+            ExactlyOnceSourceSupport.ENABLED,
+        )
+        for _ in range(MANY)
+    ]
+    java = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    with AclProbes(kafka_python_config(java, client_id="probe"), 30_000) as probes:
+        answers = probes.ask(needs)
+    assert {verdict for verdict, _ in answers.values()} == {AclVerdict.PROVEN}, answers
+    assert len(answers) == MANY
+
+
+def test_the_command_line_asks_one_broker_much(kafka_broker: SharedBroker) -> None:
+    """Answers come in the order of the requests."""
+    names = [unique_name("absent") for _ in range(MANY)]
+    requests = [
+        MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name)],
+            allow_auto_topic_creation=False,
+            min_version=4,
+        )
+        for name in names
+    ]
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    with connected(settings, lambda: 30.0) as protocol:
+        answers = protocol.send_all("list topics", [(request, None) for request in requests])
+    assert [topic.name for answer in answers for topic in answer.topics] == names
