@@ -16,13 +16,15 @@ from pyconnect_reconcile.hashes import HASHES
 from pyconnect_reconcile.sides import KEY_HASHES
 
 FEWEST_BUCKETS, MOST_BUCKETS, BUCKET_ROWS = 64, 65536, 512
+# Rows that do not parse are counted and left out: nobody knows what they are to be compared with.
+PARSED = "FILTER (WHERE NOT unparsable)"
 CHECKSUM = (
+    f"count(*) {PARSED} AS rows",
+    f"bit_xor(first) {PARSED} AS xor_first",
+    f"bit_xor(second) {PARSED} AS xor_second",
     # Halves of the hash: sums of them cannot overflow before 2^31 rows of one bucket.
-    "count(*) AS rows",
-    "bit_xor(first) AS xor_first",
-    "bit_xor(second) AS xor_second",
-    "sum(first & 4294967295) AS sum_low",
-    "sum(shiftrightunsigned(first, 32)) AS sum_high",
+    f"sum(first & 4294967295) {PARSED} AS sum_low",
+    f"sum(shiftrightunsigned(first, 32)) {PARSED} AS sum_high",
     "count_if(unparsable) AS unparsable",
 )
 APPENDED = (*HASHES, "tail", "unparsable")
@@ -69,8 +71,8 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
     )
     rows = found.collect()
     return Checksums(
-        left=sum(row.l_rows for row in rows),
-        right=sum(row.r_rows for row in rows),
+        left=sum(row.l_rows + row.l_unparsable for row in rows),
+        right=sum(row.r_rows + row.r_unparsable for row in rows),
         unparsable_left=sum(row.l_unparsable for row in rows),
         unparsable_right=sum(row.r_unparsable for row in rows),
         buckets=buckets,
@@ -88,7 +90,7 @@ def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     when there > committed + uncommitted.
     """
     sides = [
-        _of_buckets(bench, rows, sums).select(
+        _of_buckets(bench, rows.where("NOT unparsable"), sums).select(
             *HASHES,
             sql.expr(committed).alias("committed"),
             sql.expr(uncommitted).alias("uncommitted"),

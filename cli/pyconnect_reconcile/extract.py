@@ -2,6 +2,7 @@
 
 header:NAME         the last header of that name, as text
 json:PATH           a member of the JSON value: `$.id`, or `id` for short
+avro:PATH           a member of the Avro value; `Bench.records` has decoded it
 key  key.json:PATH  the key as text, or a member of the JSON key
 text  regex:RE      the value as text, or the first group of a pattern in it
 timestamp           the record's timestamp in ms
@@ -18,7 +19,7 @@ from pyconnect_reconcile.errors import ReconcileError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-KINDS = "header:NAME, json:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
+KINDS = "header:NAME, json:PATH, avro:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
 _MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 PROVENANCE = "provenance"
 PARTITION_HEADER = "pyconnect.source.partition"
@@ -36,7 +37,7 @@ def check_extraction(text: str) -> None:
     """Raise ReconcileError for a text that is no extraction."""
     kind, colon, argument = text.partition(":")
     bare = kind in {"key", "text", "timestamp"} and not colon
-    if not bare and not (kind in {"header", "json", "key.json", "regex"} and argument):
+    if not bare and not (kind in {"header", "json", "avro", "key.json", "regex"} and argument):
         raise ReconcileError(f"`{text}` does not say where a value is", hint=f"write {KINDS}")
 
 
@@ -50,6 +51,8 @@ def text_of(extraction: str) -> Column:
         case "header":
             named = sql.filter("headers", lambda header: header["key"] == sql.lit(argument))
             return sql.element_at(named, -1)["value"].cast("string")
+        case "avro":
+            return sql.col(f"`{extraction}`")
         case "json":
             return sql.get_json_object(sql.col("value").cast("string"), json_path(argument))
         case "key.json":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,12 +87,14 @@ def check(bench: Bench, directory: Path) -> Outcome:
 
     try:
         with spark_errors_translated():
-            return _check(bench, directory)
+            outcome = _check(bench, directory)
     except RecordsRemoved as removed:
         finding = Finding(
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
         )
         return Outcome(findings=(finding,), totals={finding.kind: 1})
+    unusable = [finding for schemas in bench.schemas.values() for finding in schemas.findings]
+    return replace(outcome, findings=(*unusable, *outcome.findings))
 
 
 def _check(bench: Bench, directory: Path) -> Outcome:

@@ -25,7 +25,15 @@ from pyconnect_reconcile.normal import (
     with_json_columns,
 )
 from pyconnect_reconcile.properties import read_properties
-from pyconnect_reconcile.spec import ColumnRule, FileSide, Side, TableSide, TopicSide
+from pyconnect_reconcile.registry_values import framed_content
+from pyconnect_reconcile.spec import (
+    FRAMED_FORMS,
+    ColumnRule,
+    FileSide,
+    Side,
+    TableSide,
+    TopicSide,
+)
 
 KEY_HASHES = ("key_first", "key_second")
 NO_PLACE = {
@@ -85,7 +93,9 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
         cluster=side.cluster,
         headers=bench.spec.key.startswith("header:"),
     )
-    if columns:
+    if side.value in FRAMED_FORMS:
+        records, content, unparsable = framed_content(bench, records, side, columns)
+    elif columns:
         form = side.value if side.value in {"json", "connect-json"} else "json"
         records, content, unparsable = with_json_columns(records, form, columns)
     else:

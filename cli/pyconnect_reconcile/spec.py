@@ -21,6 +21,9 @@ JOBS = (*SCANS, *COMPARES, "offsets", "completeness")
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 FILE_FORMATS = ("text", "json", "csv", "parquet", "orc")
 VALUE_FORMS = ("bytes", "text", "json", "connect-json")
+# In the wire format of a schema registry; Protobuf is known to be refused.
+AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json-schema", "protobuf"
+FRAMED_FORMS = (AVRO, JSON_SCHEMA)
 DEFAULT_FINDINGS = 1000
 
 
@@ -29,6 +32,14 @@ class Cluster:
     """A Kafka cluster; `properties` names a Kafka client properties file (0600)."""
 
     bootstrap: str
+    properties: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """A schema registry: URLs separated by commas, and a properties file for access (0600)."""
+
+    url: str
     properties: str | None = None
 
 
@@ -113,11 +124,15 @@ class OffsetsTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One run; rows of `arrived` count as arrived on the right: dead letters of a sink."""
+    """One run; rows of `arrived` count as arrived on the right: dead letters of a sink.
+
+    `registries` are by cluster; where a cluster has none, that of the main one is asked.
+    """
 
     job: str
     target: str
     clusters: Mapping[str, Cluster]
+    registries: Mapping[str, Registry] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     isolation: str = "read_committed"
     since: Bounds = field(default_factory=dict)
@@ -161,6 +176,10 @@ def read_spec(document: object) -> Spec:
         job=job,
         target=members.text("target", ""),
         clusters=clusters,
+        registries={
+            name: _registry(value, f"spec.registries.{name}")
+            for name, value in _map(members, "registries").items()
+        },
         topics=members.texts("topics"),
         isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
         since=members.bounds("since"),
@@ -251,6 +270,13 @@ def _cluster(document: object, where: str) -> Cluster:
     return cluster
 
 
+def _registry(document: object, where: str) -> Registry:
+    members = Members(document, where)
+    registry = Registry(url=members.text("url"), properties=members.optional_text("properties"))
+    members.done()
+    return registry
+
+
 def _optional_side(members: Members, name: str) -> Side | None:
     value = members.take(name)
     return None if value is None else _side(value, f"spec.{name}")
@@ -266,10 +292,16 @@ def _side(document: object, where: str) -> Side:
                 topics=members.texts("topics"),
                 cluster=members.text("cluster", MAIN),
                 isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
-                value=members.choice("value", VALUE_FORMS, "bytes"),
+                value=members.choice("value", (*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes"),
             )
             if not side.topics:
                 raise ReconcileError(f"{where}: `topics` is missing")
+            if side.value == PROTOBUF:
+                raise ReconcileError(
+                    f"{where}: values in Protobuf cannot be decoded",
+                    hint="compare them as they are (--value bytes), or look at keys, headers and"
+                    " provenance",
+                )
         case "files":
             side = FileSide(
                 paths=members.texts("paths"),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.reconcile import spark_jars
-from pyconnect_reconcile.spec import FileSide, TopicSide, read_spec
+from pyconnect_cli.reconcile.avro import uses_avro
+from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
 
@@ -55,6 +56,74 @@ def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
     assert spec.left == TopicSide(topics=("a", "b"))
     assert spec.arrived == TopicSide(topics=("dead",))
     assert spec.until == {"a": {0: 7}, "b": {}}
+
+
+def test_an_avro_sink_is_resolved_with_its_registry(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """The converter tells format and address; access to the registry is a file that one names."""
+    connect.connectors["out"] = FakeConnector(
+        type="sink",
+        config={
+            "name": "out", "connector.class": "com.example.Sink", "topics": "a",
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter.schema.registry.url": "http://registry:8081",
+            "value.converter.basic.auth.user.info": "me:hunter2",
+        },
+        offsets=[],
+    )  # fmt: skip
+    files = ("--files", "/data/out.parquet", "--registry-properties", str(tmp_path / "r"))
+    outcome = run("reconcile", "topic-sink", "out", *files, *KAFKA)
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
+    spec = read_spec(document)
+    assert spec.left == TopicSide(topics=("a",), value="avro")
+    url, properties = "http://registry:8081", str(tmp_path / "r")
+    assert spec.registries == {"main": Registry(url=url, properties=properties)}
+    assert "hunter2" not in outcome.out
+    assert uses_avro(document)
+    other = ("--registry", "http://other:1", "--value", "json")
+    document = json.loads(run("reconcile", "topic-sink", "out", *files, *other, *KAFKA).out)
+    assert document["registries"]["main"]["url"] == "http://other:1"
+    assert not uses_avro(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"right": {"value": "avro"}},
+        {"sequence": "avro:id"},
+        {"key": "avro:id"},
+        {"tiers": [{"side": {"value": "bytes"}, "event_time": "avro:at"}]},
+    ],
+)
+def test_spark_gets_the_means_to_read_avro_where_a_spec_asks_for_it(
+    document: dict[str, object],
+) -> None:
+    """Other runs do without the jar."""
+    assert uses_avro(document)
+    assert not uses_avro({"sequence": "json:avro", "left": {"value": "json"}})
+
+
+def test_internal_topics_are_named_for_offsets(run: Run) -> None:
+    """Connectors come over REST, names of topics from flags."""
+    flags = ("--config-topic", "configs", "--status-topic", "statuses")
+    outcome = run("reconcile", "offsets", *flags, *KAFKA)
+    assert outcome.code == 0, outcome.err
+    offsets = read_spec(json.loads(outcome.out)).offsets
+    assert offsets is not None
+    assert (offsets.worker, offsets.config, offsets.status) == (
+        "connect-offsets",
+        "configs",
+        "statuses",
+    )
+
+
+def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
+    """Else two topics are compared without it."""
+    for flags, ordered in (((), False), (("--ordered",), True)):
+        outcome = run("reconcile", "topic-topic", "a", "b", *flags, *KAFKA)
+        assert read_spec(json.loads(outcome.out)).ordered is ordered
 
 
 def test_a_source_without_a_committed_offset_cannot_be_told(run: Run, connect: FakeConnect) -> None:

@@ -10,7 +10,7 @@ from pyconnect_reconcile.offset_comparisons import LastCommits
 from pyconnect_reconcile.offset_history import Commit, findings_of, histories, read_commit
 from pyconnect_reconcile.task_configs import TaskConfigs
 from pyconnect_reconcile.task_statuses import Statuses
-from tests.reconcile.internal_records import config_records, stopped, task
+from tests.support.internal_records import config_records, stopped, task
 
 STEP_MS = 1000
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.spec import ColumnRule, FileSide, TopicSide, read_spec
+from pyconnect_reconcile.spec import ColumnRule, FileSide, Registry, TopicSide, read_spec
 
 MAIN = {"main": {"bootstrap": "b:9092"}}
 BASE = {"version": 1, "job": "duplicates", "clusters": MAIN, "topics": ["t"]}
@@ -105,3 +105,17 @@ def test_the_order_of_keys_is_asked_of_two_appended_topics_only() -> None:
     for wrong in ({"mode": "upsert"}, {"right": files}, {"job": "topic-sink"}):
         with pytest.raises(ReconcileError, match="`ordered`"):
             read_spec({**base, "ordered": True, **wrong})
+
+
+def test_values_in_protobuf_are_refused() -> None:
+    """What cannot be decoded is not compared as something else."""
+    side = {"kind": "topic", "topics": ["t"], "value": "protobuf"}
+    with pytest.raises(ReconcileError, match="Protobuf cannot be decoded") as caught:
+        read_spec({"job": "topic-topic", "clusters": MAIN, "left": side, "right": side})
+    assert "--value bytes" in str(caught.value.hint)
+
+
+def test_registries_are_named_by_cluster() -> None:
+    """Access to them is in a file that the spec names."""
+    spec = read_spec({**BASE, "registries": {"main": {"url": "http://r", "properties": "p"}}})
+    assert spec.registries == {"main": Registry(url="http://r", properties="p")}

@@ -9,7 +9,7 @@ from pyconnect_reconcile.findings import Place, Severity
 from pyconnect_reconcile.offset_comparisons import LastCommits
 from pyconnect_reconcile.offset_history import read_commit
 from pyconnect_reconcile.task_configs import TaskConfigs, sharing
-from tests.reconcile.internal_records import config_records
+from tests.support.internal_records import config_records
 
 SOURCE = '{"filename":"b"}'
 

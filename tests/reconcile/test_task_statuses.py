@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_reconcile.findings import Place
 from pyconnect_reconcile.task_statuses import Status, Statuses, read_status
-from tests.reconcile.internal_records import stopped, task
+from tests.support.internal_records import stopped, task
 
 Report = tuple[str, str | None, int]
 """Worker, state (None: a removal), generation."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from pyconnect_cli.reconcile.spark_jars import avro_jars, kafka_source_jars
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
@@ -29,10 +29,9 @@ CONF = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with Spark's Kafka source."""
-    settings = SparkSettings(
-        master="local[2]", conf=CONF, jars=tuple(map(str, kafka_source_jars()))
-    )
+    """A local session with Spark's Kafka source, and Avro."""
+    jars = (*kafka_source_jars(), *avro_jars())
+    settings = SparkSettings(master="local[2]", conf=CONF, jars=tuple(map(str, jars)))
     with spark_session(
         settings,
         app_name="tests",

@@ -30,7 +30,9 @@ TopicOption = Annotated[
 Value = Annotated[
     str | None,
     typer.Option(
-        "--value", metavar="FORM", help="of the topic's values: bytes, text, json, connect-json"
+        "--value",
+        metavar="FORM",
+        help="of the topic's values: bytes, text, json, connect-json, avro, json-schema",
     ),
 ]
 Columns = Annotated[
@@ -89,6 +91,7 @@ def source_topic(
     right: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
     if connector is not None:
         config = _config(session, connector, "source")
+        document |= _registries(config)
         right["value"] = _form(config, value)
         used = connectors.source_topics(config, session.client.connector_topics(connector))
         right["topics"] = topic or used
@@ -122,6 +125,7 @@ def topic_sink(
     left: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
     if connector is not None:
         config = _config(session, connector, "sink")
+        document |= _registries(config)
         left["value"] = _form(config, value)
         bounds = connectors.sink_bounds(session.client.connector_offsets(connector).entries)
         named = topic or connectors.sink_topics(config, bounds)
@@ -267,6 +271,11 @@ def _config(session: Session, name: str, wanted: str) -> Config:
             hint=f"try: pyconnect reconcile {other} {name}",
         )
     return info.config
+
+
+def _registries(config: Config) -> Document:
+    registries = connectors.value_registry(config)
+    return {"registries": registries} if registries else {}
 
 
 def _form(config: Config, value: str | None) -> str:

@@ -15,6 +15,10 @@ REPORT_OPTIONS = (
     OptionSpec(("--fail-unparsable",), "values that do not parse are differences"),
     OptionSpec(("--print-spec",), "print the resolved spec and run nothing"),
 )
+REGISTRY_OPTIONS = (
+    OptionSpec(("--registry",), "schema registry of Avro values", "URL"),
+    OptionSpec(("--registry-properties",), "access to it, as converters name it", "FILE"),
+)
 SPARK_OPTIONS = (
     OptionSpec(("--master",), "Spark's master (default local[*])", "URL"),
     OptionSpec(("--remote",), "a Spark Connect server: sc://HOST:PORT", "URL"),
@@ -28,4 +32,9 @@ SPARK_OPTIONS = (
 class ReconcileVerb(ActingVerb):
     """A job: Spark's options, the report's, and what cron needs."""
 
-    shared_specs = (("Report", REPORT_OPTIONS), ("Spark", SPARK_OPTIONS), ("Cron", CRON_OPTIONS))
+    shared_specs = (
+        ("Report", REPORT_OPTIONS),
+        ("Schema registry", REGISTRY_OPTIONS),
+        ("Spark", SPARK_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )

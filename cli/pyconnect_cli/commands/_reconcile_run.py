@@ -72,8 +72,9 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
 
 
 def _prepare_spark(document: Document, progress: object, environ: Mapping[str, str]) -> None:
-    """Require Spark and Java, and name the jars of Spark's Kafka source unless the user did."""
-    from pyconnect_cli.reconcile.spark_jars import kafka_source_jars, require_spark
+    """Require Spark and Java, and name the jars that Spark lacks unless the user did."""
+    from pyconnect_cli.reconcile.avro import uses_avro
+    from pyconnect_cli.reconcile.spark_jars import avro_jars, kafka_source_jars, require_spark
 
     assert callable(progress)
     require_spark()
@@ -83,10 +84,12 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
         # The server has its own Java and jars.
         return
     own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]
-    if any("spark-sql-kafka" in name for name in own):
-        return
-    jars = [str(jar) for jar in kafka_source_jars(progress=progress)]
-    spark["jars"] = [*spark.get("jars", ()), *jars]
+    jars: list[Path] = []
+    if not any("spark-sql-kafka" in name for name in own):
+        jars += kafka_source_jars(progress=progress)
+    if uses_avro(document) and not any("spark-avro" in name for name in own):
+        jars += avro_jars(progress=progress)
+    spark["jars"] = [*spark.get("jars", ()), *map(str, jars)]
 
 
 def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:

@@ -30,6 +30,8 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
     for name in ("hide_keys", "fail_unparsable"):
         if given.get(name):
             document[name] = True
+    if registries := _registries(document.get("registries"), given):
+        document["registries"] = registries
     clusters = document.setdefault("clusters", {})
     assert isinstance(clusters, dict)
     clusters.setdefault(MAIN, cluster_of(session))
@@ -100,6 +102,19 @@ def _spec_file(path: Path, job: str) -> Document:
             f"{path} is about {document['job']}", hint=f"pyconnect reconcile {document['job']}"
         )
     return {str(key): value for key, value in document.items()}
+
+
+def _registries(before: object, given: Mapping[str, object]) -> Document:
+    """Return the schema registries by cluster; options are about the main one."""
+    registries: Document = dict(before) if isinstance(before, dict) else {}
+    main = registries.get(MAIN)
+    told: Document = dict(main) if isinstance(main, dict) else {}
+    if url := given.get("registry"):
+        told["url"] = str(url)
+    if properties := given.get("registry_properties"):
+        # Named, not read, as are those of Kafka.
+        told["properties"] = str(Path(str(properties)).expanduser().absolute())
+    return registries | ({MAIN: told} if told else {})
 
 
 def _spark(before: object, given: Mapping[str, object]) -> Document:

@@ -37,8 +37,23 @@ def value_form(config: Config, default_converter: str | None) -> str | None:
         case "JsonConverter":
             enabled = config.get("value.converter.schemas.enable") or "true"
             return "connect-json" if enabled.strip().lower() == "true" else "json"
+        case "AvroConverter":
+            return "avro"
+        case "JsonSchemaConverter":
+            return "json-schema"
+        case "ProtobufConverter":
+            return "protobuf"
         case _:
             return None
+
+
+def value_registry(config: Config) -> Document | None:
+    """Return the schema registry of the connector's value converter, None when it is not told.
+
+    What access to it needs stays in the connector: the user names a file of it.
+    """
+    url = config.get("value.converter.schema.registry.url")
+    return {"main": {"url": url}} if url and "${" not in url else None
 
 
 def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document:

@@ -1,4 +1,4 @@
-"""Spark's Kafka source: the jars that the installed PySpark lacks, fetched once into the cache.
+"""Spark's Kafka source and its Avro: the jars that the installed PySpark lacks, fetched once.
 
 PySpark brings Ivy, so Maven is not needed. Only what PySpark has not got is kept.
 """
@@ -22,7 +22,16 @@ from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
 
 INSTALL = "pip install 'pyconnect-worker[reconcile]'"
 SOURCE = "spark-sql-kafka-0-10_2.13"
-KEPT = (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
+AVRO = "spark-avro_2.13"
+KEPT = {
+    SOURCE: (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2"),
+    AVRO: (AVRO,),
+}
+AVRO_CHECKSUMS = {
+    "4.0.0": {
+        f"{AVRO}-4.0.0.jar": "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709"
+    }
+}
 CHECKSUMS = {
     "4.0.0": {
         f"{SOURCE}-4.0.0.jar": "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
@@ -69,25 +78,37 @@ def kafka_source_jars(
 
     Raises UsageError without Spark or Java, JarsUnavailable and JarResolutionFailed.
     """
-    environment = os.environ if environment is None else environment
     spark = require_spark()
-    java = require_java(environment)
     if cache is None:
         cache = JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
+    source = Coordinate("org.apache.spark", SOURCE, spark)
+    return _jars(source, cache, os.environ if environment is None else environment, progress)
+
+
+def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
+    spark = require_spark()
+    known = AVRO_CHECKSUMS.get(spark, {})
+    cache = JarCache(spark, known, cache_root().parent / "spark-avro")
+    return _jars(Coordinate("org.apache.spark", AVRO, spark), cache, os.environ, progress)
+
+
+def _jars(
+    artifact: Coordinate, cache: JarCache, environment: Mapping[str, str], progress: Progress
+) -> tuple[Path, ...]:
+    java = require_java(environment)
     if not cache.is_complete():
-        _fetch(cache, spark, java, environment, progress)
+        _fetch(artifact, cache, java, environment, progress)
     return tuple(sorted(cache.libs.glob("*.jar")))
 
 
 def _fetch(
+    artifact: Coordinate,
     cache: JarCache,
-    spark: str,
     java: Java,
     environment: Mapping[str, str],
     progress: Progress,
 ) -> None:
-    coordinates = (Coordinate("org.apache.spark", SOURCE, spark),)
-
     def resolve(work_directory: Path, libs: Path) -> None:
         if (ivy_jar := ivy.find_ivy(environment)) is not None:
             fetch = partial(ivy.retrieve_jars, ivy_jar, java)
@@ -95,19 +116,20 @@ def _fetch(
             fetch = partial(maven.copy_jars, mvn)
         else:
             raise JarsUnavailable(
-                "There is no way to fetch Spark's Kafka source: neither Ivy nor Maven is there",
+                f"There is no way to fetch {artifact.artifact}: neither Ivy nor Maven is there",
                 hint="name the jars with --jars",
             )
         everything = work_directory / "all"
         everything.mkdir()
-        fetch(work_directory, everything, progress=progress, coordinates=coordinates)
+        fetch(work_directory, everything, progress=progress, coordinates=(artifact,))
         for jar in everything.glob("*.jar"):
-            if jar.name.rpartition("-")[0] in KEPT:
+            if jar.name.rpartition("-")[0] in KEPT[artifact.artifact]:
                 jar.rename(libs / jar.name)
 
-    progress(f"fetching the Kafka source of Spark {spark}, once")
+    progress(f"fetching {artifact.artifact} {artifact.version}, once")
     cache.fill("ivy", resolve, progress)
 
 
 if __name__ == "__main__":
     kafka_source_jars(progress=on_stderr)
+    avro_jars(progress=on_stderr)
