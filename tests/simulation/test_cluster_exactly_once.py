@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import Step
+from pyconnect_agent.core.ids import TargetState
 from tests.support.cluster_worker import Worker
 from tests.support.cluster_world import Cluster
 from tests.support.herder_world import TASKS
@@ -123,3 +124,29 @@ def rounds(leader: Worker) -> set[Step]:
     """Where rounds of fencing stand."""
     operations = leader.state.operations.values()
     return {found.step for found in operations if isinstance(found.request, ask.FenceZombies)}
+
+
+@pytest.mark.parametrize("step", [Step.FENCING, Step.READING_AGAIN, Step.WRITING])
+def test_a_stop_during_a_round_leaves_nothing_that_can_write(step: Step) -> None:
+    """The next round counts none; resumed, all tasks run and are counted."""
+    cluster = settled(3, 3)
+    leader = next(worker for worker in cluster.workers if worker.state.is_leader)
+    cluster.ask(leader, ask.PutConnectorConfig(connector="c", config={TASKS: "5"}))
+    run_until(cluster, lambda: step in rounds(leader))
+    stopping = cluster.ask(leader, ask.StopConnector(connector="c"))
+    cluster.settle()
+    assert stopping.reply is not None
+    assert stopping.reply.error is None
+    cluster.check_rest()
+    assert writers(cluster) == []
+    changing = cluster.ask(leader, ask.ChangeOffsets(connector="c", offsets=None))
+    cluster.settle()
+    assert changing.reply is not None
+    assert changing.reply.error is None
+    assert cluster.workers[0].replayed().task_count_records == {"c": 0}
+    started = TargetState.STARTED
+    cluster.ask(leader, ask.SetTargetState(connector="c", target_state=started))
+    cluster.settle()
+    cluster.check_rest()
+    assert sorted(number for _, number in writers(cluster)) == list(range(5))
+    assert cluster.workers[0].replayed().task_count_records == {"c": 5}
