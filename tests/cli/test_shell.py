@@ -250,14 +250,17 @@ def test_fish_completes(line: str, expected: list[str]) -> None:
         ("pyconnect --url http://h:1 connectors pau\t", "connectors pause "),
         ("pyconnect connectors stop --wait ST\t", "--wait STOPPED "),
         ("pyconnect connectors pause two\t", "pause two\\ words"),
+        ("pyconnect acls check --connector two\t", "--connector two\\ words"),
         ("pyconnect help ex\t", "help exit-codes "),
     ],
 )
 def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
     """Verbs, values, names and topics, typed into an interactive zsh."""
+    (tmp_path / "_pyconnect").write_text(completion_file("zsh"), "utf-8")
     (tmp_path / ".zshrc").write_text(
-        f"PROMPT='$ '; fpath=({ROOT / 'completions'} $fpath); autoload -U compinit\n"
-        f"compinit -u -d {tmp_path / 'dump'}; pyconnect() {{ print -l 'two words' }}\n"
+        f"PROMPT='$ '; fpath=({tmp_path} $fpath); autoload -U compinit\n"
+        f"compinit -u -d {tmp_path / 'dump'}\n"
+        'pyconnect() { [[ "$*" == "__complete connectors" ]] && print -l "two words" }\n'
     )
     shell = TypedShell(["zsh", "-i"], tmp_path)
     try:

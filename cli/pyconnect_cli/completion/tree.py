@@ -28,7 +28,11 @@ OWN_NAMES = {
     "connectors create": "",
     "offsets undo": "",
 }
-VALUES_OF_OPTION = {"--context": "contexts"}
+VALUES_OF_OPTION = {
+    "--context": "contexts",
+    "--to-context": "contexts",
+    "--connector": "connectors",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +150,7 @@ def _options(command: Any) -> tuple[OptionNode, ...]:
                 help=option.help or "",
                 takes_value=not (option.is_flag or option.count),
                 choices=tuple(getattr(option.type, "choices", ())),
+                names=VALUES_OF_OPTION.get(flags[0], ""),
                 files=metavar in {"FILE", "DIR"},
             )
         )

@@ -18,8 +18,9 @@ _pyconnect_names() {
             --url=*|--context=*|--config=*) given+=("$typed[index]") ;;
         esac
     done
-    names=("${(@f)$(pyconnect __complete $1 $given 2>/dev/null)}")
-    compadd -a names
+    # What is asked for comes last, after options for compadd.
+    names=("${(@f)$(pyconnect __complete ${@[-1]} $given 2>/dev/null)}")
+    compadd "${@[1,-2]}" -a names
 }
 
 _pyconnect_words() { local -a found; found=("$@"); _describe -t words word found }
