@@ -59,10 +59,13 @@ class SimulatedWorker:
     stopped: bool = False
     drained: bool = False
     broken: bool = False
+    cut_off: bool = False
+    """It works on in the group, and does not answer the tool."""
     restarts: int = 0
 
     def seen(self, leader: str | None) -> Worker:
-        gone = self.stopped or self.away > 0
+        away = self.stopped or self.away > 0
+        gone = away or self.cut_off
         leads = leader == self.url
         return Worker(
             url=self.url,
@@ -79,7 +82,7 @@ class SimulatedWorker:
                 if self.kind is Kind.AGENT
                 else PhaseSource.INFERRED
             ),
-            instance=None if gone or self.drained else f"{self.url}#{self.life}",
+            instance=None if away or self.drained else f"{self.url}#{self.life}",
             leader=leads,
             outdated=self.kind is Kind.AGENT and self.file is not self.phase,
             drained=self.drained,
@@ -108,6 +111,9 @@ class World:
     order: list[str] = field(default_factory=list)
     full_stop: bool = False
     protocol: str = "sessioned"
+    looks: int = 0
+    outage: tuple[int, str] | None = None
+    """At which look which worker is cut off."""
 
     @classmethod
     def of(cls, *phases: Phase, kinds: Sequence[Kind] | None = None, leader: int = 0) -> World:
@@ -142,6 +148,9 @@ class World:
     def look(self) -> View:
         """Time passes; restarts go on."""
         self.now_ms += LOOK_MS
+        self.looks += 1
+        if self.outage is not None and self.looks == self.outage[0]:
+            self.workers[self.outage[1]].cut_off = True
         for worker in self.workers.values():
             if worker.away > 0 and not worker.broken:
                 worker.away -= 1
@@ -171,7 +180,11 @@ class World:
     def change(self, url: str, phase: Phase) -> None:
         """What an agent does with POST /agent/phase, or commands with a Java worker."""
         worker = self.workers[url]
-        others = [w.url for w in self.workers.values() if w.url != url and (w.away or w.stopped)]
+        others = [
+            w.url
+            for w in self.workers.values()
+            if w.url != url and (w.away or w.stopped or w.cut_off)
+        ]
         assert self.full_stop or not others, f"{url} is changed while {others} are away"
         if worker.kind is Kind.AGENT and (worker.away or worker.phase is phase is worker.file):
             return

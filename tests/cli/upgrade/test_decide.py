@@ -129,6 +129,32 @@ def test_a_missing_member_stops_further_restarts() -> None:
     assert world.order == []
 
 
+@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
+@pytest.mark.parametrize("cut_off", ["http://w0", "http://w1", "http://w2"])
+@pytest.mark.parametrize("legs", [(UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,)])
+def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
+    legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
+) -> None:
+    """From any look on: nobody else is changed meanwhile; when it answers the run goes on."""
+    at, ended = 0, False
+    while not ended:
+        at += 1
+        world = World.of(*[legs[0].start] * 3, kinds=kinds)
+        world.start(*legs)
+        world.outage = (at, cut_off)
+        end = world.run_tool()
+        ended = not world.workers[cut_off].cut_off
+        if end is not None:
+            assert cut_off in end.reason
+            assert end.hint
+            changed = list(world.order)
+            world.workers[cut_off].cut_off = False
+            assert world.run_tool() is None, at
+            assert world.order[: len(changed)] == changed
+        check_is_done(world, legs[-1].target)
+    assert at > 10
+
+
 def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
     """What was FAILED before is not this run's concern."""
     world = World.of(DISABLED, DISABLED)
