@@ -331,6 +331,17 @@ def test_a_second_tab_costs_no_request(
 
 
 @pytest.mark.wire
+def test_contexts_are_offered_while_one_is_typed(
+    ask: Callable[..., list[str]], environ: dict[str, str]
+) -> None:
+    """Shells pass on what stands behind --context, the beginning of a name included."""
+    file = Path(environ["XDG_CONFIG_HOME"]) / "pyconnect" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('current = "gone"\n[contexts.prod]\nurls = ["http://h:1"]\n')
+    assert ask("contexts", "--context", "pr") == ["prod"]
+
+
+@pytest.mark.wire
 def test_older_names_are_better_than_none(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
 ) -> None:

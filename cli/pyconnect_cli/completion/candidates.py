@@ -19,7 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from pyconnect_cli.settings import Settings, resolve_settings
+from pyconnect_cli.contexts import load_config_files
+from pyconnect_cli.settings import Settings, resolve_settings, working_directory
 
 if TYPE_CHECKING:
     from pyconnect_cli.endpoint import Endpoint
@@ -47,9 +48,13 @@ def print_candidates(words: Sequence[str]) -> int:
 
 def candidates(kind: str, options: Sequence[str]) -> list[str]:
     """Return the names, from the cache when they are fresh."""
-    settings = resolve_settings(given_options(options), os.environ, Path.cwd())
+    given = given_options(options)
     if kind == "contexts":
-        return settings.files.context_names()
+        # Not of the settings: the context that is being typed is none of them yet.
+        named = given.get("config")
+        config = Path(str(named)).expanduser() if named else None
+        return load_config_files(os.environ, working_directory(), config).context_names()
+    settings = resolve_settings(given, os.environ, working_directory())
     key = hashlib.sha256("\0".join((kind, *settings.urls)).encode()).hexdigest()[:24]
     cache = cache_directory(os.environ) / f"{key}.json"
     kept, age_s = read_cache(cache)
