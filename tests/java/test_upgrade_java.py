@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agent, Agents, source_config
+from tests.support.agent import Agent, Agents, SupervisedAgent, source_config
 from tests.support.eventually import eventually
 from tests.support.java_hosts import PROPERTIES, Hosts, Lines
 from tests.support.kafka import SharedBroker
 from tests.support.rest_client import call_url
-from tests.support.upgrade_cluster import ALLOWED, SupervisedAgent, Tool
+from tests.support.upgrade_cluster import ALLOWED, Tool
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(420)]
 

@@ -1,18 +1,49 @@
-"""A broker with ACLs and users for the tests of one module."""
+"""What tests on a real broker have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agents, closing
+from tests.support.file_stream import FileStreams
+from tests.support.kafka import SharedBroker
 from tests.support.secured import SecuredBroker, secured_broker
+from tests.support.sequences import Sequences
+from tests.support.witness import Journal
 
 
 @pytest.fixture(scope="module")
 def secured(
     kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:
+    """A broker with ACLs and users, for the tests of one module."""
     with secured_broker(kafka_runtime, tmp_path_factory.mktemp("secured")) as broker:
         yield broker
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    """Makes agents of the test's own on the session's broker, and ends them with it."""
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture
+def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
+    """A source of numbers, for which it can be told what was lost or repeated."""
+    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """What tasks note of their starts and stops."""
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def streams(kafka_broker: SharedBroker) -> FileStreams:
+    """A file source and a file sink with a topic between them."""
+    return FileStreams(kafka_broker.bootstrap_servers)

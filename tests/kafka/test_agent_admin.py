@@ -6,17 +6,20 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.support.agent import Agent, Agents, AgentWithFiles, closing, source_config
+from tests.support.agent import (
+    Agent,
+    Agents,
+    SupervisedAgent,
+    source_config,
+)
 from tests.support.bad_plugins import BAD_SOURCE
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.processes import run_python
 from tests.support.rest_client import Answer, call_url
@@ -31,11 +34,6 @@ QUICK = {
     "session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "heartbeat.interval.ms": "1000",
 }
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def about(agent: Agent) -> Any:
@@ -225,13 +223,6 @@ def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
 
     eventually(running_anew, 30)
     agent.wait_for_states("source", "RUNNING", "RUNNING")
-
-
-class SupervisedAgent(AgentWithFiles):
-    """Runs below the small parent of `--supervise`."""
-
-    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
-        return (*super()._command(worker_file, connector_files), "--supervise")
 
 
 def test_a_supervised_agent_drains_once_however_often_it_is_told(

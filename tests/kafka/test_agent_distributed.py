@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,24 +16,17 @@ from tests.support.agent import (
     Agent,
     Agents,
     append_lines,
-    closing,
     line_count,
     sink_config,
     source_config,
     wait_until_equal,
 )
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.kafka
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from tests.support.agent import Agent, Agents, closing, sink_config, source_config
+from tests.support.agent import Agent, Agents, sink_config, source_config
 from tests.support.bad_plugins import BAD_SOURCE
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
@@ -18,11 +17,6 @@ from tests.support.names import unique_name
 pytestmark = pytest.mark.kafka
 
 TIMEOUT_MS = 20_000
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -32,11 +31,6 @@ def shared_cluster(
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     yield shared_cluster
     shared_cluster.delete_all()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "journal")
 
 
 def load(cluster: Cluster) -> tuple[Counter[str], Counter[str]]:

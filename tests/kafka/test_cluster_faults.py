@@ -61,11 +61,6 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     shared_cluster.delete_all()
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "journal")
-
-
 def running(cluster: Cluster, journal: Journal) -> None:
     cluster.agents[0].create("w", journal.config(TASKS))
     cluster.wait_until_running({"w": TASKS})

@@ -35,11 +35,6 @@ def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
-
-
 def family(agent: Agent) -> list[psutil.Process]:
     """The supervisor and everything it has started."""
     supervisor = agent.supervisor()

@@ -26,11 +26,6 @@ def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
-
-
 def add(cluster: Cluster, phase: str) -> Agent:
     return cluster.add(properties={SWITCH: phase})
 

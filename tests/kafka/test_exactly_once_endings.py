@@ -26,11 +26,6 @@ def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
         yield agents.start(properties=ENABLED)
 
 
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
-
-
 def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
     """The broker ends what stays open too long; the task fails, says what to tune, and repeats."""
     agent.create(

@@ -33,11 +33,6 @@ def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
-
-
 def leads(agent: Agent) -> bool:
     return agent.call("DELETE", "/connectors/nobody?forward=false").status == 404
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents, append_lines, closing, source_config
+from tests.support.agent import Agents, append_lines, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
@@ -19,16 +18,6 @@ pytestmark = pytest.mark.kafka
 
 SUPPORT = "exactly.once.source.support"
 QUICK = {"offset.flush.interval.ms": "500", "task.shutdown.graceful.timeout.ms": "5000"}
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
-
-
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
 
 
 @pytest.fixture

@@ -40,11 +40,6 @@ def agent(kafka_broker: SharedBroker, tmp_path: Path, group_id: str) -> Iterator
         yield agents.start(group_id=group_id, properties=ENABLED)
 
 
-@pytest.fixture
-def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
-    return Sequences(kafka_broker.bootstrap_servers, tmp_path)
-
-
 def newest_child(agent: Agent) -> psutil.Process:
     """The task's process: it was started after its connector's."""
     return max(agent.children(), key=lambda child: child.create_time())

@@ -19,11 +19,6 @@ from tests.support.topics import create_topics, produce
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
-def streams(kafka_broker: SharedBroker) -> FileStreams:
-    return FileStreams(kafka_broker.bootstrap_servers)
-
-
 def test_a_killed_sink_resumes_at_its_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:

@@ -12,15 +12,9 @@ from pyconnect_agent.core.ids import State, TargetState
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.file_stream import LINES, FileStreams, source_is_done, write_lines
-from tests.support.kafka import SharedBroker
 from tests.support.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def streams(kafka_broker: SharedBroker) -> FileStreams:
-    return FileStreams(kafka_broker.bootstrap_servers)
 
 
 def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import Agents, append_lines, closing, sink_config, source_config
+from tests.support.agent import Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -22,11 +21,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "directory-plugin"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 QUICK = {"offset.flush.interval.ms": "500", "consumer.metadata.max.age.ms": "1000"}
 WAIT_S = 60
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def text_of(file: Path) -> str:

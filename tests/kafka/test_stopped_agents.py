@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.agent import Agent, Agents, append_lines, closing, sink_config, source_config
+from tests.support.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -20,11 +19,6 @@ pytestmark = pytest.mark.kafka
 WAIT_S = 60
 QUICK = {"offset.flush.interval.ms": "500", "scheduled.rebalance.max.delay.ms": "0"}
 NAMES = ("source", "sink")
-
-
-@pytest.fixture
-def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
-    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
 def create_both(agent: Agent, directory: Path, **members: str) -> int:

@@ -13,13 +13,13 @@ from pyconnect_cli.acls.grants import Grant, missing_grants
 from pyconnect_cli.acls.model import Evidence
 from pyconnect_cli.acls.needs import cluster_needs
 from pyconnect_cli.phases import Phase
-from tests.support.agent import Agent, Agents
+from tests.support.agent import Agent, Agents, SupervisedAgent
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.secured import SecuredBroker, internal, overrides
 from tests.support.sequences import Sequences
-from tests.support.upgrade_cluster import ALLOWED, SupervisedAgent, Tool
+from tests.support.upgrade_cluster import ALLOWED, Tool
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

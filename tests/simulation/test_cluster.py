@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from pyconnect_agent.core.errors import ConflictError
@@ -23,22 +21,6 @@ def connectors(count: int, tasks: int) -> list[ask.Request]:
         ask.PutConnectorConfig(connector=f"c{number:03}", config={TASKS: str(tasks)})
         for number in range(count)
     ]
-
-
-def leader_of(cluster: Cluster) -> Worker:
-    return next(worker for worker in cluster.running() if worker.state.is_leader)
-
-
-def follower_of(cluster: Cluster) -> Worker:
-    return next(worker for worker in cluster.running() if not worker.state.is_leader)
-
-
-def run_until(cluster: Cluster, reached: Callable[[], bool]) -> None:
-    for _ in range(5_000):
-        if reached():
-            return
-        assert cluster.take_step()
-    raise AssertionError("never reached")
 
 
 def run_until_expired(cluster: Cluster, member_id: str) -> None:
@@ -68,14 +50,14 @@ def test_every_worker_answers_for_all() -> None:
         assert worker.state.snapshot.target_state("c000") is TargetState.STOPPED
     assert cluster.ask(cluster.workers[1], ask.DeleteConnector(connector="c001")).hops_left == 2
     cluster.settle()
-    assert leader_of(cluster).state.snapshot.connectors() == ("c000", "c002")
+    assert cluster.leader().state.snapshot.connectors() == ("c000", "c002")
     cluster.check_rest()
 
 
 def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
     """Only the leader knows owners, so it takes two hops when follower and owner differ."""
     cluster = settled_cluster(3, connectors(1, 3))
-    leader = leader_of(cluster)
+    leader = cluster.leader()
     asker, owner = (w for w in cluster.workers if w is not leader)
     task_id = next(iter(owner.tasks))
     before = len(cluster.starts)
@@ -106,7 +88,7 @@ def test_a_new_worker_takes_only_what_balance_needs() -> None:
 def test_lost_work_waits_for_the_scheduled_delay_and_no_longer() -> None:
     """A follower's work starts elsewhere exactly when the delay has passed."""
     cluster = settled_cluster(3, connectors(3, 2))
-    victim = follower_of(cluster)
+    victim = cluster.follower()
     lost = set(victim.tasks)
     member_id, began_ms, starts = victim.member.member_id, cluster.now_ms, len(cluster.starts)
     victim.crash()
@@ -122,7 +104,7 @@ def test_lost_work_waits_for_the_scheduled_delay_and_no_longer() -> None:
 def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
     """What was lost goes to the newcomer, and nothing else moves."""
     cluster = settled_cluster(3, connectors(3, 2))
-    victim = follower_of(cluster)
+    victim = cluster.follower()
     lost = work_of(victim)
     kept = {w.name: work_of(w) for w in cluster.workers if w is not victim}
     member_id, starts = victim.member.member_id, len(cluster.starts)
@@ -139,7 +121,7 @@ def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
 def test_the_work_of_a_lost_leader_moves_at_once() -> None:
     """A new leader remembers no one's work, so it deals what nobody claims without waiting."""
     cluster = settled_cluster(3, connectors(3, 2))
-    leader = leader_of(cluster)
+    leader = cluster.leader()
     lost, began_ms, starts = set(leader.tasks), cluster.now_ms, len(cluster.starts)
     leader.crash()
     cluster.settle()
@@ -152,7 +134,7 @@ def test_the_work_of_a_lost_leader_moves_at_once() -> None:
 def test_a_worker_that_outlived_its_session_gives_up_what_others_have() -> None:
     """It comes back with its old claims: nobody keeps a task that two have, then one gets it."""
     cluster = settled_cluster(3, connectors(3, 2))
-    frozen = follower_of(cluster)
+    frozen = cluster.follower()
     cluster.coordinator.expire(frozen.member.member_id)
     others = [worker for worker in cluster.workers if worker is not frozen]
     # Everybody else goes on until the delay is over and the lost work runs elsewhere.
@@ -182,9 +164,9 @@ def with_other_config_topic(cluster: Cluster, log: list[LogRecord]) -> Worker:
 def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
     """What the group has read further than its topic goes cannot be of this topic."""
     cluster = settled_cluster(2, connectors(2, 2))
-    leader = leader_of(cluster)
+    leader = cluster.leader()
     stray = with_other_config_topic(cluster, [])
-    run_until(cluster, lambda: bool(stray.warnings))
+    cluster.run_until(lambda: bool(stray.warnings))
     assert stray.warnings[0].others == (leader.url,)
     assert stray.warnings[0].own_offset < stray.warnings[0].their_offset == len(cluster.log)
     assert stray.member.member_id not in cluster.coordinator.seats
@@ -196,7 +178,7 @@ def test_a_leader_with_a_shorter_config_topic_names_who_is_ahead() -> None:
     cluster = settled_cluster(1, connectors(1, 1))
     stray = with_other_config_topic(cluster, 3 * cluster.log)
     leader = cluster.workers[0]
-    run_until(cluster, lambda: bool(leader.warnings))
+    cluster.run_until(lambda: bool(leader.warnings))
     assert leader.warnings[0].others == (stray.url,)
     assert leader.warnings[0].own_offset < leader.warnings[0].their_offset == len(stray.log)
 
@@ -206,7 +188,7 @@ def test_work_that_nobody_configured_here_comes_from_another_config_topic() -> N
     cluster = settled_cluster(1, connectors(2, 1))
     log = [LogRecord(r.key.replace(b"c00", b"d00"), r.value) for r in cluster.log]
     stray = with_other_config_topic(cluster, log)
-    run_until(cluster, lambda: bool(stray.warnings))
+    cluster.run_until(lambda: bool(stray.warnings))
     assert stray.connectors == {}
 
 
@@ -214,9 +196,9 @@ def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> N
     """Its tasks have stopped to be dealt anew; the client is told to try again."""
     cluster = settled_cluster(2, connectors(1, 2))
     worker = next(w for w in cluster.workers if w.tasks)
-    cluster.ask(leader_of(cluster), connectors(1, 3)[0])
-    run_until(cluster, lambda: any(answer.queue.startswith("stop") for answer in worker.answers))
-    run_until(cluster, lambda: worker.state.rebalance_expected)
+    cluster.ask(cluster.leader(), connectors(1, 3)[0])
+    cluster.run_until(lambda: any(answer.queue.startswith("stop") for answer in worker.answers))
+    cluster.run_until(lambda: worker.state.rebalance_expected)
     task_id = next(iter(worker.tasks))
     refused = [
         cluster.ask(worker, request)
@@ -240,11 +222,11 @@ def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> N
 def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while() -> None:
     """It starts nothing from what it has not read, keeps its work, and comes back."""
     cluster = settled_cluster(2, connectors(2, 2))
-    slow = follower_of(cluster)
+    slow = cluster.follower()
     slow.lagging = True
     kept = work_of(slow)
-    cluster.ask(leader_of(cluster), connectors(3, 2)[2])
-    run_until(cluster, lambda: slow.state.phase is Phase.BACKING_OFF)
+    cluster.ask(cluster.leader(), connectors(3, 2)[2])
+    cluster.run_until(lambda: slow.state.phase is Phase.BACKING_OFF)
     assert work_of(slow) == kept
     assert len(cluster.coordinator.seats) == 1
     slow.lagging = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from pyconnect_agent.core.herder import requests as ask
@@ -32,14 +30,6 @@ def configure(cluster: Cluster, worker: Worker, tasks: int) -> None:
     assert asked.reply.error is None
 
 
-def run_until(cluster: Cluster, reached: Callable[[], bool]) -> None:
-    for _ in range(5_000):
-        if reached():
-            return
-        assert cluster.take_step()
-    raise AssertionError("never reached")
-
-
 def freeze(cluster: Cluster, worker: Worker) -> None:
     """It stands still past its session; its tasks' processes go on."""
     worker.frozen = True
@@ -62,7 +52,7 @@ def test_no_task_of_an_older_set_can_write_once_a_newer_one_begins(
     lost = next(w for w in cluster.workers if w.state.is_leader is leads)
     other = next(w for w in cluster.workers if w is not lost)
     freeze(cluster, lost)
-    run_until(cluster, lambda: other.state.is_leader)
+    cluster.run_until(lambda: other.state.is_leader)
     configure(cluster, other, after)
     assert sorted(writers(cluster)) == [(other.name, number) for number in range(after)]
     lost.frozen = False
@@ -80,7 +70,7 @@ def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> Non
     cluster.ask(late, restart)
     [task_id] = late.tasks
     old = late.tasks[task_id]
-    run_until(cluster, lambda: late.tasks.get(task_id, old) is not old)
+    cluster.run_until(lambda: late.tasks.get(task_id, old) is not old)
     freeze(cluster, late)
     configure(cluster, other, 2)
     assert sorted(writers(cluster)) == [(other.name, 0), (other.name, 1)]
@@ -106,7 +96,7 @@ def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
     other = next(worker for worker in cluster.workers if worker is not leader)
     cluster.ask(other, ask.PutConnectorConfig(connector="c", config={TASKS: str(after)}))
-    run_until(cluster, lambda: step in rounds(leader))
+    cluster.run_until(lambda: step in rounds(leader))
     if written:
         queue = {Step.FENCING: "fencing", Step.WRITING: "writes"}.get(step, "reads")
         leader.answer(next(a for a in leader.answerable() if a.queue == queue))
@@ -132,7 +122,7 @@ def test_a_stop_during_a_round_leaves_nothing_that_can_write(step: Step) -> None
     cluster = settled(3, 3)
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
     cluster.ask(leader, ask.PutConnectorConfig(connector="c", config={TASKS: "5"}))
-    run_until(cluster, lambda: step in rounds(leader))
+    cluster.run_until(lambda: step in rounds(leader))
     stopping = cluster.ask(leader, ask.StopConnector(connector="c"))
     cluster.settle()
     assert stopping.reply is not None

@@ -33,14 +33,6 @@ ANYBODYS = (
 )
 
 
-def leader_of(cluster: Cluster) -> Worker:
-    return next(worker for worker in cluster.running() if worker.state.is_leader)
-
-
-def follower_of(cluster: Cluster) -> Worker:
-    return next(worker for worker in cluster.running() if not worker.state.is_leader)
-
-
 def start_again(cluster: Cluster, worker: Worker, leader_id: str) -> None:
     worker.crash()
     worker.leader_id = leader_id
@@ -60,7 +52,7 @@ def disputed_cluster() -> Cluster:
     cluster = settled_cluster(
         2, [ask.PutConnectorConfig(connector="c", config={TASKS: "2", "text": "x"})]
     )
-    start_again(cluster, follower_of(cluster), "own")
+    start_again(cluster, cluster.follower(), "own")
     return cluster
 
 
@@ -68,7 +60,7 @@ def disputed_cluster() -> Cluster:
 def test_while_ids_differ_the_leader_refuses_what_it_would_write(request_: ask.Request) -> None:
     """The text names the others with their ids, and the key; nothing is written."""
     cluster = disputed_cluster()
-    follower, written = follower_of(cluster), len(cluster.log)
+    follower, written = cluster.follower(), len(cluster.log)
     for worker in cluster.workers:
         reply = asked(cluster, worker, request_).reply
         assert reply is not None
@@ -76,7 +68,7 @@ def test_while_ids_differ_the_leader_refuses_what_it_would_write(request_: ask.R
         for part in (f"{follower.url} (own)", APACHES_LEADER_ID, "agent.leader.transactional.id"):
             assert part in reply.error.message
     assert len(cluster.log) == written
-    assert leader_of(cluster).state.privilege is WritePrivilege.NONE
+    assert cluster.leader().state.privilege is WritePrivilege.NONE
     cluster.check_rest()
 
 
@@ -94,13 +86,13 @@ def test_what_needs_no_leaders_write_goes_on(request_: ask.Request) -> None:
 def test_the_leader_writes_again_once_all_agree() -> None:
     """The rebalance in which they do lets it claim the topic; nobody has to ask for it."""
     cluster = disputed_cluster()
-    start_again(cluster, follower_of(cluster), APACHES_LEADER_ID)
-    assert leader_of(cluster).state.privilege is WritePrivilege.HELD
+    start_again(cluster, cluster.follower(), APACHES_LEADER_ID)
+    assert cluster.leader().state.privilege is WritePrivilege.HELD
     for worker in cluster.workers:
         reply = asked(cluster, worker, CREATE).reply
         assert reply is not None
         assert not isinstance(reply.error, ServiceUnavailableError)
-    assert leader_of(cluster).state.snapshot.contains("new")
+    assert cluster.leader().state.snapshot.contains("new")
     cluster.check_rest()
 
 
@@ -122,7 +114,7 @@ def test_a_group_that_agrees_on_an_own_id_writes() -> None:
 def test_a_change_that_has_begun_is_not_written_into_a_dispute() -> None:
     """A config is being validated when the other member comes: it is refused, not written."""
     cluster = settled_cluster(2, [ask.PutConnectorConfig(connector="c", config={TASKS: "1"})])
-    leader, other = leader_of(cluster), follower_of(cluster)
+    leader, other = cluster.leader(), cluster.follower()
     other.crash()
     cluster.settle()
     patching = cluster.ask(leader, ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}))

@@ -30,6 +30,7 @@ from tests.support.herder_world import check_count_records
 MAX_DELAY_MS = 10_000
 REQUEST_TIMEOUT_MS = 90_000
 HOPS = 2
+MANY_STEPS = 5_000
 
 Step = tuple[str, Callable[[], None]]
 
@@ -150,6 +151,20 @@ class Cluster:
             self.pass_time()
             return True
         return False
+
+    def run_until(self, reached: Callable[[], bool]) -> None:
+        """Take steps, which must not run out before."""
+        for _ in range(MANY_STEPS):
+            if reached():
+                return
+            assert self.take_step(), "nothing happens any more"
+        raise AssertionError("never reached")
+
+    def leader(self) -> Worker:
+        return next(worker for worker in self.running() if worker.state.is_leader)
+
+    def follower(self) -> Worker:
+        return next(worker for worker in self.running() if not worker.state.is_leader)
 
     def awake(self) -> list[Worker]:
         return [worker for worker in self.running() if not worker.frozen]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
 from pyconnect_cli.upgrade.run import Entry, Started
-from tests.support.agent import Agents, AgentWithFiles
+from tests.support.agent import Agents, SupervisedAgent
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment, run_python
@@ -23,13 +23,6 @@ ALLOWED = {
     "task.shutdown.graceful.timeout.ms": "5000",
     "offset.flush.interval.ms": "500",
 }
-
-
-class SupervisedAgent(AgentWithFiles):
-    """Runs below the small parent of `--supervise`."""
-
-    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
-        return (*super()._command(worker_file, connector_files), "--supervise")
 
 
 class Tool:
