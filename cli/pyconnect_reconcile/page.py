@@ -14,7 +14,7 @@ from pyconnect_reconcile import charts
 
 Json = Mapping[str, Any]
 VERDICTS = {
-    "agree": "Everything is there, once.",
+    "agree": "What was asked for was looked at, and no fault was found.",
     "differ": "Not everything is as it should be.",
     "unknown": "It could not be told.",
 }
