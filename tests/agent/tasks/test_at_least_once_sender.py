@@ -18,11 +18,6 @@ from tests.support.source_loop import ScriptedTask, Source, entry, record
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 
 
-@pytest.fixture
-def source() -> Source:
-    return Source()
-
-
 def test_a_record_is_told_after_its_delivery(source: Source) -> None:
     """With its metadata and as it was before transformations; the topic is told once."""
     source.poll(record(1), record(2))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
@@ -14,13 +12,6 @@ from pyconnect_agent.tasks.dead_letter_queue import prepare_topic
 from pyconnect_api import ConnectException, DataException
 from tests.support.dead_letters import POISON, SECRET, Queue, failure
 from tests.support.fake_clients import FakeMessage
-
-
-@pytest.fixture
-def queue() -> Iterator[Queue]:
-    made = Queue(context_headers=True)
-    yield made
-    made.queue.close(0)
 
 
 def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:

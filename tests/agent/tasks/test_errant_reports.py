@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 
 import pytest
@@ -18,20 +17,6 @@ from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from tests.support.dead_letters import POISON, Queue, consumed, tolerance
 from tests.support.eventually import eventually
 from tests.support.fake_clients import FakeMessage
-
-
-@pytest.fixture
-def strict_queue() -> Iterator[Queue]:
-    made = Queue(tolerate_all=False)
-    yield made
-    made.queue.close(0)
-
-
-@pytest.fixture
-def queue() -> Iterator[Queue]:
-    made = Queue(context_headers=True)
-    yield made
-    made.queue.close(0)
 
 
 def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,13 +11,6 @@ from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException
 from tests.support.dead_letters import POISON, SECRET, Queue, convert, tolerance
 from tests.support.fake_clients import FakeMessage
-
-
-@pytest.fixture
-def queue() -> Iterator[Queue]:
-    made = Queue(context_headers=True)
-    yield made
-    made.queue.close(0)
 
 
 @pytest.mark.parametrize("messages", [False, True])

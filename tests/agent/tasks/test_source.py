@@ -15,11 +15,6 @@ from pyconnect_api import (
 from tests.support.source_loop import Source, entry, record
 
 
-@pytest.fixture
-def source() -> Source:
-    return Source()
-
-
 def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source) -> None:
     """RetriableException means try again."""
     source.task.polls = [RetriableException("later"), [record(1)], ValueError("broken")]

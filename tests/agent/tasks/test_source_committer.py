@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_api import (
     SourceRecord,
 )
 from tests.support.source_loop import Source, entry, record
-
-
-@pytest.fixture
-def source() -> Source:
-    return Source()
 
 
 def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:

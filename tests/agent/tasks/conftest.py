@@ -1,0 +1,32 @@
+"""Parts of tasks over fakes, stepped by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.dead_letters import Queue
+from tests.support.source_loop import Source
+
+
+@pytest.fixture
+def source() -> Source:
+    """The at-least-once loop of a source task."""
+    return Source()
+
+
+@pytest.fixture
+def queue() -> Iterator[Queue]:
+    """A dead letter queue of a task that tolerates failures."""
+    made = Queue(context_headers=True)
+    yield made
+    made.queue.close(0)
+
+
+@pytest.fixture
+def strict_queue() -> Iterator[Queue]:
+    """A dead letter queue of a task that fails all the same."""
+    made = Queue(tolerate_all=False)
+    yield made
+    made.queue.close(0)
