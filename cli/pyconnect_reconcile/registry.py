@@ -8,6 +8,7 @@ A properties file holds what access needs, in the names of Confluent's converter
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pyconnect_reconcile.spec import Registry
 TIMEOUT_S = 15.0
 NOT_FOUND = 404
 SSL = "schema.registry.ssl."
+_USER = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +75,18 @@ class SchemaRegistry:
             try:
                 answer = self._client.get(f"{url}{path}")
             except httpx.HTTPError as exc:
-                problem = f"{url} cannot be reached: {exc}"
+                problem = f"{_shown(url)} cannot be reached: {exc}"
                 continue
             if answer.status_code == NOT_FOUND:
                 return None
             try:
                 document = answer.raise_for_status().json()
             except (httpx.HTTPStatusError, ValueError):
-                problem = f"{url} answers {answer.status_code} to {path}"
+                problem = f"{_shown(url)} answers {answer.status_code} to {path}"
                 continue
             if isinstance(document, Mapping):
                 return document
-            problem = f"{url} is no schema registry"
+            problem = f"{_shown(url)} is no schema registry"
         raise ReconcileError(
             f"the schema registry: {problem}", hint="see --registry and --registry-properties"
         )
@@ -120,6 +122,11 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
             f"the stores for the schema registry cannot be read as PEM: {exc}"
         ) from exc
     return context
+
+
+def _shown(url: str) -> str:
+    """Return an address without the user and password that it may hold."""
+    return _USER.sub("//", url)
 
 
 def _quoted(text: object) -> str:

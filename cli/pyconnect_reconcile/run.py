@@ -94,7 +94,10 @@ def check(bench: Bench, directory: Path) -> Outcome:
         )
         return Outcome(findings=(finding,), totals={finding.kind: 1})
     unusable = [finding for schemas in bench.schemas.values() for finding in schemas.findings]
-    return replace(outcome, findings=(*unusable, *outcome.findings))
+    if not unusable:
+        return outcome
+    totals = {**outcome.totals, unusable[0].kind: len(unusable)}
+    return replace(outcome, findings=(*unusable, *outcome.findings), totals=totals)
 
 
 def _check(bench: Bench, directory: Path) -> Outcome:

@@ -73,6 +73,12 @@ def test_a_schema_comes_with_all_that_it_refers_to(url: str, access: str) -> Non
     assert (used.kind, used.references) == ("PROTOBUF", ("r", "q"))
 
 
+def test_the_address_may_hold_user_and_password(url: str) -> None:
+    """As the converters take it."""
+    with open_registry(Registry(url=url.replace("//", "//me:hunter2%3Ax@"))) as registry:
+        assert registry.schema(1) is not None
+
+
 def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
     """As the converters name it."""
     path = tmp_path / "token.properties"
@@ -95,7 +101,7 @@ def test_what_a_registry_refuses_is_said_without_secrets(url: str, access: str) 
     ):
         registry.schema(3)
     with (
-        open_registry(Registry(url="http://127.0.0.1:1", properties=access)) as registry,
+        open_registry(Registry(url="http://me:hunter2@127.0.0.1:1")) as registry,
         pytest.raises(ReconcileError, match="cannot be reached") as caught,
     ):
         registry.schema(1)

@@ -128,6 +128,7 @@ def test_avro_is_compared_with_parquet_of_the_same_data(
     assert len(answer.of("extra")) == 1
     assert answer.places("unparsable") == {frozenset(unparsed)}
     [unknown] = answer.of("unknown-schema")
+    assert answer.outcome.totals["unknown-schema"] == 1
     assert (unknown.first, unknown.count) == (7_000_000, 1)
     assert answer.kinds() == {"missing", "extra"}
     fatal = audit.run("topic-sink", **members, fail_unparsable=True)
@@ -160,6 +161,15 @@ def test_members_of_avro_values_are_numbers_and_keys(
     assert answer.places("duplicate") == {frozenset({(0, 4), twice})}
     with pytest.raises(ReconcileError, match="what `avro:number` says"):
         audit.run("sequence", **asked, sequence="avro:number")
+    tiers = [
+        {"name": name, "side": side(seed, form), "event_time": "avro:at"}
+        for name, form in (("one", "avro"), ("same", "bytes"))
+    ]
+    answer = audit.run("completeness", tiers=tiers, registries=registries)
+    [bucket] = answer.outcome.series["buckets"]
+    assert (bucket["time"], list(bucket["rows"])) == ("2026-03-04 05:00", [1, 1])
+    # Five without a time, and the one that does not parse, in each tier.
+    assert [each.count for each in answer.of("unparsable")] == [12]
 
 
 def test_the_last_version_of_each_key_is_found_in_avro(
