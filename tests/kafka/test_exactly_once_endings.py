@@ -11,6 +11,7 @@ from tests.support.agent import Agent, Agents, closing
 from tests.support.dropping_source import COMMIT, DROP_ODD, DROPPING_SOURCE, notes
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
+from tests.support.sequence_source import LIMIT
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = pytest.mark.kafka
@@ -47,6 +48,26 @@ def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
     assert agent.call("PUT", "/connectors/numbers/resume").status == 202
     sequences.check(30)
     assert len(sequences.seen(committed=False)["0"]) == 60
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_task_leaves_open_is_aborted_when_it_ends(
+    agent: Agent, sequences: Sequences, fails: bool
+) -> None:
+    """Stopped or failed: readers of committed records need not wait for the long timeout."""
+    boundary = NEVER if fails else {"transaction.boundary": "connector"}
+    timeout = {"producer.override.transaction.timeout.ms": "600000"}
+    agent.create("numbers", {**sequences.config(), **boundary, **timeout})
+    sequences.allow(10)
+    sequences.wait_for(10, committed=False)
+    assert sequences.end() < sequences.end(committed=False)
+    if fails:
+        (sequences.directory / LIMIT).unlink()
+        agent.wait_for_states("numbers", "RUNNING", "FAILED")
+    else:
+        assert agent.call("DELETE", "/connectors/numbers").status == 204
+    eventually(lambda: sequences.end() == sequences.end(committed=False), WAIT_S)
+    assert 10 not in sequences.seen()["0"]
 
 
 def test_task_commit_of_dropped_records(agent: Agent, sequences: Sequences) -> None:
