@@ -23,24 +23,15 @@ from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.supervise.channel import StringMap
-from pyconnect_agent.tasks.transform_chain import TransformationStage
 from pyconnect_api import (
     ConfigData,
     ConfigException,
     ConfigProvider,
     ConnectException,
     Connector,
-    Converter,
-    HeaderConverter,
-    Predicate,
-    Transformation,
 )
 
 LOG = logging.getLogger(__name__)
-
-CONVERTER_TYPE = "converter.type"
-VERSION_OPTION = "plugin.version"
-"""KIP-891: a version or version range, beside the class it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +58,6 @@ class WorkerView:
         self._providers: dict[str, ConfigProvider] = {}
         self._secrets: dict[str, str] = {}
 
-    # --- variables ---
-
     def resolve(self, config: StringMap) -> Resolved:
         """Replace `${provider:path:key}`. Raises what a provider raises."""
         resolution = resolve(config, self._look_up)
@@ -93,13 +82,11 @@ class WorkerView:
         class_name = self.config.originals.get(f"{prefix}class")
         if not class_name:
             raise ConfigException(f'Missing required configuration "{prefix}class"')
-        provider: ConfigProvider = self._new(
+        provider: ConfigProvider = self.new(
             ConfigProvider, class_name, PluginKind.CONFIG_PROVIDER, f"{prefix}class"
         )
         provider.configure(self.config.with_prefix(f"{prefix}param."))
         return provider
-
-    # --- plugins ---
 
     def connector(self, config: Mapping[str, str]) -> Connector:
         """Construct the connector of a config. Raises ConnectException."""
@@ -112,82 +99,7 @@ class WorkerView:
         assert isinstance(connector, Connector)
         return connector
 
-    def converter(self, role: str, config: Mapping[str, str]) -> Converter:
-        """Make the `key` or `value` converter: the connector's if it names one, else the worker's.
-
-        Options come from whichever names the class; the two are not merged.
-        """
-        key = f"{role}.converter"
-        class_name, options = self._converter_choice(
-            key, config, getattr(self.config, f"{role}_converter")
-        )
-        converter: Converter = self._new(
-            Converter, class_name, PluginKind.CONVERTER, key, options.get(VERSION_OPTION)
-        )
-        converter.configure({**options, CONVERTER_TYPE: role}, role == "key")
-        return converter
-
-    def header_converter(self, config: Mapping[str, str]) -> HeaderConverter:
-        key = "header.converter"
-        class_name, options = self._converter_choice(key, config, self.config.header_converter)
-        converter: HeaderConverter = self._new(
-            HeaderConverter,
-            class_name,
-            PluginKind.HEADER_CONVERTER,
-            key,
-            options.get(VERSION_OPTION),
-        )
-        converter.configure({**options, CONVERTER_TYPE: "header"})
-        return converter
-
-    def transformations(self, config: Mapping[str, str]) -> list[TransformationStage]:
-        """Make and configure the chain of a connector."""
-        stages: list[TransformationStage] = []
-        for alias in _aliases(config, "transforms"):
-            options = _below(config, f"transforms.{alias}.")
-            predicate_alias = options.pop("predicate", None)
-            negate = options.pop("negate", "false").strip().lower() == "true"
-            transformation: Transformation[Any] = self._new(
-                Transformation,
-                options.pop("type", ""),
-                PluginKind.TRANSFORMATION,
-                f"transforms.{alias}.type",
-                options.pop(VERSION_OPTION, None),
-            )
-            transformation.configure(options)
-            stages.append(
-                TransformationStage(
-                    alias=alias,
-                    transformation=transformation,
-                    predicate=self._predicate(config, predicate_alias),
-                    predicate_alias=predicate_alias,
-                    negate=negate,
-                )
-            )
-        return stages
-
-    def _predicate(self, config: Mapping[str, str], alias: str | None) -> Predicate[Any] | None:
-        if alias is None:
-            return None
-        options = _below(config, f"predicates.{alias}.")
-        predicate: Predicate[Any] = self._new(
-            Predicate,
-            options.pop("type", ""),
-            PluginKind.PREDICATE,
-            f"predicates.{alias}.type",
-            options.pop(VERSION_OPTION, None),
-        )
-        predicate.configure(options)
-        return predicate
-
-    def _converter_choice(
-        self, key: str, config: Mapping[str, str], workers: str
-    ) -> tuple[str, dict[str, str]]:
-        if key in config:
-            return config[key], _below(config, f"{key}.")
-        return workers, self.config.with_prefix(f"{key}.")
-
-    def _new(
+    def new(
         self,
         base: Any,  # abstract classes
         name: str,
@@ -195,6 +107,7 @@ class WorkerView:
         key: str,
         version_range: str | None = None,
     ) -> Any:
+        """Construct a plugin that a config names at `key`; ConfigException with Kafka's texts."""
         if not name:
             raise ConfigException(
                 f'Missing required configuration "{key}" which has no default value.'
@@ -213,11 +126,3 @@ class WorkerView:
                 f"Class {name} does not implement the {base.__name__} interface"
             )
         return instantiate(found.python_class)
-
-
-def _below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
-
-
-def _aliases(config: Mapping[str, str], key: str) -> list[str]:
-    return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]

@@ -13,7 +13,7 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.tasks import consumed_record, sink_pipeline, source_pipeline
 from pyconnect_agent.tasks.error_settings import tolerance_of
-from pyconnect_agent.tasks.task_plugins import Converters
+from pyconnect_agent.tasks.task_plugins import Converters, stages_of
 from pyconnect_agent.tasks.tolerance import ErrorCounts, Tolerance
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_agent.tasks.transform_chain import chain
@@ -71,7 +71,7 @@ def consume(
     batch: list[SinkRecord] = []
     sink_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=chain(WorkerView(WORKER).transformations(config), handling),
+        transform=chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
         topic_used=None,
         is_assigned=lambda _: True,

@@ -1,10 +1,11 @@
-"""What a child makes of its worker's and its connector's configuration."""
+"""Which plugins convert and change a task's records, by the worker's and the connector's config."""
 
 from __future__ import annotations
 
 import pytest
 
 from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+from pyconnect_agent.tasks.task_plugins import converter_of, header_converter_of, stages_of
 from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import STRING_SCHEMA, ConfigException
 from tests.support.worker_properties import PROPERTIES
@@ -68,10 +69,10 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
         "predicates.new.pattern": ".*",
     }
     worker = view()
-    assert name(worker.converter("key", config)) == "JsonConverter"
-    assert name(worker.converter("value", config)) == "StringConverter"
-    assert name(worker.header_converter(config)) == "StringConverter"
-    old, new = worker.transformations(config)
+    assert name(converter_of(worker, "key", config)) == "JsonConverter"
+    assert name(converter_of(worker, "value", config)) == "StringConverter"
+    assert name(header_converter_of(worker, config)) == "StringConverter"
+    old, new = stages_of(worker, config)
     assert (name(old.transformation), name(old.predicate)) == ("Filter", "RecordIsTombstone")
     assert (name(new.transformation), name(new.predicate)) == (
         "TimestampRouter",
@@ -82,19 +83,19 @@ def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
 def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
     """They count where the connector names none; a version alone is not enough for that."""
     worker = view(value_converter_plugin_version="1.0", header_converter_plugin_version="1.0")
-    assert name(worker.converter("key", {})) == "StringConverter"
-    assert name(worker.converter("value", {})) == "JsonConverter"
-    assert name(worker.converter("value", {"value.converter.plugin.version": "2.0"})) == (
+    assert name(converter_of(worker, "key", {})) == "StringConverter"
+    assert name(converter_of(worker, "value", {})) == "JsonConverter"
+    assert name(converter_of(worker, "value", {"value.converter.plugin.version": "2.0"})) == (
         "JsonConverter"
     )
-    assert name(worker.header_converter({})) == "StringConverter"
+    assert name(header_converter_of(worker, {})) == "StringConverter"
 
 
 def test_a_version_that_is_not_there_is_refused() -> None:
     """The text lists those that are."""
     config = CONVERTERS | {"key.converter.plugin.version": "[3,]"}
     with pytest.raises(ConfigException, match=r"available versions: \[1\.0, 2\.0\]"):
-        view().converter("key", config)
+        converter_of(view(), "key", config)
 
 
 def test_options_come_from_whichever_names_the_converter() -> None:
@@ -102,7 +103,7 @@ def test_options_come_from_whichever_names_the_converter() -> None:
     worker = view(value_converter="v.converter", value_converter_converter_encoding="utf-16")
     text = "é"
     for config, encoding in (({}, "utf-16"), (CONVERTERS, "utf-8")):
-        written = worker.converter("value", config).from_connect_data(
+        written = converter_of(worker, "value", config).from_connect_data(
             "t", None, STRING_SCHEMA, text
         )
         assert written is not None
@@ -112,4 +113,4 @@ def test_options_come_from_whichever_names_the_converter() -> None:
 def test_a_class_of_another_kind_is_refused_before_it_is_made() -> None:
     """The text says what it should have been, not what its constructor lacks."""
     with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
-        view().converter("key", {"key.converter": "pyconnect_api.Struct"})
+        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})
