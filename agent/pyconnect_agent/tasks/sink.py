@@ -139,7 +139,7 @@ class SinkLoop:
             self._metrics.look_at(self.offsets)
         self._deliver()
 
-    # --- target state ---
+    # Target state
 
     def _follow_target_state(self) -> None:
         if self._control.should_pause == self._paused:
@@ -157,7 +157,7 @@ class SinkLoop:
     def _resume_all(self) -> None:
         self._consumer.resume(self._consumer.assignment() - self._context.paused)
 
-    # --- poll ---
+    # Poll
 
     def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
         """Wait for messages; None when the worker wants something else meanwhile."""
@@ -187,7 +187,7 @@ class SinkLoop:
             self._consumer.seek(partition, offset)
         self.offsets.rewind(wanted)
 
-    # --- delivery ---
+    # Delivery
 
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
@@ -217,7 +217,7 @@ class SinkLoop:
                 self._resume_all()
             self._paused_for_redelivery = False
 
-    # --- rebalance ---
+    # Rebalance
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         """Open new partitions. Called by the consumer's poll; never raises."""

@@ -87,7 +87,7 @@ class SinkWork:
             if self._started:
                 closing.callback(self._task.stop)
 
-    # --- rebalance listener ---
+    # Rebalance listener
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         assert self._loop is not None

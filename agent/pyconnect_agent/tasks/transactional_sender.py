@@ -104,7 +104,7 @@ class TransactionalSender:
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
 
-    # source_sender.Sender
+    # As source_sender.Sender
 
     def begin_iteration(self) -> None:
         self._serve(0.0)
@@ -181,7 +181,7 @@ class TransactionalSender:
             text = "Unrecoverable exception from producer send callback"
             raise self._failure(text, exc) from exc
 
-    # transactions
+    # Transactions
 
     def _act(self, decision: Decision) -> None:
         match decision:
@@ -316,7 +316,7 @@ class TransactionalSender:
             )
         return ConnectException(text)
 
-    # what the task hears
+    # What the task hears
 
     def _commit_records(self) -> None:
         if self._commit_record is None:

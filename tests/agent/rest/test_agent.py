@@ -134,7 +134,7 @@ def test_without_the_interface_there_is_nothing() -> None:
     assert answer.status == 404
 
 
-# --- credentials ---
+# Credentials
 
 PATHS = [
     ("GET", "/agent"),
