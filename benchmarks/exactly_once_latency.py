@@ -23,10 +23,10 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.file_stream import STRING
 from pyconnect_cli.sandbox.jars import find_runtime
 from tests.support.agent import source_config
-from tests.support.chaos_lines import create_topics
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
+from tests.support.topics import create_topics
 
 ENABLED = {
     "exactly.once.source.support": "enabled",

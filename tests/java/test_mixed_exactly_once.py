@@ -16,12 +16,13 @@ from pyconnect_agent.core import config_records
 from pyconnect_cli.sandbox.broker import KafkaBroker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.agent import source_config
-from tests.support.chaos_lines import LineReader, SteadyLines, create_topics
+from tests.support.chaos_lines import LineReader, SteadyLines
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
+from tests.support.topics import create_topics
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 

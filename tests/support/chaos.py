@@ -25,10 +25,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from tests.support.agent import Agent, source_config
-from tests.support.chaos_lines import LineReader, SteadyLines, create_topics, read_everything
+from tests.support.chaos_lines import LineReader, SteadyLines, read_everything
 from tests.support.cluster import SESSION_MS, Cluster
 from tests.support.lines_source import LINES_SOURCE
 from tests.support.names import unique_name
+from tests.support.topics import create_topics
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 TRANSACTION_TIMEOUT_MS = 10_000

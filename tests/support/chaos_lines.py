@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.names import unique_name
 
@@ -90,13 +89,6 @@ class LineReader:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def create_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
-    """Each with one partition: order is to be seen."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    for future in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
-        future.result()
 
 
 def read_everything(
