@@ -48,7 +48,7 @@ class ExitCode(IntEnum):
 EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.OK: "done, or nothing to change",
     ExitCode.NEGATIVE: "a negative answer: a difference, an audit mismatch, a failed check",
-    ExitCode.USAGE: "usage: arguments, an unreadable file, a configuration the worker refuses",
+    ExitCode.USAGE: "usage: arguments, an unusable file, a configuration the worker refuses",
     ExitCode.NOT_FOUND: "not found: connector, task, plugin, context, or nothing selected",
     ExitCode.NOT_AUTHENTICATED: "not authenticated (HTTP 401)",
     ExitCode.FORBIDDEN: "forbidden (HTTP 403), or an ACL is missing",

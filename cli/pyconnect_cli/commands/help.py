@@ -66,6 +66,12 @@ Data goes to stdout, everything else to stderr. --columns NAME,STATE chooses and
 --no-headers leaves the first line out. Colours are used on terminals only; NO_COLOR and
 --no-color switch them off.
 
+Tables fit the terminal: prose is wrapped, other texts are cut, and where the columns would be too
+narrow each item is a block of lines. -o wide cuts nothing, and neither does a pipe or a file.
+
+A reader that leaves (`| head`) changes nothing in what a command does, and is no error. Output that
+cannot be written, as on a full disk, is exit 2 once the command is through.
+
 Values of secret keys are masked; ${provider:path:key} references are shown as they are.
 -v shows each HTTP exchange, -vv with bodies, secrets masked. --debug shows Python's traceback.
 """
