@@ -28,6 +28,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.session import Session
+from pyconnect_cli.state_directory import state_directory
 from pyconnect_cli.streams import tell, write_data
 from pyconnect_cli.whole_files import write_whole
 
@@ -152,12 +153,10 @@ def _lock(session: Session, name: object) -> Iterator[None]:
 
 
 def lock_directory(session: Session) -> Path:
-    """Return where locks of this user live."""
-    if home := session.environ.get("XDG_RUNTIME_DIR") or session.environ.get("XDG_STATE_HOME"):
-        return Path(home) / "pyconnect"
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False))
+    """Return where locks of this user live. Raises PreconditionFailed."""
+    if given := session.environ.get("XDG_RUNTIME_DIR"):
+        return Path(given) / "pyconnect"
+    return state_directory(session.environ)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where this command keeps what must outlive a run: backups and journals."""
+"""Where this command keeps what must outlive a run: backups, journals, locks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def state_directory(environ: Mapping[str, str]) -> Path:
         directory = Path(platformdirs.user_state_dir("pyconnect", appauthor=False))
     if not directory.is_absolute():
         raise PreconditionFailed(
-            f"{directory}: is no absolute path, so backups and journals would not be found again",
+            f"{directory}: is no absolute path, so another run would not find what is kept there",
             hint="set XDG_STATE_HOME to a directory you can write",
         )
     return directory

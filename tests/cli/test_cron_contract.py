@@ -32,6 +32,17 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
+def test_a_lock_that_another_run_may_not_find_is_none(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """Without a home directory it would depend on where the command is started: exit 9."""
+    environ["XDG_STATE_HOME"] = "~/state"
+    outcome = run("connectors", "pause", "orders", "--lock", "nightly")
+    assert outcome.code == 9
+    assert "no absolute path" in outcome.err
+    assert connect.connectors["orders"].state == "RUNNING"
+
+
 def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None:
     """Counts, exit code and each object's result; nothing else on stdout."""
     connect.failures["PUT /connectors/broken/pause"] = [(500, "no luck")]
