@@ -85,7 +85,7 @@ _ROWS = (
         first_phase=_PREPARING,
         why="write to the config topic in transactions, as leader; every worker may become it",
         symptom="elected leader, it cannot claim write privileges (53): requests that need the"
-        " leader time out with 500, and it gives up its own tasks",
+        " leader time out with 500; Apache's gives up its own tasks, too",
     ),
     Rule(
         id="W8",
