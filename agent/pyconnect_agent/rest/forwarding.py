@@ -128,6 +128,7 @@ class WorkerClient:
             return ssl.create_default_context()
         try:
             return self._make_ssl_context()
+        # Of settings, of files, of certificates: they have no class in common.
         except Exception as exc:
             raise InternalError(f"Failed to start RestClient: {exc}") from exc
 

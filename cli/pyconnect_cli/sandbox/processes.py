@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 POLL_INTERVAL_S = 0.02
+_PS_S = 30
 _PROC = Path("/proc")
 _STAT_STATE, _STAT_GROUP, _STAT_START = 0, 2, 19  # fields after the command name, proc(5)
 
@@ -55,9 +56,8 @@ def _stat_fields(pid: int) -> list[str] | None:
 def _ps(*columns: str, pid: int | None = None) -> list[str]:
     selection = ["-A"] if pid is None else ["-p", str(pid)]
     formats = [part for column in columns for part in ("-o", f"{column}=")]
-    answer = subprocess.run(
-        ["ps", *selection, *formats], capture_output=True, text=True, check=False
-    )
+    command = ["ps", *selection, *formats]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PS_S)
     return answer.stdout.splitlines()
 
 
