@@ -18,6 +18,42 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
 NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="which sandbox")]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--port", metavar="PORT", help="of the broker; a free one if not given"),
+]
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="where the broker keeps its records"),
+]
+AclOption = Annotated[
+    bool,
+    typer.Option("--acl", help="have ACLs decide what SASL users may do; others may do everything"),
+]
+SaslOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sasl",
+        metavar="USER:PASSWORD",
+        help="open a SASL listener (PLAIN, SCRAM) for this user too; repeatable",
+    ),
+]
+AgentOption = Annotated[bool, typer.Option("--agent", help="start an agent beside it")]
+JavaWorkerOption = Annotated[
+    bool, typer.Option("--java-worker", help="start Apache's Connect worker beside it")
+]
+UseOption = Annotated[
+    bool,
+    typer.Option("--use", help="make its worker and broker the current context, `sandbox`"),
+]
+KafkaDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-dir",
+        metavar="DIR",
+        help="an unpacked Kafka, instead of KAFKA_HOME or of fetching its jars",
+    ),
+]
 SERVER_KINDS = ("broker", "agent", "java-worker")
 
 
@@ -26,44 +62,14 @@ def up(
     context: typer.Context,
     *,
     name: NameOption = "default",
-    port: Annotated[
-        int | None,
-        typer.Option("--port", metavar="PORT", help="of the broker; a free one if not given"),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="where the broker keeps its records"),
-    ] = None,
-    acl: Annotated[
-        bool,
-        typer.Option(
-            "--acl", help="have ACLs decide what SASL users may do; others may do everything"
-        ),
-    ] = False,
-    sasl: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sasl",
-            metavar="USER:PASSWORD",
-            help="open a SASL listener (PLAIN, SCRAM) for this user too; repeatable",
-        ),
-    ] = None,
-    agent: Annotated[bool, typer.Option("--agent", help="start an agent beside it")] = False,
-    java_worker: Annotated[
-        bool, typer.Option("--java-worker", help="start Apache's Connect worker beside it")
-    ] = False,
-    use: Annotated[
-        bool,
-        typer.Option("--use", help="make its worker and broker the current context, `sandbox`"),
-    ] = False,
-    kafka_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--kafka-dir",
-            metavar="DIR",
-            help="an unpacked Kafka, instead of KAFKA_HOME or of fetching its jars",
-        ),
-    ] = None,
+    port: PortOption = None,
+    data_dir: DataDirOption = None,
+    acl: AclOption = False,
+    sasl: SaslOption = None,
+    agent: AgentOption = False,
+    java_worker: JavaWorkerOption = False,
+    use: UseOption = False,
+    kafka_dir: KafkaDirOption = None,
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
