@@ -10,9 +10,11 @@ import pytest
 from pyconnect_reconcile.findings import Verdict
 from tests.support.agent import Agents, append_lines, closing, source_config
 from tests.support.audits import Audit
+from tests.support.cluster import cluster_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.sequences import Sequences
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -25,13 +27,26 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
+def internal_topics() -> dict[str, str]:
+    """Topics of the test's own, as a spec names them."""
+    return {kind: unique_name(kind) for kind in ("worker", "config", "status")}
+
+
+def properties_of(topics: dict[str, str]) -> dict[str, str]:
+    return {
+        "offset.storage.topic": topics["worker"],
+        "config.storage.topic": topics["config"],
+        "status.storage.topic": topics["status"],
+        "offset.flush.interval.ms": "200",
+    }
+
+
 def test_what_an_operator_did_over_rest_is_told_from_faults(
     audit: Audit, agents: Agents, tmp_path: Path
 ) -> None:
     """Read, stopped, set back, read again, stopped, reset, deleted: notes only, each once."""
-    topics = {kind: unique_name(kind) for kind in ("offset", "config", "status")}
-    properties = {f"{kind}.storage.topic": topic for kind, topic in topics.items()}
-    agent = agents.start(properties={**properties, "offset.flush.interval.ms": "200"})
+    topics = internal_topics()
+    agent = agents.start(properties=properties_of(topics))
     file, name, other = tmp_path / "in.txt", unique_name("lines"), unique_name("left")
     append_lines(file, 1, LINES)
     path, source = f"/connectors/{name}", {"filename": str(file)}
@@ -57,16 +72,34 @@ def test_what_an_operator_did_over_rest_is_told_from_faults(
     stop()
     assert agent.call("DELETE", f"{path}/offsets").status == 200
     assert agent.call("DELETE", f"/connectors/{other}").status == 204
-    answer = audit.run(
-        "offsets",
-        offsets={
-            "worker": topics["offset"],
-            "config": topics["config"],
-            "status": topics["status"],
-        },
-    )
+    # A commit has succeeded before its markers are written: readers do not see it yet.
+    ranges = {"topics": list(topics.values())}
+    eventually(lambda: not audit.run("ranges", **ranges).of("open-transaction"), WAIT_S)
+    answer = audit.run("offsets", offsets=topics)
     told = sorted((each.kind, each.group) for each in answer.outcome.findings)
     assert told == [("altered", name), ("orphan", other), ("reset", name)]
     [reset] = answer.of("reset")
     assert "a reset over REST" in reset.message
+    assert answer.verdict is Verdict.AGREE
+
+
+def test_a_worker_that_died_leaves_no_fault(audit: Audit, tmp_path: Path) -> None:
+    """Its task went on elsewhere from the last commit; that it was taken over is counted."""
+    topics, sequences = internal_topics(), Sequences(audit.bootstrap, tmp_path)
+    path = "/connectors/numbers/offsets"
+    with cluster_of(2, audit.bootstrap, tmp_path, properties_of(topics)) as cluster:
+        cluster.agents[0].create("numbers", sequences.config(exactly_once_support="requested"))
+        cluster.wait_until_running({"numbers": 1})
+        for last in (10, 20):
+            sequences.allow(last)
+            stored = [{"partition": {"number": "0"}, "offset": {"last": last}}]
+            eventually(
+                lambda stored=stored: cluster.agents[0].get(path)["offsets"] == stored, WAIT_S
+            )
+            if last == 10:
+                cluster.kill(cluster.named(cluster.owners()["numbers-0"]))
+                cluster.wait_until_running({"numbers": 1}, WAIT_S)
+    answer = audit.run("offsets", offsets=topics)
+    assert answer.outcome.findings == ()
+    assert answer.outcome.counts["takeovers"] == 1
     assert answer.verdict is Verdict.AGREE
