@@ -7,8 +7,11 @@ nothing of others; master, memory and the Kafka source are the server's own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_reconcile.errors import ReconcileError
@@ -22,6 +25,7 @@ REMOTE_VARIABLE = "SPARK_REMOTE"
 REACH_S = 10.0
 # Of a request to a server that went away: 0.2 s, 0.4 s, … in all 6 s. PySpark waits for 10 minutes.
 RETRIES = {"max_retries": 5, "initial_backoff": 200, "backoff_multiplier": 2.0, "max_backoff": 5000}
+INTERRUPT_S = 0.5
 SQL_SETTINGS = "spark.sql."
 
 
@@ -62,14 +66,58 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
         session.addArtifacts(*settings.jars)
 
 
+@contextmanager
+def cancelled_by_signals(session: SparkSession) -> Iterator[None]:
+    """Have SIGINT and SIGTERM interrupt what the session runs; then raise KeyboardInterrupt.
+
+    An exception in the midst of a call would leave its operation behind (see `release`), so the
+    call is waited for: the server ends it with an error. A second signal does not wait.
+    """
+    wanted, over = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        # Until the session ends: between two operations there is nothing to interrupt.
+        while not over.is_set():
+            # A server that does not answer ends the call as well.
+            with suppress(Exception):
+                session.interruptAll()
+            over.wait(INTERRUPT_S)
+
+    def asked(_signal: int, _frame: FrameType | None) -> None:
+        if wanted.is_set():
+            raise KeyboardInterrupt
+        wanted.set()
+        threading.Thread(target=interrupt, name="spark-interrupt", daemon=True).start()
+
+    before = {each: signal.signal(each, asked) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except Exception as exc:
+        if wanted.is_set():
+            raise KeyboardInterrupt from exc
+        raise
+    finally:
+        over.set()
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if wanted.is_set():
+        raise KeyboardInterrupt
+
+
 def release(session: SparkSession) -> None:
-    """Interrupt what the session runs and give it back; the server stays, dead or alive."""
+    """Interrupt what the session runs and give it back; the server stays, dead or alive.
+
+    Operations are given back first: a server writes the requests of those that end with their
+    session to its log, with all options.
+    """
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
     _limit_retries(session, **{**RETRIES, "max_retries": 0})
     # A server that has gone took with it what it ran.
     with suppress(PySparkException):
         session.interruptAll()
+    ExecutePlanResponseReattachableIterator.shutdown()
     session.stop()
 
 

@@ -89,7 +89,8 @@ def _connected(
             connect.set_up(session, settings)
             _rely_on(session)
         connect.tell_progress(session, events)
-        yield session
+        with connect.cancelled_by_signals(session):
+            yield session
     finally:
         connect.release(session)
 

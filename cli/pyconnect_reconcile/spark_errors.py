@@ -37,6 +37,11 @@ _KNOWN = (
         "see --kafka-properties",
     ),
     _Known(
+        "PBES2 SecretKeyFactory not available",
+        "this Java cannot read the encrypted PEM key of the Kafka client properties",
+        "give the key in a PKCS#12 store, or run Spark on Java 19 or newer",
+    ),
+    _Known(
         "Failed to find data source: kafka|DATA_SOURCE_NOT_FOUND",
         "Spark has no Kafka source",
         "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark",

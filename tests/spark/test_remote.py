@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,13 @@ from pyspark.sql import SparkSession
 
 from pyconnect_cli.sandbox import ports
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
+from tests.support.processes import run_python
 from tests.support.proxy import Proxy
 from tests.support.reconcile_command import RUN_S, Reconcile
-from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.seeding import Record, seed_topic
 from tests.support.spark_connect import ConnectServer, connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -26,6 +30,24 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 UNREACHABLE_S = 20.0
 NUMBER = ("--sequence", r"regex:n=(\d+)")
 LONG = 200_000
+PASSWORD = "hunter2-is-secret"
+SHALLOW = """
+import sys
+from pathlib import Path
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.reading import read_topics
+from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.snapshot import PartitionRange
+from pyconnect_reconcile.spec import Cluster, SparkSettings
+url, topic, bootstrap, properties = sys.argv[1:]
+part = PartitionRange(
+    topic=topic, partition=0, start=0, end=2, earliest=0, last_stable=2, high_watermark=2
+)
+cluster = Cluster(bootstrap=bootstrap, properties=properties)
+settings, events = SparkSettings(remote=url), Events(machine=False)
+with spark_session(settings, app_name="x", work_directory=Path("."), events=events) as spark:
+    print(read_topics(spark, cluster, [part], isolation="read_committed").count())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +62,39 @@ def reconcile(kafka_broker: SharedBroker, tmp_path: Path) -> Reconcile:
     return Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=kafka_broker.bootstrap_servers)
 
 
+@dataclass(frozen=True)
+class Secured:
+    """A topic with work for seconds, on brokers that ask for a password."""
+
+    topic: str
+    bootstrap: str
+    properties: Path
+
+    def ask(self, url: str) -> tuple[str, ...]:
+        """A run over the topic, by way of a server."""
+        brokers = ("--kafka-bootstrap", self.bootstrap, "--kafka-properties", str(self.properties))
+        return ("sequence", self.topic, *NUMBER, "--remote", url, *brokers)
+
+
 @pytest.fixture(scope="module")
-def long_topic(kafka_broker: SharedBroker) -> Seed:
-    """Work for seconds."""
-    seed = seed_topic(kafka_broker.bootstrap_servers)
-    seed.write([Record(f"n={n}".encode()) for n in range(LONG)])
-    return seed
+def secured(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("secured")
+    properties = directory / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        f' username="auditor" password="{PASSWORD}";\n'
+    )
+    servers = Servers(kafka_runtime, directory)
+    try:
+        broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": PASSWORD}))
+        seed = seed_topic(broker.bootstrap_servers)
+        seed.write([Record(f"n={n}".encode()) for n in range(LONG)])
+        yield Secured(seed.topic, broker.sasl_bootstrap_servers, properties)
+    finally:
+        servers.close()
 
 
 def lines(texts: list[str]) -> list[Record]:
@@ -140,28 +189,42 @@ def test_the_address_may_be_in_the_environment(
 
 
 def test_ctrl_c_cancels_the_work_and_leaves_the_server(
-    server: ConnectServer, reconcile: Reconcile, long_topic: Seed
+    server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 130; the server runs nothing of it any more and answers the next one."""
-    process = reconcile.start("sequence", long_topic.topic, *NUMBER, "--remote", server.url)
+    """Exit 130; the server runs nothing of it any more, has logged no secret and answers others."""
+    process = reconcile.start(*secured.ask(server.url))
     eventually(server.running_jobs, RUN_S)
     process.send_signal(signal.SIGINT)
     ended = reconcile.end(process)
     assert (ended.code, ended.report) == (130, None)
     eventually(lambda: server.running_jobs() == 0, RUN_S)
-    none = ("--since", "2100-01-01", "--remote", server.url)
-    answered = reconcile("transactions", long_topic.topic, *none).report
+    assert PASSWORD not in server.shown()
+    answered = reconcile(*secured.ask(server.url), "--since", "2100-01-01").report
     assert answered is not None
     assert answered["verdict"] == "unknown"
 
 
+def test_credentials_show_nowhere_on_a_shared_server(
+    server: ConnectServer, reconcile: Reconcile, secured: Secured
+) -> None:
+    """Its UI shows requests as text and its log what becomes of them: never a password."""
+    ended = reconcile(*secured.ask(server.url))
+    assert ended.code == 0, ended.err
+    # The UI cuts requests by their depth: this one it shows whole.
+    arguments = (server.url, secured.topic, secured.bootstrap, str(secured.properties))
+    counted = run_python(["-c", SHALLOW, *arguments], os.environ)
+    assert counted.stdout == "2\n", counted.stderr
+    shown = server.shown()
+    assert "kafka.receive.buffer.bytes" in shown
+    assert PASSWORD not in shown + ended.out + ended.err + json.dumps(ended.report)
+
+
 def test_a_server_that_goes_away_is_no_answer(
-    server: ConnectServer, reconcile: Reconcile, long_topic: Seed
+    server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
     """Exit 2 and no report, long before PySpark would have given up."""
     with Proxy(server.port) as proxy:
-        remote = ("--remote", f"sc://{ports.LOOPBACK}:{proxy.port}")
-        process = reconcile.start("sequence", long_topic.topic, *NUMBER, *remote)
+        process = reconcile.start(*secured.ask(f"sc://{ports.LOOPBACK}:{proxy.port}"))
         eventually(server.running_jobs, RUN_S)
         proxy.cut()
         ended = reconcile.end(process)
@@ -205,27 +268,3 @@ def test_what_a_shared_server_cannot_take_is_refused(
     memory, packages = map(reconcile.end, started)
     assert (memory.code, "refuses the setting spark.driver.memory" in memory.err) == (2, True)
     assert (packages.code, "takes no packages" in packages.err) == (2, True)
-
-
-def test_credentials_show_nowhere_on_a_shared_server(
-    servers: Servers, server: ConnectServer, tmp_path: Path
-) -> None:
-    """Its UI shows requests as text and its log what failed: never a password."""
-    broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": "hunter2-is-secret"}))
-    seed = seed_topic(broker.bootstrap_servers)
-    seed.write(lines(["n=1", "n=3"]))
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    properties = tmp_path / "client.properties"
-    properties.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
-        + module + ' required username="auditor" password="hunter2-is-secret";\n'
-    )  # fmt: skip
-    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=broker.sasl_bootstrap_servers)
-    ended = reconcile(
-        "sequence", seed.topic, *NUMBER, "--remote", server.url,
-        "--kafka-properties", str(properties),
-    )  # fmt: skip
-    assert ended.code == 1, ended.err
-    shown = server.shown()
-    assert "kafka.sasl.jaas.config" in shown or "redacted" in shown
-    assert "hunter2-is-secret" not in shown + ended.out + ended.err + json.dumps(ended.report)

@@ -1,0 +1,269 @@
+"""Clusters behind TLS: every kind of store serves every client, and no secret shows."""
+
+from __future__ import annotations
+
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_cli.sandbox import ports
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.audits import Audit
+from tests.support.kafka import Servers
+from tests.support.reconcile_command import Reconcile
+from tests.support.seeding import Record, seed_topic
+from tests.support.tls_clusters import (
+    SASL_PASSWORD,
+    STORE_PASSWORD,
+    Stores,
+    TlsClusters,
+    properties_file,
+    tls_clusters,
+)
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+TOPIC = "orders"
+RECORDS = [Record(f"n={n}".encode()) for n in range(30)]
+MISSING = 11
+SECRETS = (SASL_PASSWORD, 'scram \\"secret\\"', STORE_PASSWORD)
+LOOK_EVERY_S = 0.5
+UI_PAGES = ("environment", "SQL", "jobs", "executors")
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TlsClusters]:
+    """Both hold the same topic; the second lacks one record."""
+    directory = tmp_path_factory.mktemp("tls")
+    servers = Servers(kafka_runtime, directory)
+    try:
+        made = tls_clusters(servers, directory)
+        seed_topic(made.scram.bootstrap_servers, name=TOPIC).write(RECORDS)
+        kept = [record for n, record in enumerate(RECORDS) if n != MISSING]
+        seed_topic(made.mutual.bootstrap_servers, name=TOPIC).write(kept)
+        yield made
+    finally:
+        servers.close()
+
+
+def trusting_pem(stores: Stores) -> dict[str, str]:
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(stores.authority)}
+
+
+def trusting_store(stores: Stores, kind: str) -> dict[str, str]:
+    """Without a type: Java takes JKS and PKCS#12 for one another."""
+    return {
+        "ssl.truststore.location": str(stores.trust_store(kind)),
+        "ssl.truststore.password": STORE_PASSWORD,
+    }
+
+
+def known_by_pem(stores: Stores) -> dict[str, str]:
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(stores.identity("client"))}
+
+
+def known_by_text(stores: Stores) -> dict[str, str]:
+    """Key and chain in the properties themselves (KIP-651)."""
+    identity = stores.identity("client-text").read_text()
+    key, mark, chain = identity.partition("-----END PRIVATE KEY-----\n")
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key + mark,
+        "ssl.keystore.certificate.chain": chain,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": stores.authority.read_text(),
+    }
+
+
+def known_by_store(stores: Stores, kind: str) -> dict[str, str]:
+    return {
+        "ssl.keystore.location": str(stores.key_store(kind)),
+        "ssl.keystore.password": STORE_PASSWORD,
+    }
+
+
+def audited(audit: Audit, bootstrap: str, properties: Path) -> set[object]:
+    """The gaps that a run through these properties finds in TOPIC."""
+    cluster = {"bootstrap": bootstrap, "properties": str(properties)}
+    answer = audit.run(
+        "sequence", topics=[TOPIC], sequence=r"regex:n=(\d+)", clusters={"main": cluster}
+    )
+    return set(answer.intervals("missing"))
+
+
+@pytest.mark.parametrize("form", ["pem", "untold-pem", "jks", "pkcs12"])
+def test_trust_stores_of_every_kind_serve_spark_and_the_snapshot(
+    clusters: TlsClusters, spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """SASL_SSL with SCRAM: what Java's consumer reads, librdkafka is given as PEM."""
+    trusted = {
+        "pem": lambda: trusting_pem(clusters.stores),
+        "untold-pem": lambda: {"ssl.truststore.location": str(clusters.stores.authority)},
+        "jks": lambda: trusting_store(clusters.stores, "JKS"),
+        "pkcs12": lambda: trusting_store(clusters.stores, "PKCS12"),
+    }[form]()
+    file = properties_file(tmp_path / "p", {**clusters.scram_properties(), **trusted})
+    audit = Audit(spark, clusters.scram.sasl_bootstrap_servers, tmp_path)
+    assert audited(audit, audit.bootstrap, file) == set()
+
+
+@pytest.mark.parametrize("form", ["pem", "text", "jks", "pkcs12"])
+def test_key_stores_of_every_kind_serve_spark_and_the_snapshot(
+    clusters: TlsClusters, spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """The broker wants a certificate of its clients, and gets it from both."""
+    stores = clusters.stores
+    known = {
+        "pem": lambda: {**trusting_pem(stores), **known_by_pem(stores)},
+        "text": lambda: known_by_text(stores),
+        "jks": lambda: {**trusting_store(stores, "JKS"), **known_by_store(stores, "JKS")},
+        "pkcs12": lambda: {**trusting_store(stores, "PKCS12"), **known_by_store(stores, "PKCS12")},
+    }[form]()
+    file = properties_file(tmp_path / "p", {"security.protocol": "SSL", **known})
+    audit = Audit(spark, clusters.mutual.sasl_bootstrap_servers, tmp_path)
+    assert audited(audit, audit.bootstrap, file) == {(None, MISSING, MISSING)}
+
+
+def test_an_open_transaction_is_named_behind_tls(
+    clusters: TlsClusters, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The third client, that only asks for producers, takes the same stores."""
+    seed = seed_topic(clusters.scram.bootstrap_servers)
+    seed.write(RECORDS)
+    producer, [(_, offset)] = seed.open([Record(b"n=30")])
+    trusted = trusting_store(clusters.stores, "JKS")
+    file = properties_file(tmp_path / "p", {**clusters.scram_properties(), **trusted})
+    audit = Audit(spark, clusters.scram.sasl_bootstrap_servers, tmp_path)
+    main = {"bootstrap": audit.bootstrap, "properties": str(file)}
+    answer = audit.run("ranges", topics=[seed.topic], clusters={"main": main})
+    [finding] = answer.of("open-transaction")
+    assert f"since offset {offset}" in finding.message
+    producer.abort_transaction(60)
+
+
+class Watch:
+    """What others on the machine can see of a run while it works."""
+
+    def __init__(self, process: subprocess.Popen[str], ui: str) -> None:
+        self.command_lines: set[str] = set()
+        self.specs: dict[Path, tuple[int, str]] = {}
+        self.pages: dict[str, str] = {}
+        self._process = psutil.Process(process.pid)
+        self._ui = ui
+
+    def look(self) -> None:
+        """Look at every process and every page once."""
+        try:
+            tree = [self._process, *self._process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return
+        for process in tree:
+            try:
+                line = process.cmdline()
+            except (psutil.NoSuchProcess, psutil.ZombieProcess):
+                continue
+            self.command_lines.add(" ".join(line))
+            for part in line:
+                if part.endswith("/spec.json") and Path(part).exists():
+                    self.specs[Path(part)] = (Path(part).stat().st_mode, Path(part).read_text())
+        for page in UI_PAGES:
+            try:
+                with urllib.request.urlopen(f"{self._ui}/{page}/", timeout=10) as answer:
+                    self.pages[page] = answer.read().decode()
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                return
+
+
+def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
+    clusters: TlsClusters, tmp_path: Path
+) -> None:
+    """Not on a command line, in Spark's UI, its events, its log, the spec or the report."""
+    stores = clusters.stores
+    left = properties_file(
+        tmp_path / "left.properties",
+        {**clusters.scram_properties(), **trusting_store(stores, "JKS")},
+    )
+    right = properties_file(
+        tmp_path / "right.properties",
+        {
+            "security.protocol": "SSL",
+            **trusting_pem(stores),
+            **known_by_store(stores, "PKCS12"),
+        },
+    )
+    events, temporary = tmp_path / "events", tmp_path / "temporary"
+    events.mkdir()
+    temporary.mkdir()
+    (tmp_path / "config" / "pyconnect").mkdir(parents=True)
+    (tmp_path / "config" / "pyconnect" / "config.toml").write_text(
+        'current = "secure"\n[contexts.secure]\nurl = "http://127.0.0.1:1"\n'
+        f'kafka = {{ bootstrap = "{clusters.scram.sasl_bootstrap_servers}",'
+        f' properties = "{left}" }}\n'
+    )
+    ui_port = ports.free_port()
+    reconcile = Reconcile(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"), TMPDIR=str(temporary))
+    process = reconcile.start(
+        "topic-topic", TOPIC, TOPIC,
+        "--right-bootstrap", clusters.mutual.sasl_bootstrap_servers,
+        "--right-properties", str(right),
+        "--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false",
+        "--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={ui_port}",
+        "--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}",
+        "--conf", "spark.eventLog.compress=false",
+    )  # fmt: skip
+    watch = Watch(process, f"http://{ports.LOOPBACK}:{ui_port}")
+    while process.poll() is None:
+        watch.look()
+        # Every look is work for a machine that has to get on with the run.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_EVERY_S)
+    ended = reconcile.end(process)
+    assert (ended.code, ended.found) == (1, [("missing", [(0, MISSING)])]), ended.err
+    assert any("java" in line for line in watch.command_lines)
+    assert {"environment", "SQL"} <= watch.pages.keys()
+    [(mode, spec)] = watch.specs.values()
+    assert mode & 0o777 == 0o600
+    written = [path for path in [*ended.directory.rglob("*"), *events.rglob("*")] if path.is_file()]
+    assert any(path.is_relative_to(events) for path in written)
+    seen = [*watch.command_lines, *watch.pages.values(), spec, ended.out, ended.err]
+    seen += [path.read_bytes().decode("utf-8", "replace") for path in written]
+    for secret in SECRETS:
+        assert not [text for text in seen if secret in text]
+    assert "kafka.sasl.jaas.config" not in spec
+    left_behind = [path.name for path in temporary.iterdir() if path.name.startswith("pyconnect")]
+    assert left_behind == []
+
+
+@pytest.mark.parametrize("wrong", ["password", "authority", "store-password"])
+def test_what_is_refused_is_said_at_once(clusters: TlsClusters, tmp_path: Path, wrong: str) -> None:
+    """Exit 2 with the reason, and without what was tried."""
+    stores = clusters.stores
+    properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}
+    reason = {
+        "password": "Authentication failed",
+        "authority": "certificate verify failed",
+        "store-password": "password was incorrect",
+    }[wrong]
+    match wrong:
+        case "password":
+            properties |= clusters.scram_properties(password="hunter2-is-wrong")
+        case "authority":
+            other = Stores(tmp_path / "other")
+            properties["ssl.truststore.location"] = str(other.trust_store("JKS"))
+        case _:
+            properties["ssl.truststore.password"] = "hunter2-is-wrong"
+    file = properties_file(tmp_path / "p", properties)
+    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=clusters.scram.sasl_bootstrap_servers)
+    ended = reconcile("sequence", TOPIC, "--sequence", "text", "--kafka-properties", str(file))
+    assert (ended.code, ended.report) == (2, None), ended.err
+    assert reason in ended.err
+    assert not [secret for secret in (*SECRETS, "hunter2-is-wrong") if secret in ended.err]

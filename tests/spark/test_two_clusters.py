@@ -1,0 +1,115 @@
+"""`reconcile topic-topic` over two clusters that share nothing but the names of their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_reconcile import kafka_snapshot
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.run import take_snapshots
+from pyconnect_reconcile.spec import read_spec
+from tests.support.kafka import Servers, SharedBroker
+from tests.support.names import unique_name
+from tests.support.reconcile_command import Reconcile
+from tests.support.seeding import Record, Seed, seed_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+QUICK = ("--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false")
+KEYS = [f"k{n}".encode() for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def far(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Brokers of another cluster than the session's."""
+    servers = Servers(kafka_runtime, tmp_path_factory.mktemp("far"))
+    try:
+        yield servers.broker().bootstrap_servers
+    finally:
+        servers.close()
+
+
+def cluster_id(bootstrap: str) -> str | None:
+    found: str | None = (
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).cluster_id
+    )
+    return found
+
+
+def mirrored(near: str, far: str) -> tuple[Seed, Seed]:
+    """One name in both clusters, the same records at other offsets and in other partitions."""
+    name = unique_name("mirrored")
+    origin = seed_topic(near, name=name, partitions=2)
+    mirror = seed_topic(far, name=name, partitions=3)
+    records = [Record(b"v%d" % n, key=key, partition=n % 2) for n, key in enumerate(KEYS)]
+    origin.write(records[:10], outcome="commit")
+    origin.write(records[10:])
+    mirror.write([Record(b"v%d" % n, key=key, partition=n % 3) for n, key in enumerate(KEYS)])
+    return origin, mirror
+
+
+def test_a_mirror_in_another_cluster_agrees_and_then_differs_by_offsets(
+    kafka_broker: SharedBroker, far: str, tmp_path: Path
+) -> None:
+    """By options and by a spec file; each fault has its own cluster's offset."""
+    near = kafka_broker.bootstrap_servers
+    assert cluster_id(near) != cluster_id(far)
+    origin, mirror = mirrored(near, far)
+    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=near)
+    both = ("topic-topic", origin.topic, origin.topic)
+    agreed = reconcile(*both, "--right-bootstrap", far, *QUICK)
+    assert (agreed.code, agreed.found) == (0, []), agreed.err
+    assert agreed.report is not None
+    counts = agreed.report["counts"]
+    assert (counts["rows_left"], counts["rows_right"]) == (len(KEYS), len(KEYS))
+
+    [lost] = origin.write([Record(b"only here", key=b"k7", partition=1)])
+    [foreign] = mirror.write([Record(b"only there", key=b"k7", partition=2)])
+    [again] = mirror.write([Record(b"v3", key=KEYS[3], partition=0)])
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        f"""
+job: topic-topic
+clusters:
+  main: {{bootstrap: "127.0.0.1:1"}}
+  near: {{bootstrap: "{near}"}}
+  far: {{bootstrap: "{far}"}}
+left: {{kind: topic, topics: [{origin.topic}], cluster: near}}
+right: {{kind: topic, topics: [{origin.topic}], cluster: far}}
+"""
+    )
+    differs = reconcile(*both, "--spec", str(spec), *QUICK)
+    assert differs.code == 1, differs.err
+    assert sorted(differs.found) == [
+        ("extra", [foreign]),
+        ("missing", [lost]),
+        ("repeated", [(0, 1), again]),
+    ]
+
+
+def test_a_second_cluster_that_does_not_answer_is_named(
+    kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address and why, never an empty topic that agrees with an empty one."""
+    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 3.0)
+    seed = seed_topic(kafka_broker.bootstrap_servers)
+    side = {"kind": "topic", "topics": [seed.topic]}
+    clusters = {
+        "main": {"bootstrap": kafka_broker.bootstrap_servers},
+        "far": {"bootstrap": "127.0.0.1:1"},
+    }
+    spec = read_spec(
+        {
+            "job": "topic-topic",
+            "clusters": clusters,
+            "left": side,
+            "right": {**side, "cluster": "far"},
+        }
+    )
+    with pytest.raises(ReconcileError, match=r"Kafka at 127\.0\.0\.1:1: .*Connection refused"):
+        take_snapshots(spec)
