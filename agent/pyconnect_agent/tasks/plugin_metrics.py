@@ -18,12 +18,14 @@ from pyconnect_api import (
 
 
 def connector_and_task(connector: Connector, task: SourceTask | SinkTask) -> tuple[Metric, ...]:
+    """Class and version of both; the task's tags are added where metrics are collected."""
     kind = "source" if isinstance(connector, SourceConnector) else "sink"
     texts = {"connector-type": kind, **_plugin("connector", connector), **_plugin("task", task)}
     return tagged({TASK: texts}, {})
 
 
 def converters_and_stages(plugins: TaskPlugins) -> tuple[Metric, ...]:
+    """Class and version of each, those of stages tagged with their aliases."""
     converters = {
         **_plugin("key-converter", plugins.converters.key),
         **_plugin("value-converter", plugins.converters.value),

@@ -75,6 +75,7 @@ def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Co
 
 
 def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> HeaderConverter:
+    """Make the converter of headers, as `converter_of` does."""
     key = "header.converter"
     class_name, options = _converter_choice(worker, key, config, worker.config.header_converter)
     converter: HeaderConverter = worker.new(

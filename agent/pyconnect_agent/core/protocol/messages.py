@@ -144,6 +144,7 @@ class Subscription:
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
+    """Return a member's metadata; equal subscriptions have equal bytes."""
     parts = [
         struct.pack(">h", subscription.version),
         _string(subscription.url),
@@ -160,6 +161,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
+    """Return a member's assignment; equal assignments have equal bytes."""
     parts = [
         struct.pack(">hh", assignment.version, assignment.error),
         _string(assignment.leader),
