@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyconnect_agent import memory
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.client_configs import worker_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -86,6 +87,7 @@ class WorkerParts:
 
 def run_worker(parts: WorkerParts, launcher: Launcher) -> int:
     """Run until asked to stop or until something dies; returns the exit code."""
+    memory.use_one_heap()
     return asyncio.run(Worker(parts, launcher).run())
 
 
@@ -143,6 +145,7 @@ class Worker:
         )
         children.connect(herder.child_listener)
         herding = asyncio.create_task(herder.run(), name="herder")
+        keeping_low = asyncio.create_task(memory.keep_low(), name="memory")
         try:
             parts, url = self._parts, rest.advertised_url
             admin = admin_interface(
@@ -158,6 +161,7 @@ class Worker:
             LOG.info("worker has started", extra={"url": rest.advertised_url})
             await self._while_alive(self._stop_requested.wait(), herding, rest)
         finally:
+            keeping_low.cancel()
             await self._stop(herder, herding, rest)
 
     async def _start(self, herder: HerderService) -> None:

@@ -77,6 +77,9 @@ class FakeHerder:
         self.without_status: set[str] = set()
         self.task_failures: dict[ConnectorTaskId, str] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
+        self.offsets: tuple[ConnectorOffset, ...] = (
+            ConnectorOffset(partition={"filename": "a"}, offset={"position": 30}),
+        )
         self.failures: dict[type, Exception] = {}
         self.held: set[type] = set()
         self.submitted: list[requests.Request] = []
@@ -158,7 +161,7 @@ class FakeHerder:
         await self.submit(requests.GetConnectorConfig(connector=connector), timeout_ms=timeout_ms)
         if ConnectorOffset in self.failures:
             raise self.failures[ConnectorOffset]
-        return (ConnectorOffset(partition={"filename": "a"}, offset={"position": 30}),)
+        return self.offsets
 
     def active_topics(self, connector: str) -> tuple[str, ...]:
         return self.topics.get(connector, ())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyconnect_agent.core import json_text
-from pyconnect_agent.core.offsetlog import parse_key
+from pyconnect_agent.core.offsetlog import canonical_key, parse_key
 
 JsonObject = Mapping[str, Any]
 
@@ -70,14 +70,15 @@ def each_source_offset(
 
     What an earlier one of `stores` has, under this key or one of equal meaning, hides the later's.
     """
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for number, entries in enumerate(stores):
         for key in reversed(tuple(entries)):
             if any(key in earlier for earlier in stores[:number]):
                 continue
             parsed = parse_key(key)
             assert not isinstance(parsed, str), "the store indexes readable keys only"
-            if parsed.content in seen:
+            meaning = canonical_key(key, parsed)
+            if meaning in seen:
                 continue
             try:
                 offset = json_text.loads(entries[key])
@@ -85,7 +86,7 @@ def each_source_offset(
                 unreadable(key)
                 continue
             if isinstance(offset, dict):
-                seen.add(parsed.content)
+                seen.add(meaning)
                 yield ConnectorOffset(partition=parsed.partition, offset=offset)
             elif offset is not None:
                 unreadable(key)

@@ -66,15 +66,22 @@ _SORTED = json.JSONEncoder(
 ).encode
 
 
+def canonical_key(key: bytes, parsed: ParsedKey) -> bytes:
+    """Return bytes that are equal for raw keys of equal meaning: of almost all `key` itself."""
+    text = f"[{json_text.string_text(parsed.connector)},{parsed.content}]"
+    canonical = text.encode(errors="surrogatepass")
+    return key if canonical == key else canonical
+
+
 class _Identity(NamedTuple):
     connector: str
-    content: str
+    canonical: bytes
 
 
-# A key as most connectors write it, one string by name, without escapes or anything but ASCII: what
-# it means can be cut out of its bytes, several times as fast as by reading JSON.
+# A key as most connectors write it, one string by name, without escapes or anything but ASCII. It
+# is canonical and its connector can be cut out of its bytes: several times as fast as reading JSON.
 _TEXT = rb'"[ !#-\[\]-~]*"'
-_PLAIN_KEY = re.compile(rb"\[(" + _TEXT + rb"),(\{" + _TEXT + rb":" + _TEXT + rb"\})\]")
+_PLAIN_KEY = re.compile(rb"\[(" + _TEXT + rb"),\{" + _TEXT + rb":" + _TEXT + rb"\}\]")
 
 _SEQUENCE_BITS = 48
 
@@ -83,17 +90,17 @@ class OffsetLog:
     """Live entries of an offset topic.
 
     Invariants: `_data` is what compaction would leave; `_recency` has its keys; `_index` holds
-    exactly those of them that parse, by connector and content: a key, or a tuple of several.
+    exactly those of them that parse, by connector and canonical key: a key, or a tuple of several.
 
     A recency is one number, the record's timestamp before the order of reading: the latter alone
     says nothing across partitions of the topic after a restart. As there may be very many entries,
-    nothing is kept of one but bytes, text and numbers.
+    nothing is kept of one but its key, its value and a number.
     """
 
     def __init__(self) -> None:
         self._data: dict[bytes, bytes] = {}
         self._recency: dict[bytes, int] = {}
-        self._index: dict[str, dict[str, bytes | tuple[bytes, ...]]] = {}
+        self._index: dict[str, dict[bytes, bytes | tuple[bytes, ...]]] = {}
         self._sequence = 0
 
     def apply(
@@ -116,8 +123,8 @@ class OffsetLog:
             return _ignored(key_text(key), identity)
         if value is not None:
             contents = self._index.setdefault(identity.connector, {})
-            others = contents.get(identity.content)
-            contents[identity.content] = key if others is None else (*_keys(others), key)
+            others = contents.get(identity.canonical)
+            contents[identity.canonical] = key if others is None else (*_keys(others), key)
         elif is_live:
             self._unindex(identity, key)
         return ()
@@ -168,7 +175,7 @@ class OffsetLog:
 
     def _equivalents(self, identity: _Identity) -> tuple[bytes, ...]:
         """Live raw keys of equal content, newest first."""
-        live = self._index.get(identity.connector, {}).get(identity.content, ())
+        live = self._index.get(identity.connector, {}).get(identity.canonical, ())
         return tuple(reversed(self._oldest_first(live)))
 
     def _oldest_first(self, live: bytes | tuple[bytes, ...]) -> Sequence[bytes]:
@@ -177,11 +184,11 @@ class OffsetLog:
 
     def _unindex(self, identity: _Identity, key: bytes) -> None:
         contents = self._index[identity.connector]
-        left = tuple(other for other in _keys(contents[identity.content]) if other != key)
+        left = tuple(other for other in _keys(contents[identity.canonical]) if other != key)
         if left:
-            contents[identity.content] = left[0] if len(left) == 1 else left
+            contents[identity.canonical] = left[0] if len(left) == 1 else left
             return
-        del contents[identity.content]
+        del contents[identity.canonical]
         if not contents:
             del self._index[identity.connector]
 
@@ -190,9 +197,11 @@ def _identity(key: bytes) -> _Identity | str:
     """What a raw key means, or what is wrong with it."""
     plain = _PLAIN_KEY.fullmatch(key)
     if plain is not None:
-        return _Identity(plain[1][1:-1].decode("ascii"), plain[2].decode("ascii"))
+        return _Identity(plain[1][1:-1].decode("ascii"), key)
     parsed = parse_key(key)
-    return parsed if isinstance(parsed, str) else _Identity(parsed.connector, parsed.content)
+    if isinstance(parsed, str):
+        return parsed
+    return _Identity(parsed.connector, canonical_key(key, parsed))
 
 
 def _keys(live: bytes | tuple[bytes, ...]) -> tuple[bytes, ...]:

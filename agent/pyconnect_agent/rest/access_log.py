@@ -11,6 +11,8 @@ import time
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pyconnect_agent.rest.streamed import sent_bytes
+
 LOG = logging.getLogger(__name__)
 
 
@@ -29,7 +31,7 @@ def log_access(request: Request, response: Response, latency_ms: int) -> None:
         target,
         request.scope["http_version"],
         response.status_code,
-        len(response.body),
+        sent_bytes(response),
         request.headers.get("referer", "-").replace('"', "'"),
         request.headers.get("user-agent", "-").replace('"', "'"),
         latency_ms,

@@ -8,6 +8,10 @@ from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_app
 from tests.support.rest_services import application
 
+MANY = tuple(
+    ConnectorOffset(partition={"filename": f"/data/{number}"}, offset={"position": number})
+    for number in range(10_000)
+)
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}
 
 
@@ -18,6 +22,28 @@ def test_offsets_are_listed_as_pairs_of_objects() -> None:
     answer = call_app(application(herder), "GET", "/connectors/c/offsets")
     assert answer.status == 200
     assert answer.text == '{"offsets":[{"partition":{"filename":"a"},"offset":{"position":30}}]}'
+
+
+def test_very_many_offsets_are_one_document() -> None:
+    """It is sent in parts, without a length beforehand."""
+    herder = FakeHerder()
+    herder.configs["c"] = CONFIG
+    herder.offsets = MANY
+    answer = call_app(application(herder), "GET", "/connectors/c/offsets")
+    assert answer.json() == {"offsets": [offset.to_json() for offset in MANY]}
+    assert "content-length" not in answer.headers
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_a_head_of_very_many_offsets_has_their_length() -> None:
+    """That of the document that a GET sends."""
+    herder = FakeHerder()
+    herder.configs["c"] = CONFIG
+    herder.offsets = MANY
+    sent = call_app(application(herder), "GET", "/connectors/c/offsets")
+    answer = call_app(application(herder), "HEAD", "/connectors/c/offsets")
+    assert answer.text == ""
+    assert answer.headers["content-length"] == str(len(sent.text))
 
 
 def test_an_unknown_connector_has_no_offsets() -> None:

@@ -1,10 +1,13 @@
-"""`/connectors/{connector}/offsets` (KIP-875). There may be very many: not on the event loop."""
+"""`/connectors/{connector}/offsets` (KIP-875).
+
+There may be very many: not on the event loop, and a listing is written while it is sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from starlette.responses import Response
 
@@ -23,13 +26,22 @@ from pyconnect_agent.rest.offsets_binding import (
     bind_offsets,
 )
 from pyconnect_agent.rest.routing import Route
+from pyconnect_agent.rest.streamed import StreamedResponse
+
+PART_BYTES = 256 * 1024
 
 
 async def get_offsets(exchange: Exchange) -> Response:
     offsets = await exchange.herder.connector_offsets(
         exchange.connector, timeout_ms=exchange.deadline.remaining_ms()
     )
-    return Response(await asyncio.to_thread(_written, offsets), media_type=JSON)
+    parts = _written(offsets)
+    first = await asyncio.to_thread(next, parts)
+    if len(first) < PART_BYTES:
+        return Response(first, media_type=JSON)
+    if exchange.request.method == "HEAD":
+        return Response(first + b"".join(parts), media_type=JSON)
+    return StreamedResponse(chain((first,), parts), media_type=JSON)
 
 
 async def alter_offsets(exchange: Exchange) -> Response:
@@ -63,17 +75,19 @@ def _check(body: bytes) -> None:
         raise NullBodyError(f"{OFFSET_CLASS}.partition()", "offset")
 
 
-def _written(offsets: Iterable[ConnectorOffset]) -> bytes:
-    """Return the answer's text; nothing of it is in memory twice."""
-    body = io.BytesIO()
-    body.write(b'{"offsets":[')
+def _written(offsets: Iterable[ConnectorOffset]) -> Iterator[bytes]:
+    """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one."""
+    part = bytearray(b'{"offsets":[')
     separator = b""
     for offset in offsets:
-        body.write(separator)
-        body.write(json_text.dumps(offset.to_json()))
+        part += separator
+        part += json_text.dumps(offset.to_json())
         separator = b","
-    body.write(b"]}")
-    return body.getvalue()
+        if len(part) >= PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    part += b"]}"
+    yield bytes(part)
 
 
 ROUTES = (

@@ -1,0 +1,33 @@
+"""Memory that the C library keeps, and gives back when it is told to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.wire
+
+PROGRAM = """
+import psutil
+from pyconnect_agent import memory
+
+def resident():
+    return psutil.Process().memory_info().rss
+
+memory.use_one_heap()
+blocks = [bytes(2_000) for _ in range(50_000)]
+kept = blocks[::50]
+blocks.clear()
+before = resident()
+memory.give_back()
+print(before - resident())
+"""
+FREED_BYTES = 100_000_000
+
+
+def test_what_is_free_between_what_is_used_is_given_back() -> None:
+    """Every fiftieth block stays in use; without being told, the heap keeps all between them."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
+    assert int(done.stdout) > FREED_BYTES // 2
