@@ -21,6 +21,13 @@ _NUMBERS = {
     "request.timeout.ms": "request_timeout_ms",
     "retry.backoff.ms": "retry_backoff_ms",
 }
+_DEFAULTS = {
+    # kafka-python's is 30 s: after an outage a worker would be away for longer than its session,
+    # and its work would wait for scheduled.rebalance.max.delay.ms.
+    "reconnect.backoff.max.ms": "1000",
+    "request.timeout.ms": "40000",
+}
+"""Connect's, where kafka-python has others."""
 _BUFFERS = {
     "receive.buffer.bytes": "receive_buffer_bytes",
     "send.buffer.bytes": "send_buffer_bytes",
@@ -67,8 +74,9 @@ def kafka_python_config(
     )
     arguments: dict[str, object] = {"bootstrap_servers": servers, "client_id": client_id}
     for key, argument in _NUMBERS.items():
-        if key in config:
-            arguments[argument] = parse_type(key, config[key], ConfigType.LONG)
+        text = config.get(key, _DEFAULTS.get(key))
+        if text is not None:
+            arguments[argument] = parse_type(key, text, ConfigType.LONG)
     for key, argument in _BUFFERS.items():
         size = parse_type(key, config.get(key), ConfigType.INT)
         if isinstance(size, int) and size >= 0:

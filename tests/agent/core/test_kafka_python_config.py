@@ -14,7 +14,7 @@ PLAIN = (
 def test_kafka_python_gets_the_same_network_and_login() -> None:
     """In its own argument names; what needs objects is handed over beside them."""
     worker_properties = dict(
-        distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="40000").originals
+        distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="50000").originals
     )
     config = kafka_python_config(
         worker_properties
@@ -32,7 +32,8 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
     assert config.arguments == {
         "bootstrap_servers": ["a:1", "b:2"],
         "client_id": "me",
-        "request_timeout_ms": 40000,
+        "request_timeout_ms": 50000,
+        "reconnect_backoff_max_ms": 1000,
         "receive_buffer_bytes": 100,
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "PLAIN",
@@ -42,3 +43,11 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
     }
     assert config.pem_key == "K"
     assert "b c" not in repr(config)
+
+
+def test_what_is_not_set_has_connects_defaults() -> None:
+    """kafka-python waits up to 30 s before it connects again: longer than a session lasts."""
+    arguments = kafka_python_config({"bootstrap.servers": "a:1"}, client_id="me").arguments
+    assert (arguments["reconnect_backoff_max_ms"], arguments["request_timeout_ms"]) == (1000, 40000)
+    given = {"reconnect.backoff.max.ms": "7"}
+    assert kafka_python_config(given, client_id="me").arguments["reconnect_backoff_max_ms"] == 7
