@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -247,6 +248,34 @@ def test_an_edit_that_is_refused_is_not_lost(
     assert json.loads(kept.read_text())["db.password"] == "other"
     kept.unlink()
     assert "hunter2" not in outcome.err
+
+
+def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
+    run: Run, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file it was to open holds the configuration, secrets included."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    environ["EDITOR"] = "/nonexistent/editor"
+    outcome = run("connectors", "edit", "orders")
+    assert outcome.code == 2
+    assert "cannot be run: No such file or directory" in outcome.err
+    assert not list(tmp_path.glob("pyconnect-*"))
+
+
+def test_an_interrupted_batch_tells_what_it_has_not_tried(
+    start: Start, connect: FakeConnect
+) -> None:
+    """What is under way comes to its end and is told, too."""
+    connect.slow["PUT /connectors/broken/pause"] = threading.Event()
+    process = start("connectors", "pause", "broken", "orders")
+    eventually(lambda: "PUT /connectors/broken/pause" in connect.requests, 20)
+    process.send_signal(signal.SIGINT)
+    connect.slow["PUT /connectors/broken/pause"].set()
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert out == b"broken: paused\n"
+    assert b"not tried: orders" in err
+    assert connect.connectors["orders"].state == "RUNNING"
 
 
 def test_what_moves_the_cursor_is_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:

@@ -70,6 +70,8 @@ class FakeConnect:
     """The only `Authorization` header that is let in; None lets everybody in."""
     stale_statuses: dict[str, list[FakeConnector]] = field(default_factory=dict)
     """States to show first: a status lags behind the change that was asked for."""
+    slow: dict[str, threading.Event] = field(default_factory=dict)
+    """`METHOD path`: answered once the event is set."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(
@@ -81,6 +83,9 @@ class FakeConnect:
         path = [unquote(part) for part in split.path.strip("/").split("/") if part]
         with self.lock:
             self.requests.append(f"{method} {split.path}")
+        if event := self.slow.get(f"{method} {split.path}"):
+            event.wait(30)
+        with self.lock:
             waiting = self.failures.get(f"{method} {split.path}")
             if waiting:
                 status, message = waiting.pop(0)

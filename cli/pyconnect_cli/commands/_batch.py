@@ -121,9 +121,13 @@ def _results(session: Session, verb: str, steps: Sequence[Step]) -> Iterable[Ste
     with ThreadPoolExecutor(parallel) as executor:
         running: set[Future[StepResult]] = set()
         while waiting or running:
-            while waiting and len(running) < parallel:
-                running.add(executor.submit(_run, verb, waiting.pop()))
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            try:
+                while waiting and len(running) < parallel:
+                    running.add(executor.submit(_run, verb, waiting.pop()))
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+            except KeyboardInterrupt:
+                _tell_interrupted(session, running, waiting)
+                raise
             for future in finished:
                 result = future.result()
                 failures += result.error is not None
@@ -134,6 +138,17 @@ def _results(session: Session, verb: str, steps: Sequence[Step]) -> Iterable[Ste
                     f"{failures} failed: {len(waiting)} more were not tried (--max-failures)"
                 )
                 waiting.clear()
+
+
+def _tell_interrupted(
+    session: Session, running: Iterable[Future[StepResult]], waiting: Sequence[Step]
+) -> None:
+    """Tell what is not done: what is under way comes to its end, the rest is not begun."""
+    for future in wait(running).done:
+        print_result(session, future.result(), alone=False)
+    if waiting:
+        names = ", ".join(step.name for step in reversed(waiting))
+        session.output.warning(f"interrupted: not tried: {names}")
 
 
 def _run(verb: str, step: Step) -> StepResult:

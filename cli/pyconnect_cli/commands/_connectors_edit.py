@@ -45,6 +45,19 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         run_steps(session, "update", [Step(name=name, done="updated", act=act)])
 
 
+def _run_editor(editor: str, path: str) -> None:
+    try:
+        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
+            " nothing was changed",
+            hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
+        ) from exc
+    if code != 0:
+        raise PyconnectError(f"`{editor}` failed; nothing was changed")
+
+
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
     """Let a person edit a configuration; the text is kept when storing it fails."""
@@ -59,8 +72,7 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         file.write("\n")
     before = Path(path).read_bytes()
     try:
-        if subprocess.run([*shlex.split(editor), path], check=False).returncode != 0:
-            raise PyconnectError(f"`{editor}` failed; nothing was changed")
+        _run_editor(editor, path)
         files = read_connector_files([path], name=name)
         if len(files) != 1:
             raise UsageError(f"one configuration was expected, not {len(files)}")
