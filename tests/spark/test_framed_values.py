@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -31,6 +34,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Audit
 from tests.support.names import unique_name
+from tests.support.processes import python_environment
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -259,3 +263,31 @@ def test_schemas_may_refer_to_others(
     assert answer.outcome.findings == ()
     assert answer.verdict is Verdict.AGREE
     assert answer.outcome.counts["rows_right"] == 10
+
+
+def test_the_command_line_brings_what_spark_needs_for_avro(
+    audit: Audit, converter: Make, schema_registry_url: str, tmp_path: Path
+) -> None:
+    """Its jar, and the registry of a flag; the report names neither."""
+    seed = seed_topic(audit.bootstrap)
+    avro = converter(AvroConverter)
+    values = [avro.from_connect_data(seed.topic, [], FIRST, old(n)) for n in (1, 2, 4)]
+    seed.write([Record(value) for value in values])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pyconnect_cli", "reconcile", "sequence", seed.topic),
+            *("--sequence", "avro:id", "--registry", schema_registry_url),
+            *("--kafka-bootstrap", audit.bootstrap, "--report", str(tmp_path / "report")),
+            *("--conf", "spark.driver.memory=1g", "-o", "json"),
+        ],
+        env=python_environment({**os.environ, "XDG_STATE_HOME": str(tmp_path), "NO_COLOR": "1"}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 1, done.stderr
+    [finding] = json.loads(done.stdout)["findings"]
+    assert (finding["kind"], finding["first"]) == ("missing", 3)
+    assert schema_registry_url not in (tmp_path / "report" / "report.json").read_text()
