@@ -12,7 +12,8 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.herder.connect_group import GroupOptions
-from pyconnect_agent.kafka.group import MembershipSettings, client_arguments
+from pyconnect_agent.kafka.group import MembershipSettings
+from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
 LOG = logging.getLogger(__name__)
 

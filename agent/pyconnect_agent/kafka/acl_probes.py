@@ -25,7 +25,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 from pyconnect_agent.core.acl_needs import AclNeed, AclOperation, AclResource, AclVerdict
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
-from pyconnect_agent.kafka._group_adapter import client_arguments
+from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
 Answer = tuple[AclVerdict, str]
 

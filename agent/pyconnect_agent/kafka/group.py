@@ -23,7 +23,6 @@ from pyconnect_agent.kafka._group_adapter import (
     Membership,
     MembershipHooks,
     MembershipSettings,
-    client_arguments,
 )
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "JoinedGroup",
     "LeaderHooks",
     "MembershipSettings",
-    "client_arguments",
 ]
 
 _log = logging.getLogger(__name__)

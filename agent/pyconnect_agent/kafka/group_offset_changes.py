@@ -21,8 +21,8 @@ from pyconnect_agent.core.client_configs import ClientConfig
 from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.kafka import clients, errors
-from pyconnect_agent.kafka._group_adapter import client_arguments
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.kafka_python_client import client_arguments
 from pyconnect_api import TopicPartition
 
 _IN_USE = frozenset({ClientError.UNKNOWN_MEMBER_ID, ClientError.NON_EMPTY_GROUP})
