@@ -1,0 +1,72 @@
+"""A Java worker and an agent in one group under each of Connect's older protocols."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent, sink_config
+from tests.support.cluster import worker_of
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.mixed_group import WAIT_S, MixedGroup
+from tests.support.names import unique_name
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("protocols"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def broker(servers: Servers) -> KafkaBroker:
+    return servers.broker()
+
+
+@pytest.mark.parametrize(("leader", "protocol"), [("java", "eager"), ("agent", "compatible")])
+def test_work_is_shared_and_taken_over(
+    servers: Servers, broker: KafkaBroker, tmp_path: Path, leader: str, protocol: str
+) -> None:
+    """Dealt evenly, stopped and resumed through the follower, kept when the leader dies."""
+    group = MixedGroup(servers, broker, leader, {"connect.protocol": protocol})
+    for number, worker in enumerate(reversed(group.both)):
+        config = sink_config(tmp_path / "out.txt", unique_name("lines"), tasks_max="2")
+        create(worker, f"c{number}", config)
+    for name in ("c0", "c1"):
+        group.wait_for_states(name, *["RUNNING"] * 3)
+    owners = Counter(owner for name in ("c0", "c1") for owner in group.owners(name))
+    assert owners == {worker_of(worker): 3 for worker in group.both}
+    survivor = group.both[1]
+    assert survivor.call("PUT", "/connectors/c0/stop").status == 204
+    group.wait_for_states("c0", "STOPPED")
+    assert survivor.call("PUT", "/connectors/c0/resume").status == 202
+    group.wait_for_states("c0", *["RUNNING"] * 3)
+    group.leader.process.kill()
+    for name in ("c0", "c1"):
+        eventually(lambda name=name: runs_at(survivor, name), WAIT_S)
+    survivor.process.stop()
+
+
+def create(worker: Agent, name: str, config: dict[str, str]) -> None:
+    """409 while a rebalance is under way, as clients have to expect."""
+    body = {"name": name, "config": config}
+    eventually(lambda: worker.call("POST", "/connectors", body).status == 201, WAIT_S)
+
+
+def runs_at(worker: Agent, name: str) -> bool:
+    status = worker.get(f"/connectors/{name}/status")
+    parts = [status["connector"], *status["tasks"]]
+    return len(parts) == 3 and all(
+        (part["worker_id"], part["state"]) == (worker_of(worker), "RUNNING") for part in parts
+    )
