@@ -175,7 +175,8 @@ def _setting(key: str, value: object, path: Path, where: str) -> Setting:
         raise ContextError(f"{path}: `{where}` must be a number")
     if key not in TEXT_KEYS:
         known = sorted({*TEXT_KEYS, *SWITCH_KEYS, "urls", "kafka", "verbose"})
-        raise ContextError(f"{path}: `{where}` is not known", hint=did_you_mean(key, known))
+        hint = did_you_mean(key, known) or f"known: {', '.join(known)}"
+        raise ContextError(f"{path}: `{where}` is not known", hint=hint)
     if not isinstance(value, str):
         raise ContextError(f"{path}: `{where}` must be a text")
     if key in PATH_KEYS:

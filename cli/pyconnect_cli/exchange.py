@@ -352,6 +352,8 @@ def describe_transport_error(error: Exception) -> str:
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
+    if "WRONG_VERSION_NUMBER" in text:
+        return "no TLS is spoken there; is it http:// in place of https://?"
     words = {
         "ConnectTimeout": "no connection within 5s",
         "ReadTimeout": "no answer in time (--timeout)",

@@ -199,4 +199,5 @@ def _properties(path: str) -> dict[str, str]:
     try:
         return dict(javaproperties.loads(Path(path).expanduser().read_text("utf-8")))
     except (OSError, ValueError) as exc:
-        raise UsageError(f"{path}: cannot be read: {exc}") from exc
+        reason = getattr(exc, "strerror", None) or exc
+        raise UsageError(f"{path}: cannot be read: {reason}") from exc

@@ -134,7 +134,7 @@ def resolve_settings(
     variables = Layer("environment", _variable_values(environ))
     config = flags.values.get("config") or variables.values.get("config")
     user_path = Path(str(config)).expanduser() if config else None
-    if user_path and flags.values.get("config") and not user_path.is_file():
+    if user_path and flags.values.get("config") and not user_path.exists():
         raise ContextError(f"{user_path}: no such file (--config)")
     files = load_config_files(environ, directory, user_path)
     context, context_layers = _context_layers(files, flags, variables)

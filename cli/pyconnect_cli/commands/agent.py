@@ -130,7 +130,11 @@ def drain(
             session.output.message(f"{url} was told to {'take part' if undrain else 'drain'}")
             return
         _wait_for_state(agent, session, wanted)
-    session.output.message(f"{url} is {wanted}")
+    if undrain:
+        delay = "scheduled.rebalance.max.delay.ms"
+        session.output.message(f"{url} is active; work that left with it waits for {delay}")
+    else:
+        session.output.message(f"{url} is drained")
 
 
 @app.command()

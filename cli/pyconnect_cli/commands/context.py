@@ -134,7 +134,8 @@ def set_context(
         )
     change = ConfigChange(contexts={name: values}, current=name if make_current else None)
     update_user_file(files.user_path, change)
-    session.output.message(f"context {name}: {'changed' if exists else 'created'}")
+    done = "changed" if exists else "created"
+    session.output.message(f"context {name}: {done}{', current' if make_current else ''}")
 
 
 @app.command()
