@@ -17,7 +17,7 @@ from pyconnect_cli.sandbox import ports
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.audits import Audit
 from tests.support.kafka import Servers
-from tests.support.reconcile_command import Reconcile
+from tests.support.reconcile_command import QUICK, Reconcile
 from tests.support.seeding import Record, seed_topic
 from tests.support.tls_clusters import (
     SASL_PASSWORD,
@@ -215,7 +215,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
         "topic-topic", TOPIC, TOPIC,
         "--right-bootstrap", clusters.mutual.sasl_bootstrap_servers,
         "--right-properties", str(right),
-        "--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false",
+        *QUICK,
         "--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={ui_port}",
         "--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}",
         "--conf", "spark.eventLog.compress=false",

@@ -15,12 +15,11 @@ from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
-from tests.support.reconcile_command import Reconcile
+from tests.support.reconcile_command import QUICK, Reconcile
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-QUICK = ("--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false")
 KEYS = [f"k{n}".encode() for n in range(60)]
 
 

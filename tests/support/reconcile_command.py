@@ -14,6 +14,17 @@ from typing import Any
 from tests.support.processes import python_environment
 
 RUN_S = 300.0
+# Settings of local sessions: nothing in tests runs long enough for better compilation.
+QUICK = tuple(
+    part
+    for setting in (
+        "spark.driver.memory=1g",
+        "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage=false",
+        "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    )
+    for part in ("--conf", setting)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
