@@ -58,6 +58,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "plugins describe": ("plugins describe FileStreamSource --search file",),
     "plugins test": ("plugins test DirectorySource -f source.json",),
     "loggers set": ("loggers set org.apache.kafka.connect DEBUG --for 15m --scope cluster",),
+    "reconcile sequence": ("reconcile sequence orders --sequence json:id --group json:shop",),
+    "reconcile duplicates": ("reconcile duplicates orders --since 1d",),
+    "reconcile source-topic": ("reconcile source-topic my-source --report report",),
+    "reconcile topic-topic": (
+        "reconcile topic-topic orders orders --right-bootstrap other:9092",
+        "reconcile topic-topic orders copy --upsert --key key --value json",
+    ),
     "upgrade": (
         "upgrade --phase preparing --plan",
         "upgrade --phase preparing",

@@ -23,6 +23,7 @@ from pyconnect_cli.commands.completion import completion_file
 from pyconnect_cli.completion.tree import command_tree, global_options
 from pyconnect_cli.examples import EXAMPLES
 from pyconnect_cli.nouns import NOUNS
+from pyconnect_cli.verbs import load_noun
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
@@ -44,6 +45,16 @@ def test_every_verb_has_a_help_line() -> None:
             assert verb.help, f"{noun.name} {verb.name}"
             for option in verb.options:
                 assert option.help, f"{noun.name} {verb.name} {option.flags}"
+
+
+def test_every_argument_is_explained() -> None:
+    """No word of a usage line is left to be guessed."""
+    for noun in NOUNS:
+        command = load_noun(noun)
+        for verb in getattr(command, "commands", {}).values():
+            for parameter in verb.params:
+                if parameter.param_type_name == "argument":
+                    assert parameter.help, f"{noun.name} {verb.name} {parameter.name}"
 
 
 def test_every_example_is_a_command_line_that_exists() -> None:

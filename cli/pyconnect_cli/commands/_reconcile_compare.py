@@ -14,7 +14,14 @@ from pyconnect_cli.reconcile import connectors
 from pyconnect_cli.reconcile.connectors import Config, Document
 from pyconnect_cli.session import Session, session_of
 
-ConnectorName = Annotated[str | None, typer.Argument(metavar="[CONNECTOR]", show_default=False)]
+ConnectorName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CONNECTOR]",
+        show_default=False,
+        help="whose topics and data they are; not needed with --topic, or with --spec",
+    ),
+]
 Files = Annotated[
     list[str] | None,
     typer.Option("--files", metavar="PATH", help="files, directories or patterns; repeatable"),
@@ -142,8 +149,8 @@ def topic_sink(
 
 def topic_topic(
     context: typer.Context,
-    left: Annotated[str, typer.Argument(metavar="LEFT")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="the topic that should be there")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="the topic to compare it with")],
     *,
     right_bootstrap: Annotated[
         str | None,

@@ -13,7 +13,10 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.reconcile.connectors import Document, sink_bounds, sink_topics, source_topics
 from pyconnect_cli.session import Session, session_of
 
-Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]…", show_default=False)]
+Topics = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC]…", show_default=False, help="or --connector NAME"),
+]
 Connector = Annotated[
     str | None, typer.Option("--connector", metavar="NAME", help="the topics of this connector")
 ]
