@@ -27,7 +27,8 @@ app = typer.Typer()
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="the connector")]
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]…", help="connectors, beside the selection")
+    list[str] | None,
+    typer.Argument(metavar="[NAME]…", help="connectors by name; a selection narrows them"),
 ]
 ShowSecrets = Annotated[
     bool, typer.Option("--show-secrets", help="print passwords instead of masking them")

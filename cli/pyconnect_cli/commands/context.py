@@ -107,10 +107,10 @@ def set_context(
         str | None, typer.Option("--description", metavar="TEXT", help="for people")
     ] = None,
 ) -> None:
-    """Create a context or change keys of it, from the global options that follow.
+    """Create a context or change keys of it: what global options are given is stored.
 
-    For example: pyconnect context set prod --url https://connect:8083 --username ops
-    --password-command 'pass connect/prod'. An empty value removes a key.
+    These are --url, --username, --password-command and other credentials, --ca-file, --cert, --key,
+    --kafka-bootstrap, --kafka-properties, --output and --timeout. An empty value removes a key.
     """
     session = session_of(context)
     values = _given_settings(session)
