@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.app import run
 from tests.support.names import unique_name
+from tests.support.pyconnect_command import Command
 
 pytestmark = pytest.mark.java
 
@@ -19,24 +19,9 @@ def worker_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param).url)
 
 
-class Command:
-    """Runs `pyconnect` against one worker and keeps what it printed."""
-
-    def __init__(self, url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.environ = {"PYCONNECT_URL": url, "XDG_CONFIG_HOME": str(home)}
-        self.capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        code = run([*arguments, "--timeout", "60s"], self.environ)
-        self.out, self.err = self.capsys.readouterr()
-        return int(code)
-
-
 @pytest.fixture
-def command(worker_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(worker_url, tmp_path / "home", capsys)
+def command(worker_url: str, tmp_path: Path) -> Command:
+    return Command(tmp_path / "home", worker_url)
 
 
 def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from confluent_kafka import KafkaException, Producer
 
 from pyconnect_agent.core import config_records
 from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.agent import source_config
 from tests.support.chaos_lines import LineReader, SteadyLines
 from tests.support.cluster import worker_of
@@ -33,25 +32,16 @@ WAIT_S = 60
 
 
 @pytest.fixture(scope="module")
-def servers(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Servers]:
-    started = Servers(kafka_runtime, tmp_path_factory.mktemp("mixed"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def broker(servers: Servers) -> KafkaBroker:
-    return servers.broker()
+def broker(module_servers: Servers) -> KafkaBroker:
+    return module_servers.broker()
 
 
 @pytest.fixture(params=["java", "agent"])
 def group(
-    request: pytest.FixtureRequest, servers: Servers, broker: KafkaBroker
+    request: pytest.FixtureRequest, module_servers: Servers, broker: KafkaBroker
 ) -> Iterator[MixedGroup]:
     """Two workers at `enabled`; the kind that the parameter names leads."""
-    made = MixedGroup(servers, broker, request.param, ENABLED)
+    made = MixedGroup(module_servers, broker, request.param, ENABLED)
     workers = made.both
     yield made
     for worker in workers:

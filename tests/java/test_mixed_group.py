@@ -10,7 +10,6 @@ from confluent_kafka import Producer
 
 from pyconnect_agent.core import config_records
 from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.agent import append_lines, sink_config, source_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
@@ -31,26 +30,17 @@ COMPACTED_SOON = {
 
 
 @pytest.fixture(scope="module")
-def servers(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Servers]:
-    started = Servers(kafka_runtime, tmp_path_factory.mktemp("mixed"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def broker(servers: Servers) -> KafkaBroker:
+def broker(module_servers: Servers) -> KafkaBroker:
     """It compacts as soon as it can."""
-    return servers.broker(properties={"log.cleaner.backoff.ms": "100"})
+    return module_servers.broker(properties={"log.cleaner.backoff.ms": "100"})
 
 
 @pytest.fixture(scope="module", params=["java", "agent"])
 def shared_group(
-    request: pytest.FixtureRequest, servers: Servers, broker: KafkaBroker
+    request: pytest.FixtureRequest, module_servers: Servers, broker: KafkaBroker
 ) -> MixedGroup:
     """Led by the kind that the parameter names."""
-    return MixedGroup(servers, broker, request.param, COMPACTED_SOON)
+    return MixedGroup(module_servers, broker, request.param, COMPACTED_SOON)
 
 
 @pytest.fixture

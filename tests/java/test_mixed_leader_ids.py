@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.agent import sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
@@ -24,28 +23,19 @@ MakeGroup = Callable[..., MixedGroup]
 
 
 @pytest.fixture(scope="module")
-def servers(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Servers]:
-    started = Servers(kafka_runtime, tmp_path_factory.mktemp("leader-ids"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def broker(servers: Servers) -> KafkaBroker:
-    return servers.broker()
+def broker(module_servers: Servers) -> KafkaBroker:
+    return module_servers.broker()
 
 
 @pytest.fixture
-def make_group(servers: Servers, broker: KafkaBroker) -> Iterator[MakeGroup]:
+def make_group(module_servers: Servers, broker: KafkaBroker) -> Iterator[MakeGroup]:
     """Make a group of both kinds, at `preparing`; the key means something to the agent only."""
     made: list[MixedGroup] = []
 
     def make(leader: str, **properties: str) -> MixedGroup:
         settings = {"exactly.once.source.support": "preparing", KEY: unique_name("leader-id")}
         settings |= {name.replace("_", "."): value for name, value in properties.items()}
-        made.append(MixedGroup(servers, broker, leader, settings))
+        made.append(MixedGroup(module_servers, broker, leader, settings))
         return made[-1]
 
     yield make

@@ -8,31 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.app import run
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
+from tests.support.pyconnect_command import Command
 
 pytestmark = pytest.mark.java
 
 
-class Command:
-    """Runs `pyconnect` against the worker and keeps what it printed."""
-
-    def __init__(self, url: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.environ = {
-            "PYCONNECT_URL": url,
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_STATE_HOME": str(home / "state"),
-        }
-        self.capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        code = run([*arguments, "--timeout", "60s"], self.environ)
-        self.out, self.err = self.capsys.readouterr()
-        return int(code)
+class OffsetsCommand(Command):
+    """Knows the brokers too."""
 
     def offsets(self, name: str) -> list[dict[str, dict[str, object]]]:
         """The list that `offsets get -o json` prints."""
@@ -43,19 +28,14 @@ class Command:
 
 @pytest.fixture(params=["java_worker", "agent_worker"])
 def command(
-    request: pytest.FixtureRequest,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> Command:
+    request: pytest.FixtureRequest, kafka_broker: SharedBroker, tmp_path: Path
+) -> OffsetsCommand:
     worker: SharedJavaWorker | SharedAgentWorker = request.getfixturevalue(request.param)
-    command = Command(worker.url, tmp_path / "home", capsys)
-    command.environ["PYCONNECT_KAFKA_BOOTSTRAP"] = kafka_broker.bootstrap_servers
-    return command
+    return OffsetsCommand(tmp_path / "home", worker.url, kafka_broker.bootstrap_servers)
 
 
 @pytest.fixture
-def create(command: Command) -> Iterator[Callable[[str, dict[str, str]], None]]:
+def create(command: OffsetsCommand) -> Iterator[Callable[[str, dict[str, str]], None]]:
     """Create connectors that are deleted at the end."""
     created: list[str] = []
 
@@ -71,7 +51,7 @@ def create(command: Command) -> Iterator[Callable[[str, dict[str, str]], None]]:
 
 @pytest.fixture
 def source(
-    command: Command, create: Callable[[str, dict[str, str]], None], tmp_path: Path
+    command: OffsetsCommand, create: Callable[[str, dict[str, str]], None], tmp_path: Path
 ) -> tuple[str, dict[str, str], Path]:
     """A source that has read a file of eight bytes; name, partition, topic's lines file."""
     name = unique_name("offsets-source")
@@ -93,7 +73,7 @@ def source(
 
 
 def test_a_source_is_reset_undone_and_altered(
-    command: Command, source: tuple[str, dict[str, str], Path]
+    command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
     """Each change is read back from the worker, and the undo restores what was there."""
     name, partition, _ = source
@@ -115,7 +95,7 @@ def test_a_source_is_reset_undone_and_altered(
 
 
 def test_a_reset_source_reads_its_file_again(
-    command: Command, source: tuple[str, dict[str, str], Path], kafka_broker: SharedBroker
+    command: OffsetsCommand, source: tuple[str, dict[str, str], Path], kafka_broker: SharedBroker
 ) -> None:
     """--stop --resume --wait in one command; the position comes back by reading."""
     name, partition, file = source
@@ -128,7 +108,7 @@ def test_a_reset_source_reads_its_file_again(
 
 
 def test_a_connectors_refusal_is_told_and_leaves_its_offsets(
-    command: Command, source: tuple[str, dict[str, str], Path]
+    command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
     """FileStreamSource refuses a position that is no number; ours is refused before it is sent."""
     name, partition, _ = source
@@ -140,7 +120,7 @@ def test_a_connectors_refusal_is_told_and_leaves_its_offsets(
 
 
 def test_a_sink_is_altered_exported_reset_and_imported(
-    command: Command,
+    command: OffsetsCommand,
     create: Callable[[str, dict[str, str]], None],
     source: tuple[str, dict[str, str], Path],
     tmp_path: Path,
@@ -177,7 +157,7 @@ def test_a_sink_is_altered_exported_reset_and_imported(
 
 
 def test_a_sink_seeks_within_its_topic(
-    command: Command,
+    command: OffsetsCommand,
     create: Callable[[str, dict[str, str]], None],
     source: tuple[str, dict[str, str], Path],
     tmp_path: Path,
@@ -223,7 +203,7 @@ def test_a_sink_seeks_within_its_topic(
 
 
 def test_a_connector_begins_with_the_offsets_of_another(
-    command: Command, source: tuple[str, dict[str, str], Path], tmp_path: Path
+    command: OffsetsCommand, source: tuple[str, dict[str, str], Path], tmp_path: Path
 ) -> None:
     """Created STOPPED with them, it reads only what follows; `copy` gives them as well."""
     name, partition, file = source

@@ -7,42 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.app import run
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
+from tests.support.pyconnect_command import Command
 
 pytestmark = pytest.mark.java
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
-class Command:
-    """Runs `pyconnect` against a worker; `topic` are the words that name its offsets topic."""
-
+class OrphansCommand(Command):
     def __init__(
-        self,
-        worker: SharedJavaWorker | SharedAgentWorker,
-        broker: SharedBroker,
-        home: Path,
-        capsys: pytest.CaptureFixture[str],
+        self, worker: SharedJavaWorker | SharedAgentWorker, broker: SharedBroker, home: Path
     ) -> None:
-        self.environ = {
-            "PYCONNECT_URL": worker.url,
-            "PYCONNECT_KAFKA_BOOTSTRAP": broker.bootstrap_servers,
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_STATE_HOME": str(home / "state"),
-        }
+        super().__init__(home, worker.url, broker.bootstrap_servers)
         is_agent = isinstance(worker, SharedAgentWorker)
         # An agent tells its topic.
         self.topic = () if is_agent else ("--topic", f"{worker.group_id}-offsets")
-        self.capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        code = run([*arguments, "--timeout", "60s"], self.environ)
-        self.out, self.err = self.capsys.readouterr()
-        return int(code)
 
     def create(self, name: str, config: dict[str, str]) -> None:
         keys = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
@@ -59,17 +40,14 @@ class Command:
 
 @pytest.fixture(params=["java", "agent"])
 def command(
-    request: pytest.FixtureRequest,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> Command:
+    request: pytest.FixtureRequest, kafka_broker: SharedBroker, tmp_path: Path
+) -> OrphansCommand:
     worker = request.getfixturevalue(f"{request.param}_worker")
-    return Command(worker, kafka_broker, tmp_path / "home", capsys)
+    return OrphansCommand(worker, kafka_broker, tmp_path / "home")
 
 
 def test_a_deleted_sources_offsets_are_purged_and_come_back(
-    command: Command, tmp_path: Path
+    command: OrphansCommand, tmp_path: Path
 ) -> None:
     """A worker that reads the topic takes both for its own: the raw keys are the same."""
     name = unique_name("orphan-source")
@@ -111,7 +89,7 @@ def test_a_deleted_sources_offsets_are_purged_and_come_back(
 
 
 def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
-    command: Command, tmp_path: Path
+    command: OrphansCommand, tmp_path: Path
 ) -> None:
     """Another cluster on the same Kafka may own a group, so groups need a word of their own."""
     topic, source, name = (unique_name(word) for word in ("lines", "feed", "orphan-sink"))

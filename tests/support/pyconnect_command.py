@@ -37,3 +37,15 @@ class Pyconnect:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(list(arguments), self.environ)
         return Ended(int(code), out.getvalue(), err.getvalue())
+
+
+class Command:
+    """Runs `pyconnect` for its exit code; what was printed last is kept in `out` and `err`."""
+
+    def __init__(self, directory: Path, url: str, bootstrap_servers: str | None = None) -> None:
+        self._pyconnect = Pyconnect(directory, url, bootstrap_servers)
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        code, self.out, self.err = self._pyconnect(*arguments, "--timeout", "60s")
+        return code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support import converter_corpus
 from tests.support.converter_deviations import RULES, unexplained
+from tests.support.java_programs import printed
 
 pytestmark = pytest.mark.java
 
@@ -19,18 +19,7 @@ CASES = 1000
 
 def corpus(runtime: KafkaRuntime, seed: int) -> list[str]:
     """Run the program that prints what Apache's converters do."""
-    command = [
-        str(runtime.java.executable),
-        "-Duser.timezone=UTC",
-        "-cp",
-        f"{runtime.libs}/*",
-        str(PROGRAM),
-        str(seed),
-        str(CASES),
-    ]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.splitlines()
+    return printed(runtime, PROGRAM, seed, CASES)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support import transform_corpus
+from tests.support.java_programs import printed
 from tests.support.transform_deviations import RULES, unexplained
 
 pytestmark = pytest.mark.java
@@ -19,20 +19,7 @@ CASES = 1000
 
 def corpus(runtime: KafkaRuntime, seed: int) -> list[str]:
     """Run the program that prints what Apache's transformations do."""
-    command = [
-        str(runtime.java.executable),
-        "-Duser.timezone=UTC",
-        "-Duser.language=en",
-        "-Duser.country=US",
-        "-cp",
-        f"{runtime.libs}/*",
-        str(PROGRAM),
-        str(seed),
-        str(CASES),
-    ]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.splitlines()
+    return printed(runtime, PROGRAM, seed, CASES)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
