@@ -23,13 +23,14 @@ _LIBRDKAFKA_NAMES = {
     **{
         name: name
         for name in (
-            *("security.protocol", "sasl.mechanism", "sasl.kerberos.service.name"),
+            *("security.protocol", "sasl.mechanism"),
             *("sasl.username", "sasl.password", "ssl.key.password"),
             *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"),
         )
     },
     "ssl.truststore.location": "ssl.ca.location",
 }
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PEM_TYPES = {
     "ssl.truststore.location": "ssl.truststore.type",
     "ssl.keystore.location": "ssl.keystore.type",
@@ -68,7 +69,16 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return properties whose stores `with_pem_stores` has converted, in librdkafka's names."""
+    """Return properties whose stores `with_pem_stores` has converted, in librdkafka's names.
+
+    Raises ReconcileError for a mechanism that needs more than a user and a password.
+    """
+    mechanism = properties.get("sasl.mechanism", _MECHANISMS[0])
+    if "SASL" in properties.get("security.protocol", "").upper() and mechanism not in _MECHANISMS:
+        raise ReconcileError(
+            f"Kafka client properties: sasl.mechanism={mechanism} is not supported",
+            hint=f"supported are {', '.join(_MECHANISMS)}, and client certificates",
+        )
     settings = {
         _LIBRDKAFKA_NAMES[key]: value
         for key, value in properties.items()

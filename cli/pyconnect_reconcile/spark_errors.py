@@ -44,7 +44,8 @@ _KNOWN = (
     _Known(
         "Failed to find data source: kafka|DATA_SOURCE_NOT_FOUND",
         "Spark has no Kafka source",
-        "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark",
+        "give --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION of your Spark, or with"
+        " --remote its jars with --jars",
     ),
     _Known(
         "RETRIES_EXCEEDED|Received incorrect server side session identifier|SESSION_CHANGED",

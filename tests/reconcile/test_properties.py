@@ -48,6 +48,14 @@ def test_librdkafka_gets_its_own_names() -> None:
     }
 
 
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER"])
+def test_mechanisms_without_a_password_are_refused(mechanism: str) -> None:
+    """At once: librdkafka would wait for a token that nobody brings."""
+    with pytest.raises(ReconcileError, match=f"sasl.mechanism={mechanism} is not supported"):
+        librdkafka_settings({"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism})
+    assert "sasl.mechanism" in librdkafka_settings({"sasl.mechanism": mechanism})
+
+
 def test_key_stores_are_told_by_what_is_in_them(tmp_path: Path) -> None:
     """PEM holds key and chain; everything else is PKCS#12 by now, with its password."""
     pem, other = tmp_path / "key.pem", tmp_path / "key.p12"
