@@ -295,7 +295,8 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
     url: str, environ: dict[str, str]
 ) -> None:
     """Names of a living cluster; nothing and exit 0 for a dead one."""
-    for address, expected in ((url, ["broken", "orders"]), ("http://127.0.0.1:9", [])):
+
+    def names(address: str) -> list[str]:
         done = subprocess.run(
             [sys.executable, "-m", "pyconnect_cli", "__complete", "connectors", "--url", address],
             env={**environ, "XDG_CACHE_HOME": environ["XDG_STATE_HOME"]},
@@ -304,7 +305,12 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stdout.split(), done.stderr) == (0, expected, "")
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    # A machine that is busy may answer too late; then there are none, and the next Tab asks again.
+    eventually(lambda: names(url) == ["broken", "orders"], 20)
+    assert names("http://127.0.0.1:9") == []
 
 
 @pytest.fixture
@@ -334,11 +340,14 @@ def test_a_second_tab_costs_no_request(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect
 ) -> None:
     """Names are kept for a while; another kind is asked for anew."""
-    assert ask("connectors", "--url", url) == ask("connectors", "--url", url)
-    assert connect.requests == ["GET /connectors"]
-    assert ask("tasks", f"--url={url}") == ["broken/0", "broken/1", "orders/0"]
-    assert ask("plugins", "--url", url) == ["org.example.FileSource"]
-    assert ask("loggers", "--url", url) == ["root"]
+    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 20)
+    connect.requests.clear()
+    assert ask("connectors", "--url", url) == ["broken", "orders"]
+    assert connect.requests == []
+    tasks = ["broken/0", "broken/1", "orders/0"]
+    eventually(lambda: ask("tasks", f"--url={url}") == tasks, 20)
+    eventually(lambda: ask("plugins", "--url", url) == ["org.example.FileSource"], 20)
+    eventually(lambda: ask("loggers", "--url", url) == ["root"], 20)
 
 
 @pytest.mark.wire
@@ -357,7 +366,7 @@ def test_older_names_are_better_than_none(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """A cluster that does not answer in time leaves what was kept, however old."""
-    assert ask("connectors", "--url", url) == ["broken", "orders"]
+    eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 20)
     (kept,) = (tmp_path / "cache").rglob("*.json")
     os.utime(kept, (0, 0))
     with connect.lock:
