@@ -11,6 +11,7 @@ import typer
 import typer.main
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, UsageError
+from pyconnect_cli.near_names import near_names
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.session import Session
 from pyconnect_cli.streams import discard, tell
@@ -104,7 +105,13 @@ def usage_error(error: typer.TyperException) -> UsageError:
     message = error.format_message().rstrip(".")
     if "Missing command" in message:
         return UsageError(f"`{path}` needs a verb", hint=f"see them all: {path} --help")
-    return UsageError(message[:1].lower() + message[1:], hint=f"see: {path} --help")
+    hint = f"see: {path} --help"
+    if known := getattr(error, "possibilities", None):
+        # The parser appends what resembles the option, the nearest not first.
+        message, _, _ = message.partition(" (Possible options")
+        for near in near_names(str(getattr(error, "option_name", "")), known, limit=1):
+            hint = f"did you mean `{near}`? {hint}"
+    return UsageError(message[:1].lower() + message[1:], hint=hint)
 
 
 def report(session: Session, error: PyconnectError) -> int:

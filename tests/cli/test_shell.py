@@ -385,6 +385,17 @@ def test_a_password_command_that_hangs_does_not_hold_up_the_shell(
 
 
 @pytest.mark.wire
+def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
+    """As verbs and names are."""
+    outcome = run("connectors", "list", "--otput", "json")
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "error: no such option: --otput",
+        "hint: did you mean `--output`? see: pyconnect connectors list --help",
+    ]
+
+
+@pytest.mark.wire
 def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 2 and a suggestion."""
     outcome = run("connectors", "pasue", "x")
