@@ -133,12 +133,14 @@ def cluster_of(
     bootstrap_servers: str,
     directory: Path,
     properties: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> Iterator[Cluster]:
+    """Agents of one group; `options` are those of `Cluster.add`."""
     agents = Agents(bootstrap_servers, directory)
     try:
         cluster = Cluster(agents, properties)
         for _ in range(size):
-            cluster.add()
+            cluster.add(**options)
         yield cluster
     finally:
         agents.close()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
 from pyconnect_cli.upgrade.run import Entry, Started
-from tests.support.agent import Agents, SupervisedAgent
-from tests.support.cluster import Cluster
+from tests.support.agent import SupervisedAgent
+from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment, run_python
 
@@ -95,14 +95,9 @@ def supervised_cluster(
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """Agents that may change their phase; their processes are supervised."""
-    agents = Agents(bootstrap_servers, directory)
-    try:
-        cluster = Cluster(agents, {**ALLOWED, **(properties or {})})
-        for _ in range(size):
-            cluster.add(kind=SupervisedAgent)
+    settings = {**ALLOWED, **(properties or {})}
+    with cluster_of(size, bootstrap_servers, directory, settings, kind=SupervisedAgent) as cluster:
         yield cluster
-    finally:
-        agents.close()
 
 
 def phases(cluster: Cluster) -> list[str]:
