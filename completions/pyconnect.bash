@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -92,12 +92,6 @@ _pyconnect_find() {
         "connectors create --set"|"connectors create -s") :; return ;;
         "connectors create --initial-state") :; return ;;
         "connectors create --offsets-from") _pyconnect_files; return ;;
-        "connectors create --regex"|"connectors create -e") :; return ;;
-        "connectors create --selector"|"connectors create -l") :; return ;;
-        "connectors create --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
-        "connectors create --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
-        "connectors create --class") :; return ;;
-        "connectors create --worker") :; return ;;
         "connectors create --parallel") :; return ;;
         "connectors create --max-failures") :; return ;;
         "connectors create --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
@@ -120,12 +114,6 @@ _pyconnect_find() {
         "connectors apply --deadline") :; return ;;
         "connectors apply --textfile") _pyconnect_files; return ;;
         "connectors diff --file"|"connectors diff -f") _pyconnect_files; return ;;
-        "connectors diff --regex"|"connectors diff -e") :; return ;;
-        "connectors diff --selector"|"connectors diff -l") :; return ;;
-        "connectors diff --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
-        "connectors diff --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
-        "connectors diff --class") :; return ;;
-        "connectors diff --worker") :; return ;;
         "connectors patch --set"|"connectors patch -s") :; return ;;
         "connectors patch --unset") :; return ;;
         "connectors patch --regex"|"connectors patch -e") :; return ;;
@@ -150,8 +138,6 @@ _pyconnect_find() {
         "connectors export --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
         "connectors export --class") :; return ;;
         "connectors export --worker") :; return ;;
-        "connectors edit --parallel") :; return ;;
-        "connectors edit --max-failures") :; return ;;
         "connectors edit --lock") :; return ;;
         "connectors edit --jitter") :; return ;;
         "connectors edit --deadline") :; return ;;
@@ -277,8 +263,6 @@ _pyconnect_find() {
         "offsets reset --textfile") _pyconnect_files; return ;;
         "offsets alter --file"|"offsets alter -f") _pyconnect_files; return ;;
         "offsets alter --set"|"offsets alter -s") :; return ;;
-        "offsets alter --parallel") :; return ;;
-        "offsets alter --max-failures") :; return ;;
         "offsets alter --lock") :; return ;;
         "offsets alter --jitter") :; return ;;
         "offsets alter --deadline") :; return ;;
@@ -304,22 +288,16 @@ _pyconnect_find() {
         "offsets lag --type") COMPREPLY=($(compgen -W "source sink" -- "$cur")); return ;;
         "offsets lag --class") :; return ;;
         "offsets lag --worker") :; return ;;
-        "offsets undo --parallel") :; return ;;
-        "offsets undo --max-failures") :; return ;;
         "offsets undo --lock") :; return ;;
         "offsets undo --jitter") :; return ;;
         "offsets undo --deadline") :; return ;;
         "offsets undo --textfile") _pyconnect_files; return ;;
         "offsets import --file"|"offsets import -f") _pyconnect_files; return ;;
-        "offsets import --parallel") :; return ;;
-        "offsets import --max-failures") :; return ;;
         "offsets import --lock") :; return ;;
         "offsets import --jitter") :; return ;;
         "offsets import --deadline") :; return ;;
         "offsets import --textfile") _pyconnect_files; return ;;
-        "offsets copy --to-context") :; return ;;
-        "offsets copy --parallel") :; return ;;
-        "offsets copy --max-failures") :; return ;;
+        "offsets copy --to-context") _pyconnect_names contexts; return ;;
         "offsets copy --lock") :; return ;;
         "offsets copy --jitter") :; return ;;
         "offsets copy --deadline") :; return ;;
@@ -333,7 +311,7 @@ _pyconnect_find() {
         "offsets orphans --deadline") :; return ;;
         "offsets orphans --textfile") _pyconnect_files; return ;;
         "acls check --phase") :; return ;;
-        "acls check --connector") :; return ;;
+        "acls check --connector") _pyconnect_names connectors; return ;;
         "acls check --worker-config") _pyconnect_files; return ;;
         "acls check --worker-property") :; return ;;
         "acls check --principal") :; return ;;
@@ -346,7 +324,7 @@ _pyconnect_find() {
         "acls explain --principal") :; return ;;
         "acls explain --topic") :; return ;;
         "acls generate --phase") :; return ;;
-        "acls generate --connector") :; return ;;
+        "acls generate --connector") _pyconnect_names connectors; return ;;
         "acls generate --worker-config") _pyconnect_files; return ;;
         "acls generate --worker-property") :; return ;;
         "acls generate --principal") :; return ;;
@@ -355,16 +333,14 @@ _pyconnect_find() {
         "acls generate --super-user") :; return ;;
         "acls generate --format") :; return ;;
         "acls generate --strimzi-cluster") :; return ;;
-        "transactions list --connector") :; return ;;
+        "transactions list --connector") _pyconnect_names connectors; return ;;
         "transactions list --group-id") :; return ;;
         "transactions describe --group-id") :; return ;;
-        "transactions find-hanging --connector") :; return ;;
+        "transactions find-hanging --connector") _pyconnect_names connectors; return ;;
         "transactions find-hanging --topic") :; return ;;
         "transactions find-hanging --group-id") :; return ;;
         "transactions find-hanging --min-idle") :; return ;;
         "transactions abort --min-idle") :; return ;;
-        "transactions abort --parallel") :; return ;;
-        "transactions abort --max-failures") :; return ;;
         "transactions abort --lock") :; return ;;
         "transactions abort --jitter") :; return ;;
         "transactions abort --deadline") :; return ;;
@@ -378,13 +354,15 @@ _pyconnect_find() {
         "plugins validate --file"|"plugins validate -f") _pyconnect_files; return ;;
         "loggers set --scope") :; return ;;
         "loggers set --for") :; return ;;
-        "reconcile ranges --connector") :; return ;;
+        "reconcile ranges --connector") _pyconnect_names connectors; return ;;
         "reconcile ranges --against") _pyconnect_files; return ;;
         "reconcile ranges --report") _pyconnect_files; return ;;
         "reconcile ranges --spec") _pyconnect_files; return ;;
         "reconcile ranges --ranges") _pyconnect_files; return ;;
         "reconcile ranges --since") :; return ;;
         "reconcile ranges --findings") :; return ;;
+        "reconcile ranges --registry") :; return ;;
+        "reconcile ranges --registry-properties") _pyconnect_files; return ;;
         "reconcile ranges --master") :; return ;;
         "reconcile ranges --remote") :; return ;;
         "reconcile ranges --conf") :; return ;;
@@ -395,12 +373,14 @@ _pyconnect_find() {
         "reconcile ranges --jitter") :; return ;;
         "reconcile ranges --deadline") :; return ;;
         "reconcile ranges --textfile") _pyconnect_files; return ;;
-        "reconcile transactions --connector") :; return ;;
+        "reconcile transactions --connector") _pyconnect_names connectors; return ;;
         "reconcile transactions --report") _pyconnect_files; return ;;
         "reconcile transactions --spec") _pyconnect_files; return ;;
         "reconcile transactions --ranges") _pyconnect_files; return ;;
         "reconcile transactions --since") :; return ;;
         "reconcile transactions --findings") :; return ;;
+        "reconcile transactions --registry") :; return ;;
+        "reconcile transactions --registry-properties") _pyconnect_files; return ;;
         "reconcile transactions --master") :; return ;;
         "reconcile transactions --remote") :; return ;;
         "reconcile transactions --conf") :; return ;;
@@ -411,7 +391,7 @@ _pyconnect_find() {
         "reconcile transactions --jitter") :; return ;;
         "reconcile transactions --deadline") :; return ;;
         "reconcile transactions --textfile") _pyconnect_files; return ;;
-        "reconcile sequence --connector") :; return ;;
+        "reconcile sequence --connector") _pyconnect_names connectors; return ;;
         "reconcile sequence --sequence") :; return ;;
         "reconcile sequence --group") :; return ;;
         "reconcile sequence --report") _pyconnect_files; return ;;
@@ -419,6 +399,8 @@ _pyconnect_find() {
         "reconcile sequence --ranges") _pyconnect_files; return ;;
         "reconcile sequence --since") :; return ;;
         "reconcile sequence --findings") :; return ;;
+        "reconcile sequence --registry") :; return ;;
+        "reconcile sequence --registry-properties") _pyconnect_files; return ;;
         "reconcile sequence --master") :; return ;;
         "reconcile sequence --remote") :; return ;;
         "reconcile sequence --conf") :; return ;;
@@ -429,13 +411,15 @@ _pyconnect_find() {
         "reconcile sequence --jitter") :; return ;;
         "reconcile sequence --deadline") :; return ;;
         "reconcile sequence --textfile") _pyconnect_files; return ;;
-        "reconcile duplicates --connector") :; return ;;
+        "reconcile duplicates --connector") _pyconnect_names connectors; return ;;
         "reconcile duplicates --identity") :; return ;;
         "reconcile duplicates --report") _pyconnect_files; return ;;
         "reconcile duplicates --spec") _pyconnect_files; return ;;
         "reconcile duplicates --ranges") _pyconnect_files; return ;;
         "reconcile duplicates --since") :; return ;;
         "reconcile duplicates --findings") :; return ;;
+        "reconcile duplicates --registry") :; return ;;
+        "reconcile duplicates --registry-properties") _pyconnect_files; return ;;
         "reconcile duplicates --master") :; return ;;
         "reconcile duplicates --remote") :; return ;;
         "reconcile duplicates --conf") :; return ;;
@@ -448,11 +432,14 @@ _pyconnect_find() {
         "reconcile duplicates --textfile") _pyconnect_files; return ;;
         "reconcile offsets --offsets-topic") :; return ;;
         "reconcile offsets --config-topic") :; return ;;
+        "reconcile offsets --status-topic") :; return ;;
         "reconcile offsets --report") _pyconnect_files; return ;;
         "reconcile offsets --spec") _pyconnect_files; return ;;
         "reconcile offsets --ranges") _pyconnect_files; return ;;
         "reconcile offsets --since") :; return ;;
         "reconcile offsets --findings") :; return ;;
+        "reconcile offsets --registry") :; return ;;
+        "reconcile offsets --registry-properties") _pyconnect_files; return ;;
         "reconcile offsets --master") :; return ;;
         "reconcile offsets --remote") :; return ;;
         "reconcile offsets --conf") :; return ;;
@@ -476,6 +463,8 @@ _pyconnect_find() {
         "reconcile source-topic --ranges") _pyconnect_files; return ;;
         "reconcile source-topic --since") :; return ;;
         "reconcile source-topic --findings") :; return ;;
+        "reconcile source-topic --registry") :; return ;;
+        "reconcile source-topic --registry-properties") _pyconnect_files; return ;;
         "reconcile source-topic --master") :; return ;;
         "reconcile source-topic --remote") :; return ;;
         "reconcile source-topic --conf") :; return ;;
@@ -495,6 +484,8 @@ _pyconnect_find() {
         "reconcile topic-topic --ranges") _pyconnect_files; return ;;
         "reconcile topic-topic --since") :; return ;;
         "reconcile topic-topic --findings") :; return ;;
+        "reconcile topic-topic --registry") :; return ;;
+        "reconcile topic-topic --registry-properties") _pyconnect_files; return ;;
         "reconcile topic-topic --master") :; return ;;
         "reconcile topic-topic --remote") :; return ;;
         "reconcile topic-topic --conf") :; return ;;
@@ -518,6 +509,8 @@ _pyconnect_find() {
         "reconcile topic-sink --ranges") _pyconnect_files; return ;;
         "reconcile topic-sink --since") :; return ;;
         "reconcile topic-sink --findings") :; return ;;
+        "reconcile topic-sink --registry") :; return ;;
+        "reconcile topic-sink --registry-properties") _pyconnect_files; return ;;
         "reconcile topic-sink --master") :; return ;;
         "reconcile topic-sink --remote") :; return ;;
         "reconcile topic-sink --conf") :; return ;;
@@ -535,6 +528,8 @@ _pyconnect_find() {
         "reconcile completeness --ranges") _pyconnect_files; return ;;
         "reconcile completeness --since") :; return ;;
         "reconcile completeness --findings") :; return ;;
+        "reconcile completeness --registry") :; return ;;
+        "reconcile completeness --registry-properties") _pyconnect_files; return ;;
         "reconcile completeness --master") :; return ;;
         "reconcile completeness --remote") :; return ;;
         "reconcile completeness --conf") :; return ;;
@@ -634,7 +629,7 @@ _pyconnect_find() {
             ;;
         "connectors create")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --offsets-from --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --offsets-from --dry-run --exit-code --parallel --max-failures --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "connectors apply")
@@ -644,7 +639,7 @@ _pyconnect_find() {
             ;;
         "connectors diff")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f $options" -- "$cur"))
             fi
             ;;
         "connectors patch")
@@ -667,7 +662,7 @@ _pyconnect_find() {
             ;;
         "connectors edit")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -733,7 +728,7 @@ _pyconnect_find() {
             ;;
         "tasks kill")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--force --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -781,7 +776,7 @@ _pyconnect_find() {
             ;;
         "offsets alter")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --set -s --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --set -s --stop --resume --wait --no-backup --force --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -799,24 +794,24 @@ _pyconnect_find() {
             ;;
         "offsets undo")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--stop --resume --wait --no-backup --force --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "offsets import")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --stop --resume --wait --no-backup --force --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "offsets copy")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--to-context --stop --resume --wait --no-backup --force --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--to-context --stop --resume --wait --no-backup --force --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "offsets orphans")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --no-backup --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --no-backup --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else COMPREPLY=($(compgen -W "list export purge" -- "$cur"))
             fi
             ;;
@@ -864,7 +859,7 @@ _pyconnect_find() {
             ;;
         "transactions abort")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--min-idle --dry-run --exit-code --parallel --max-failures --allow-empty --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--min-idle --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "plugins ")
@@ -926,47 +921,47 @@ _pyconnect_find() {
             ;;
         "reconcile ranges")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--connector --against --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--connector --against --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile transactions")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--connector --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--connector --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile sequence")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--connector --sequence --group --unordered --uncommitted --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--connector --sequence --group --unordered --uncommitted --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile duplicates")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--connector --identity --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--connector --identity --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile offsets")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--offsets-topic --config-topic --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--offsets-topic --config-topic --status-topic --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile source-topic")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile topic-topic")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--right-bootstrap --right-properties --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--right-bootstrap --right-properties --value --column --upsert --allow-duplicates --ordered --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile topic-sink")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "reconcile completeness")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--tier --bucket-minutes --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--tier --bucket-minutes --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "upgrade ")
@@ -1087,7 +1082,7 @@ _pyconnect_find() {
             ;;
         "sandbox up")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--name --port --data-dir --acl --sasl --agent --java-worker --kafka-dir $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--name --port --data-dir --acl --sasl --agent --java-worker --use --kafka-dir $options" -- "$cur"))
             fi
             ;;
         "sandbox down")
