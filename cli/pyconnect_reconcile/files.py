@@ -23,6 +23,11 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
+def absolute(path: str) -> str:
+    """Return a local path as Java finds it too, which runs in another directory; others as is."""
+    return str(Path(path).expanduser().absolute()) if is_local(path) else path
+
+
 def local_files(paths: Sequence[str]) -> list[Path]:
     """Return the files that local paths, directories and patterns name, sorted."""
     found: list[Path] = []

@@ -6,11 +6,13 @@ kafka-python, which call a few of them otherwise and read PEM stores (see `key_s
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.files import absolute
 from pyconnect_reconcile.key_stores import is_pem
 
 _JAAS_MEMBER = re.compile(
@@ -65,6 +67,10 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
         if name not in properties and is_pem(properties.get(location, ""))
     }
     given = {**properties, **types}
+    for location in _PEM_TYPES.keys() & given.keys():
+        # A store that executors are sent (`spark-submit --files`) is not here, but beside them.
+        if Path(given[location]).is_file() and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            given[location] = absolute(given[location])
     return {f"kafka.{key}": value for key, value in given.items() if key not in _SPARK_OWN}
 
 

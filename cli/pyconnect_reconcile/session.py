@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyconnect_reconcile import connect
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.files import absolute
 from pyconnect_reconcile.spec import SparkSettings
 
 if TYPE_CHECKING:
@@ -146,7 +147,11 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
     conf = {
         **LOCAL_CONF,
         "spark.driver.memory": f"{_default_memory_mib()}m",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        # Spark makes a directory `artifacts` where it runs, which may be read-only.
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
+            f' "-Duser.dir={work_directory.absolute()}"'
+        ),
         "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
     }
     master = settings.master or "local[*]"
@@ -159,7 +164,7 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
         conf |= read_properties(settings.properties_file)
     conf |= settings.conf
     if settings.jars:
-        conf["spark.jars"] = ",".join(settings.jars)
+        conf["spark.jars"] = ",".join(map(absolute, settings.jars))
     if settings.packages:
         conf["spark.jars.packages"] = ",".join(settings.packages)
     return conf

@@ -38,9 +38,12 @@ def seed(kafka_broker: SharedBroker) -> Seed:
 def start(seed: Seed, state: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "XDG_STATE_HOME": str(state), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "pyconnect_cli", "reconcile", *arguments, *QUICK]
+    here = state / "here"
+    here.mkdir(exist_ok=True)
     return subprocess.Popen(
         [*command, "--kafka-bootstrap", seed.bootstrap],
         env=python_environment(environment),
+        cwd=here,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,6 +76,7 @@ def test_a_run_leaves_its_whole_report(seed: Seed, tmp_path: Path, spark: SparkS
     assert sorted(path.name for path in directory.iterdir()) == [
         "findings", "report.html", "report.json", "spark.log",
     ]  # fmt: skip
+    assert not list((tmp_path / "here").iterdir()), "a run writes nothing where it was started"
 
 
 def test_ctrl_c_cancels_and_leaves_no_jvm(seed: Seed, tmp_path: Path) -> None:
@@ -125,6 +129,7 @@ def test_the_same_job_runs_under_spark_submit(seed: Seed, tmp_path: Path) -> Non
                 *(str(job), str(spec), "--report", str(report)),
             ],
             env={**python_environment(spark_environment()), "PYSPARK_PYTHON": sys.executable},
+            cwd=tmp_path / "cluster",
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -88,6 +88,7 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
             command,
             # Spark takes its main class for a daemon, whose memory is not the driver's.
             env={**spark_environment(), "SPARK_DAEMON_MEMORY": "1g"},
+            cwd=server.log.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
