@@ -126,6 +126,25 @@ def test_help_answers_within_its_budget() -> None:
     assert min(times) < HELP_BUDGET_S, f"median {statistics.median(times):.3f} s"
 
 
+@pytest.mark.wire
+def test_short_commands_do_without_rich() -> None:
+    """It takes longer to import than they may: the parser, every noun and a request load none."""
+    script = """
+import sys
+from importlib import import_module
+from pyconnect_cli.app import run
+from pyconnect_cli.nouns import NOUNS
+for noun in NOUNS:
+    import_module(noun.module)
+code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
+print(int(code), [name for name in sys.modules if name.partition(".")[0] == "rich"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
+    )
+    assert done.stdout == "7 []\n", done.stderr
+
+
 @pytest.mark.parametrize(
     ("shell", "file"),
     [("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish")],

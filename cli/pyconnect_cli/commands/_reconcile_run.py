@@ -55,7 +55,7 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
             json.dump(document, stream)
 
         def progress(done: int, total: int) -> None:
-            line(f"Spark: {done} of {total} tasks", passing=True)
+            line.count("Spark tasks", done, total)
 
         ended = run_process(
             spec, directory, log, Told(step=line, progress=progress), session.environ

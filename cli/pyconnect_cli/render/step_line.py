@@ -1,15 +1,18 @@
-"""Progress of long work on stderr: a line per step; on a terminal, passing steps come and go."""
+"""Progress of long work on stderr: a line per step; on a terminal, a live line below the last."""
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pyconnect_cli.render.output import Output
-from pyconnect_cli.render.styles import printable, shorten
+from pyconnect_cli.render.styles import printable
+from pyconnect_cli.streams import discard
 
-ERASE_LINE = "\r\x1b[K"
+if TYPE_CHECKING:
+    from pyconnect_cli.render.live_line import LiveLine
 
 
 class StepLine:
@@ -17,20 +20,24 @@ class StepLine:
 
     def __init__(self, output: Output, *, width: int | None = None) -> None:
         self._output = output
-        self._terminal = sys.stderr.isatty() and not output.style.quiet
-        self._width = (output.style.width or 80) - 1 if width is None else width
-        self._shown = False
+        self._terminal = (
+            sys.stderr.isatty() and not output.style.quiet and os.environ.get("TERM") != "dumb"
+        )
+        self._width = width
+        self._live: LiveLine | None = None
 
     def __call__(self, message: str, *, passing: bool = False) -> None:
         """Report a step; a `passing` one is one of many that only a terminal shows."""
-        if not passing:
-            self._erase()
-            self._output.message(message)
-        elif self._terminal:
-            self._erase()
-            sys.stderr.write(shorten(printable(message), self._width))
-            sys.stderr.flush()
-            self._shown = True
+        if passing:
+            self._show(message)
+            return
+        self._erase()
+        self._output.message(printable(message))
+        self._show("")
+
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show on a terminal how many of a step's parts are done."""
+        self._show(f"{done:,} of {total:,} {what}", (done, total))
 
     def __enter__(self) -> Self:
         return self
@@ -43,8 +50,29 @@ class StepLine:
     ) -> None:
         self._erase()
 
+    def _show(self, text: str, counted: tuple[int, int] | None = None) -> None:
+        if not self._terminal:
+            return
+        try:
+            if self._live is None:
+                # The first step of work that takes seconds: rich takes a tenth of one to import.
+                from pyconnect_cli.render.live_line import LiveLine
+
+                colour = self._output.style.error_colour
+                self._live = LiveLine(sys.stderr, colour=colour, width=self._width)
+            self._live.show(text, counted)
+        except OSError:
+            self._terminal_is_gone()
+
     def _erase(self) -> None:
-        if self._shown:
-            sys.stderr.write(ERASE_LINE)
-            sys.stderr.flush()
-            self._shown = False
+        live, self._live = self._live, None
+        if live is not None:
+            try:
+                live.close()
+            except OSError:
+                self._terminal_is_gone()
+
+    def _terminal_is_gone(self) -> None:
+        """Go on without it: the work must not depend on who reads."""
+        self._terminal = False
+        discard(sys.stderr)
