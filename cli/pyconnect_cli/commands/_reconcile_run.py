@@ -93,7 +93,13 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
 
 
 def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:
-    from pyconnect_cli.render.reconcile_summary import summary
+    output = session.output
+    if output.drawn:
+        from pyconnect_cli.render.reconcile_panel import drawn
 
-    text = summary(report, directory, session.output.paint)
-    session.output.document({**report, "report": str(directory)}, text=text)
+        text = drawn(report, directory, width=output.style.width or 80)
+    else:
+        from pyconnect_cli.render.reconcile_summary import summary
+
+        text = summary(report, directory, output.paint)
+    output.document({**report, "report": str(directory)}, text=text)

@@ -1,4 +1,4 @@
-"""A reconciliation's answer for the terminal: verdict, what was counted, the first findings."""
+"""A reconciliation's answer as plain lines: verdict, what was counted, the first findings."""
 
 from __future__ import annotations
 
@@ -18,29 +18,58 @@ Paint = Callable[[str, str | None], str]
 def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     """Return the lines of a summary."""
     verdict = str(report["verdict"])
-    seconds = int(report["duration_ms"]) / 1000
-    head = f"{report['job']} {report['target']}".rstrip()
-    lines = [f"{head}: {paint(verdict, VERDICT_STYLES[verdict])} ({seconds:.1f} s)"]
-    counts = {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
-    lines += key_value_lines(counts, indent="  ")
+    lines = [f"{head(report)}: {paint(verdict, VERDICT_STYLES[verdict])} ({duration(report)})"]
+    lines += key_value_lines(counts(report), indent="  ")
     findings: Sequence[Mapping[str, Any]] = report["findings"]
     if findings:
         lines.append("")
         lines += [_line(finding, paint) for finding in findings[:SHOWN]]
-        if (more := int(report["findings_kept"]) - SHOWN) > 0:
-            lines.append(f"  and {more:,} more in findings/findings.ndjson")
-    lines += ["", f"report: {directory / 'report.html'}"]
+        if more := unshown(report):
+            lines.append(f"  {more}")
+    lines += ["", report_line(directory)]
     return "\n".join(lines)
 
 
+def head(report: Mapping[str, Any]) -> str:
+    """Return what was asked: the job and its target."""
+    return printable(f"{report['job']} {report['target']}".rstrip())
+
+
+def duration(report: Mapping[str, Any]) -> str:
+    """Return how long the run took."""
+    return f"{int(report['duration_ms']) / 1000:.1f} s"
+
+
+def counts(report: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was counted, by its name in words."""
+    return {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
+
+
+def unshown(report: Mapping[str, Any]) -> str:
+    """Return where the findings are that a summary leaves out, empty if it shows all."""
+    more = int(report["findings_kept"]) - SHOWN
+    return f"and {more:,} more in findings/findings.ndjson" if more > 0 else ""
+
+
+def report_line(directory: Path) -> str:
+    """Return where the report is."""
+    return f"report: {directory / 'report.html'}"
+
+
+def what(finding: Mapping[str, Any]) -> str:
+    """Return what was found, after its interval of offsets if it is about one."""
+    return printable(f"{_interval(finding)}{finding['message']}")
+
+
+def places(finding: Mapping[str, Any]) -> str:
+    """Return where the first copies are, empty for a finding without."""
+    return printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
+
+
 def _line(finding: Mapping[str, Any], paint: Paint) -> str:
-    severity = str(finding["severity"])
-    label = paint(str(finding["kind"]), SEVERITY_STYLES[severity])
-    places = ", ".join(_place(copy) for copy in finding.get("copies", ())[:4])
-    where = _interval(finding)
-    message = printable(str(finding["message"]))
-    at = " at " + places if places else ""
-    return f"  {label} {where}{message}{at}"
+    label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
+    at = places(finding)
+    return f"  {label} {what(finding)}" + (f" at {at}" if at else "")
 
 
 def _interval(finding: Mapping[str, Any]) -> str:
