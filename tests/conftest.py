@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +31,10 @@ from tests.support.shared_servers import shared_server
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
+
+# A shell has what it starts in the background ignore SIGINT, and its children after it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long one example takes says nothing on a machine that runs brokers beside the tests. The same
 # examples each time: a change is judged by what it changes; `scripts/test --long` looks further.
