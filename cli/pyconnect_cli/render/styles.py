@@ -1,4 +1,4 @@
-"""Colours, as terminal sequences: a table needs no more, and rich takes 70 ms to import."""
+"""Colours, as terminal sequences: a table needs no more, and rich takes 100 ms to import."""
 
 from __future__ import annotations
 
