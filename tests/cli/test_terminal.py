@@ -47,7 +47,7 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     process = start("loggers", "set", "root", "DEBUG", "--for", "10m")
     eventually(lambda: connect.loggers["root"] == "DEBUG", 20)
     process.send_signal(signal_number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert connect.loggers["root"] == "INFO"
     assert process.returncode == 130
     assert b"Traceback" not in err
@@ -66,7 +66,7 @@ def test_a_reader_that_leaves_is_no_error(start: Start) -> None:
     os.close(read)
     process = start("connectors", "list", stdout=write)
     os.close(write)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
 
 
@@ -79,7 +79,7 @@ def test_a_change_does_not_depend_on_who_reads_of_it(
     os.close(read)
     process = start("connectors", "pause", "--all", "-v", **{stream: write})
     os.close(write)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b"Traceback" not in (err or b"")
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
@@ -89,7 +89,7 @@ def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnec
     """What was printed is lost, what was asked for is done."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"standard output cannot be written: No space left on device" in err
     assert b"Traceback" not in err
@@ -105,7 +105,7 @@ def test_a_help_text_that_cannot_be_written_is_no_traceback(
     """Exit 2 for a full disk."""
     with Path("/dev/full").open("wb") as full:
         process = start(*arguments, stdout=full)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"cannot be written" in err
     assert b"Traceback" not in err
@@ -135,11 +135,11 @@ def test_what_comes_from_stdin_is_utf_8_in_any_locale(
     environ |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     config = '{"connector.class": "X", "file": "/tmp/päß"}'
     process = start("connectors", "create", "a", "-f", "-", stdin=subprocess.PIPE)
-    _, err = process.communicate(config.encode(), timeout=20)
+    _, err = process.communicate(config.encode(), timeout=60)
     assert (process.returncode, err) == (0, b"")
     assert connect.connectors["a"].config["file"] == "/tmp/päß"
     process = start("connectors", "create", "b", "-f", "-", stdin=subprocess.PIPE)
-    _, err = process.communicate(config.encode("latin-1"), timeout=20)
+    _, err = process.communicate(config.encode("latin-1"), timeout=60)
     assert process.returncode == 2
     assert b"stdin: is not UTF-8 text" in err
 
@@ -147,7 +147,7 @@ def test_what_comes_from_stdin_is_utf_8_in_any_locale(
 def test_an_argument_that_is_no_text_is_a_usage_error(start: Start, connect: FakeConnect) -> None:
     """Bytes of another encoding are told as such."""
     process = start("connectors", "create", "a", "-s", "connector.class=X", "-s", b"note=p\xe4")
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"not text that can be sent" in err
     assert "a" not in connect.connectors
@@ -175,7 +175,7 @@ def test_a_directory_that_was_removed_is_no_obstacle(
 def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -> None:
     """What a terminal cannot show is escaped."""
     environ["PYTHONIOENCODING"] = "ascii"
-    out, err = start("--help").communicate(timeout=20)
+    out, err = start("--help").communicate(timeout=60)
     assert (b"NOUN VERB" in out, err) == (True, b"")
 
 
@@ -202,7 +202,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     assert "delete: orders" in shown
     assert "orders" in connect.connectors
     os.write(ours, f"{answer}\n".encode())
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     os.close(ours)
     assert process.returncode == code
     assert ("orders" in connect.connectors) is left
@@ -271,7 +271,7 @@ def test_an_interrupted_batch_tells_what_it_has_not_tried(
     eventually(lambda: "PUT /connectors/broken/pause" in connect.requests, 20)
     process.send_signal(signal.SIGINT)
     connect.slow["PUT /connectors/broken/pause"].set()
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == b"broken: paused\n"
     assert b"not tried: orders" in err
