@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -378,6 +379,28 @@ def test_validation_answers_refuses_and_times_out() -> None:
                 await w.children.validate({"act": "silent"}, 200)
             with pytest.raises(InternalError, match="exited with code 3"):
                 await w.children.validate({"act": "exit-now"}, 10_000)
+
+    run(scenario)
+
+
+def test_a_job_that_is_done_before_its_lease_is_written_has_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker may be kept from its processor for as long as a short job takes."""
+    real_write = asyncio.StreamWriter.write
+
+    def write(writer: asyncio.StreamWriter, data: bytes) -> None:
+        real_write(writer, data)
+        ended = select.poll()
+        ended.register(writer.get_extra_info("socket"), select.POLLHUP)
+        assert ended.poll(20_000), "the child did not end"
+
+    monkeypatch.setattr(asyncio.StreamWriter, "write", write)
+
+    async def scenario() -> None:
+        async with world(lease_ms=60_000) as w:
+            with pytest.raises(BadRequestError, match="no such class"):
+                await w.children.validate({"act": "refuse"}, 30_000)
 
     run(scenario)
 

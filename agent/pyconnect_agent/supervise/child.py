@@ -113,8 +113,9 @@ class Child:
         if self._pending_signal is not None:
             launched.signal(self._pending_signal)
         reader, self._writer = await asyncio.open_connection(sock=launched.connection)
-        for frame in self._backlog:
-            self._writer.write(frame)
+        # In one piece: a short job may be done and its process gone before a second one is written,
+        # and a write that fails then would take the answer with it.
+        self._writer.write(b"".join(self._backlog))
         self._backlog.clear()
         messages = asyncio.create_task(self._read(reader))
         ended = asyncio.create_task(self._wait_for_exit(launched))
