@@ -6,7 +6,6 @@ kafka-python, which call a few of them otherwise and read PEM stores (see `key_s
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import absolute
 from pyconnect_reconcile.key_stores import is_pem
+from pyconnect_reconcile.session import submitted
 
 _JAAS_MEMBER = re.compile(
     r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)')"
@@ -69,7 +69,7 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     given = {**properties, **types}
     for location in _PEM_TYPES.keys() & given.keys():
         # A store that executors are sent (`spark-submit --files`) is not here, but beside them.
-        if Path(given[location]).is_file() and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        if Path(given[location]).is_file() and not submitted():
             given[location] = absolute(given[location])
     return {f"kafka.{key}": value for key, value in given.items() if key not in _SPARK_OWN}
 
