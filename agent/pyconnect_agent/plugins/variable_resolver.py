@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind, PluginNotFoundError
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
@@ -87,12 +88,5 @@ def _provider(name: str, properties: Mapping[str, str], catalog: Catalog) -> Con
         )
     provider = instantiate(found.python_class)
     assert isinstance(provider, ConfigProvider)
-    prefix = f"config.providers.{name}.param."
-    provider.configure(
-        {
-            option.removeprefix(prefix): value
-            for option, value in properties.items()
-            if option.startswith(prefix)
-        }
-    )
+    provider.configure(below(properties, f"config.providers.{name}.param."))
     return provider

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_agent.tasks.transform_chain import TransformationStage
 from pyconnect_agent.tasks.worker_view import WorkerView
@@ -93,7 +94,7 @@ def stages_of(worker: WorkerView, config: Mapping[str, str]) -> list[Transformat
     """Make and configure the chain of a connector."""
     stages: list[TransformationStage] = []
     for alias in _aliases(config, "transforms"):
-        options = _below(config, f"transforms.{alias}.")
+        options = below(config, f"transforms.{alias}.")
         predicate_alias = options.pop("predicate", None)
         negate = options.pop("negate", "false").strip().lower() == "true"
         transformation: Transformation[Any] = worker.new(
@@ -121,7 +122,7 @@ def _predicate(
 ) -> Predicate[Any] | None:
     if alias is None:
         return None
-    options = _below(config, f"predicates.{alias}.")
+    options = below(config, f"predicates.{alias}.")
     predicate: Predicate[Any] = worker.new(
         Predicate,
         options.pop("type", ""),
@@ -137,12 +138,8 @@ def _converter_choice(
     worker: WorkerView, key: str, config: Mapping[str, str], workers: str
 ) -> tuple[str, dict[str, str]]:
     if key in config:
-        return config[key], _below(config, f"{key}.")
+        return config[key], below(config, f"{key}.")
     return workers, worker.config.with_prefix(f"{key}.")
-
-
-def _below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
 
 
 def _aliases(config: Mapping[str, str], key: str) -> list[str]:

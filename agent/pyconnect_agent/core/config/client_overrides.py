@@ -13,6 +13,7 @@ from enum import Enum
 
 from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
+from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type
 from pyconnect_api.errors import ConfigException
@@ -77,12 +78,7 @@ class OverridePolicy:
 
 def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
     """Return a connector's overrides for one kind of client, prefix removed."""
-    prefix = OVERRIDE_PREFIXES[kind]
-    return {
-        name.removeprefix(prefix): value
-        for name, value in config.items()
-        if name.startswith(prefix)
-    }
+    return below(config, OVERRIDE_PREFIXES[kind])
 
 
 def client_servers(

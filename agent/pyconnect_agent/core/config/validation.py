@@ -35,6 +35,7 @@ from pyconnect_agent.core.config.connector_keys import (
 )
 from pyconnect_agent.core.config.enrichment import enriched
 from pyconnect_agent.core.config.plugin_source import PluginClass, PluginSource, class_resolver
+from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.sink_keys import sink_config_def
 from pyconnect_agent.core.config.source_keys import source_config_def
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
@@ -285,11 +286,7 @@ def _converter_infos(
         if not isinstance(definition, ConfigDef):
             continue
         prefix = f"{key}."
-        options = {
-            name.removeprefix(prefix): value
-            for name, value in config.items()
-            if name.startswith(prefix)
-        }
+        options = below(config, prefix)
         options.setdefault("converter.type", _CONVERTER_TYPES[key])
         values = definition.validate(options, class_resolver(plugins))
         infos.append(prefixed_infos(definition.keys, values, prefix))

@@ -17,6 +17,7 @@ from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import Listener
+from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
@@ -140,11 +141,7 @@ class WorkerConfig:
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """Return the properties that start with ``prefix``, without it."""
-        return {
-            name.removeprefix(prefix): value
-            for name, value in self.originals.items()
-            if name.startswith(prefix)
-        }
+        return below(self.originals, prefix)
 
     def rest_ssl(self, prefix: str = "listeners.https.") -> dict[str, object]:
         """Return parsed ``ssl.*`` settings of the REST server, keys as in Kafka.

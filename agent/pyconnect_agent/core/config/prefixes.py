@@ -1,0 +1,17 @@
+"""Properties below a prefix, as Kafka's `AbstractConfig.originalsWithPrefix`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+def below(properties: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+    """Return the properties that start with ``prefix``, without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in properties.items()
+        if name.startswith(prefix)
+    }
