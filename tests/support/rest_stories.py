@@ -371,9 +371,9 @@ def levels_of_loggers(life: Life) -> None:
     life.ask("GET", own + ".x")
     life.ask("PUT", own + ".x?scope=cluster", {"level": "nope"})
     life.ask("PUT", own + ".x?scope=cluster", {"level": "fatal"})
-    life.ask("GET", own + ".x", until=lambda it: it.status == 200)
+    life.ask("GET", own + ".x", until=lambda it: "FATAL" in it.text)
     life.ask("PUT", own + ".y?scope=cluster&scope=worker", {"level": "warn"})
-    life.ask("GET", own + ".y", until=lambda it: it.status == 200)
+    life.ask("GET", own + ".y", until=lambda it: "WARN" in it.text)
     life.ask("GET", "/admin/loggers", told=life.loggers)
 
 
