@@ -141,6 +141,13 @@ def _garbage(channel: Channel, target_state: TargetState) -> None:
     threading.Event().wait()
 
 
+def _last_words(channel: Channel, target_state: TargetState) -> None:
+    """Run until told anything, then fail and end."""
+    channel.send(StateReported(state=State.RUNNING, version="1.2"))
+    channel.receive()
+    channel.send(StateReported(state=State.FAILED, trace="last words"))
+
+
 def _refuse(channel: Channel, target_state: TargetState) -> None:
     channel.send(
         RequestFailed(request_id=0, error_class="BadRequestError", message="no such class")
@@ -157,5 +164,6 @@ ACTS: dict[str, Callable[[Channel, TargetState], None]] = {
     "topics": _topics,
     "offsets": _offsets,
     "garbage": _garbage,
+    "last-words": _last_words,
     "refuse": _refuse,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -24,7 +23,7 @@ from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launched, Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
-from tests.support.eventually import eventually_async
+from tests.support.eventually import eventually, eventually_async
 from tests.support.launchers import scripted_launcher
 
 pytestmark = pytest.mark.wire
@@ -383,24 +382,20 @@ def test_validation_answers_refuses_and_times_out() -> None:
     run(scenario)
 
 
-def test_a_job_that_is_done_before_its_lease_is_written_has_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The worker may be kept from its processor for as long as a short job takes."""
-    real_write = asyncio.StreamWriter.write
-
-    def write(writer: asyncio.StreamWriter, data: bytes) -> None:
-        real_write(writer, data)
-        ended = select.poll()
-        ended.register(writer.get_extra_info("socket"), select.POLLHUP)
-        assert ended.poll(20_000), "the child did not end"
-
-    monkeypatch.setattr(asyncio.StreamWriter, "write", write)
+def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
+    """A lease may be renewed just when its task has ended and nobody has read of that yet."""
 
     async def scenario() -> None:
-        async with world(lease_ms=60_000) as w:
-            with pytest.raises(BadRequestError, match="no such class"):
-                await w.children.validate({"act": "refuse"}, 30_000)
+        async with world() as w:
+            w.start_task(T0, "last-words")
+            await w.task_is(T0, State.RUNNING)
+            pid = w.pid(T0)
+            w.children.set_task_target_state(T0, TargetState.PAUSED)
+            # Without giving way to the loop, which would read.
+            eventually(lambda: gone(pid), 30)
+            w.children.set_task_target_state(T0, TargetState.STARTED)
+            await w.task_is(T0, State.RUNNING, State.FAILED)
+            assert w.listener.task_trace(T0) == "last words"
 
     run(scenario)
 

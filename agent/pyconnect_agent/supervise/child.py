@@ -7,14 +7,12 @@ mean is the business of `tasks.py`, `connectors.py` and `jobs.py`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from pyconnect_agent.supervise.channel import (
-    FRAME_HEADER,
     ChannelError,
     Job,
     Lease,
@@ -23,13 +21,14 @@ from pyconnect_agent.supervise.channel import (
     decode,
     encode,
 )
+from pyconnect_agent.supervise.child_pipe import ChildPipe
 from pyconnect_agent.supervise.launch import Launched, Launcher
 
 LOG = logging.getLogger(__name__)
 
 TERMINATE_GRACE_S = 1.0
-DRAIN_S = 1.0
-"""How long messages of a dead child are waited for: a grandchild may hold the pipe open."""
+EXIT_S = 1.0
+"""How long a child that has closed its pipe may take to end."""
 LEASE_BACKLOG_BYTES = 1 << 20
 
 
@@ -56,7 +55,7 @@ class Child:
         self._on_message = on_message
         self._on_exit = on_exit
         self._launched: Launched | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._pipe: ChildPipe | None = None
         self._backlog = [encode(job)]
         self._pending_signal: signal.Signals | None = None
         self.stopping = False
@@ -70,16 +69,10 @@ class Child:
 
     def send(self, message: Message) -> None:
         """Send without waiting; dropped when the child is gone."""
-        frame = encode(message)
-        if self._writer is None:
-            self._backlog.append(frame)
-        elif not self._writer.is_closing():
-            if (
-                isinstance(message, Lease)
-                and self._writer.transport.get_write_buffer_size() > LEASE_BACKLOG_BYTES
-            ):
-                return
-            self._writer.write(frame)
+        if self._pipe is None:
+            self._backlog.append(encode(message))
+        elif not isinstance(message, Lease) or self._pipe.unsent_bytes <= LEASE_BACKLOG_BYTES:
+            self._pipe.write(encode(message))
 
     def request_stop(self, graceful_s: float) -> None:
         """Ask the child to end in order within a time."""
@@ -112,49 +105,45 @@ class Child:
         self._launched = launched
         if self._pending_signal is not None:
             launched.signal(self._pending_signal)
-        reader, self._writer = await asyncio.open_connection(sock=launched.connection)
-        # In one piece: a short job may be done and its process gone before a second one is written,
-        # and a write that fails then would take the answer with it.
-        self._writer.write(b"".join(self._backlog))
+        self._pipe = pipe = ChildPipe(launched.connection, self._take)
+        for frame in self._backlog:
+            pipe.write(frame)
         self._backlog.clear()
-        messages = asyncio.create_task(self._read(reader))
         ended = asyncio.create_task(self._wait_for_exit(launched))
         try:
-            await asyncio.wait({messages, ended}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait({messages, ended}, timeout=DRAIN_S)
+            await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ended}, timeout=EXIT_S)
             if not ended.done():
                 # It closed its pipe but lives: nobody could ever ask it to stop.
                 launched.signal(signal.SIGKILL)
                 await ended
+            pipe.read_rest()
         finally:
-            messages.cancel()
-            self._writer.close()
+            pipe.close()
             exit_code = launched.exit_code()
             launched.close()
         self._on_exit(exit_code, None)
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                header = await reader.readexactly(FRAME_HEADER.size)
-                frame = await reader.readexactly(FRAME_HEADER.unpack(header)[0])
-                try:
-                    message = decode(frame)
-                except ChannelError as exc:
-                    LOG.error(
-                        "child sent an unreadable message and is killed",
-                        extra={"child": self.name, "error": str(exc)},
-                    )
-                    self.signal(signal.SIGKILL)
-                    return
-                try:
-                    self._on_message(message)
-                except Exception:  # a fault of ours; without its reader the child must not go on
-                    LOG.exception("message of a child failed", extra={"child": self.name})
-                    self.signal(signal.SIGKILL)
-                    return
-                # It may be very large: whoever waits for the next one must not keep it.
-                del frame, message
+    def _take(self, frame: bytes) -> None:
+        try:
+            message = decode(frame)
+        except ChannelError as exc:
+            LOG.error(
+                "child sent an unreadable message and is killed",
+                extra={"child": self.name, "error": str(exc)},
+            )
+            self._give_up()
+            return
+        try:
+            self._on_message(message)
+        except Exception:  # a fault of ours; without its reader the child must not go on
+            LOG.exception("message of a child failed", extra={"child": self.name})
+            self._give_up()
+
+    def _give_up(self) -> None:
+        assert self._pipe is not None  # what it says comes by its pipe
+        self.signal(signal.SIGKILL)
+        self._pipe.end_reading()
 
     async def _wait_for_exit(self, launched: Launched) -> None:
         loop = asyncio.get_running_loop()
