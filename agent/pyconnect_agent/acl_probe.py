@@ -19,7 +19,7 @@ from typing import Any
 
 from pyconnect_agent.core.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.worker_acls import WorkerAcls
+from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_api.errors import ConfigException
 
 EXIT_CONFIG = 2

@@ -23,14 +23,14 @@ from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
 from pyconnect_agent.supervise.launch import Launcher
-from pyconnect_agent.worker import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
-from pyconnect_agent.worker_plugins import (
+from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
+from pyconnect_agent.worker.plugins import (
     check_converters,
     check_rest_extensions,
     find_plugins,
     resolve_properties,
 )
-from pyconnect_agent.worker_stores import distributed_stores, standalone_stores
+from pyconnect_agent.worker.stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 
 LOG = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, wo
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
-    from pyconnect_cli.client import ConnectClient
-    from pyconnect_cli.endpoint import Endpoint
-    from pyconnect_cli.exchange import Exchange
+    from pyconnect_cli.rest.client import ConnectClient
+    from pyconnect_cli.rest.endpoint import Endpoint
+    from pyconnect_cli.rest.exchange import Exchange
 
 
 class Session:
@@ -62,8 +62,8 @@ class Session:
     @cached_property
     def client(self) -> ConnectClient:
         """The cluster of the settings."""
-        from pyconnect_cli.client import ConnectClient
-        from pyconnect_cli.exchange import Exchange
+        from pyconnect_cli.rest.client import ConnectClient
+        from pyconnect_cli.rest.exchange import Exchange
 
         client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
         self._clients.append(client)
@@ -72,7 +72,7 @@ class Session:
     @cached_property
     def endpoint(self) -> Endpoint:
         """How to reach and convince the workers. Secrets are fetched here, once."""
-        from pyconnect_cli.endpoint import Endpoint
+        from pyconnect_cli.rest.endpoint import Endpoint
 
         settings = self.settings
         return Endpoint(
@@ -89,7 +89,7 @@ class Session:
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
-        from pyconnect_cli.exchange import Exchange
+        from pyconnect_cli.rest.exchange import Exchange
 
         exchange = self.client.exchange
         if url in exchange.urls:

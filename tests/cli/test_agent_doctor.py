@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyconnect_cli.agent_client import AgentInfo
 from pyconnect_cli.commands._agent_doctor import ExaminedAgent, examine
+from pyconnect_cli.rest.agent_client import AgentInfo
 
 INFO = AgentInfo(
     url="http://a",

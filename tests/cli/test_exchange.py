@@ -8,8 +8,6 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from pyconnect_cli.client import ConnectClient
-from pyconnect_cli.endpoint import Endpoint, base_url
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -20,7 +18,9 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.exchange import REBALANCE_READ, Exchange
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import Endpoint, base_url
+from pyconnect_cli.rest.exchange import REBALANCE_READ, Exchange
 
 Handler = Callable[[httpx.Request], httpx.Response]
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"

@@ -34,8 +34,8 @@ from pyconnect_agent.core.transactional_ids import (
     task_transactional_ids,
 )
 from pyconnect_api import ConfigDef, ConfigType
-from pyconnect_cli import kafka_reader
 from pyconnect_cli.acls import model as acls
+from pyconnect_cli.kafka import reader
 from pyconnect_cli.masking import is_secret_key
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.plan.orphans import GROUP_PREFIX, connector_of
@@ -125,8 +125,8 @@ def test_a_sinks_group_is_named_alike() -> None:
 def test_a_task_count_is_read_as_it_is_written() -> None:
     """It is the one record of the config topic that the command line reads."""
     key, value = config_records.task_count_record("c", 3)
-    assert (key or b"").decode() == f"{kafka_reader._TASK_COUNT}c"
-    assert kafka_reader._task_count(value) == 3 == json.loads(value or b"")["task-count"]
+    assert (key or b"").decode() == f"{reader._TASK_COUNT}c"
+    assert reader._task_count(value) == 3 == json.loads(value or b"")["task-count"]
 
 
 @pytest.mark.parametrize(

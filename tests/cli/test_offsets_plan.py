@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.kafka_admin import client_settings
-from pyconnect_cli.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
+from pyconnect_cli.kafka.admin import client_settings
 from pyconnect_cli.plan.offset_checks import parse_assignment, parse_json, read_entries
+from pyconnect_cli.plan.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 from pyconnect_cli.plan.offset_seek import (
     OffsetRange,
     SeekTarget,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.client import ConnectClient
+from pyconnect_cli.rest.client import ConnectClient
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually

@@ -27,8 +27,8 @@ from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls import model
 from pyconnect_cli.acls.authorizer import Authorizer
 from pyconnect_cli.acls.model import Resource
-from pyconnect_cli.kafka_protocol import connected
-from pyconnect_cli.kafka_security import list_acls
+from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.security import list_acls
 from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.secured import SecuredBroker

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.endpoint import Endpoint
-from pyconnect_cli.kafka_protocol import connected
-from pyconnect_cli.kafka_transactions import describe_transactions
+from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.kafka.transactions import describe_transactions
+from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.observe import Observer, Workers
 from tests.support.agent import Agent, sink_config

@@ -15,7 +15,7 @@ from pyconnect_agent.core.acl_needs import (
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.kafka_protocol import connected
+from pyconnect_cli.kafka.protocol import connected
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 

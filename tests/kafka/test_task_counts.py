@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_cli.errors import NotFound
-from pyconnect_cli.kafka_reader import task_counts
+from pyconnect_cli.kafka.reader import task_counts
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_cli.kafka_protocol import connected
+from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.lock import cluster_lock
 from pyconnect_cli.upgrade.run import Entry, Finished, StepChanged, StepStarted, StepVerified

@@ -20,7 +20,6 @@ from pyconnect_cli.acls.model import (
     Role,
 )
 from pyconnect_cli.acls.needs import TOOL
-from pyconnect_cli.agent_client import AgentClient
 from pyconnect_cli.commands._acls_options import AclOptions
 from pyconnect_cli.commands._acls_probe import probed_here
 from pyconnect_cli.commands._workers import worker_urls
@@ -31,16 +30,17 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka_admin import kafka_settings
-from pyconnect_cli.kafka_protocol import kafka_protocol
-from pyconnect_cli.kafka_reader import task_counts
-from pyconnect_cli.kafka_security import (
+from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.reader import task_counts
+from pyconnect_cli.kafka.security import (
     existing_topics,
     has_old_brokers,
     list_acls,
 )
 from pyconnect_cli.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.phases import Phase
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 
 _AT_ONCE = 8

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.agent_client import AgentInfo
+from pyconnect_cli.rest.agent_client import AgentInfo
 
 ALLOW = "agent.allow.phase.change"
 

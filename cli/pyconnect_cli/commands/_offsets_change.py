@@ -19,9 +19,9 @@ from pyconnect_cli.commands._offsets_run import change_offsets
 from pyconnect_cli.commands._offsets_topics import topic_doubts
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import OffsetEntry
-from pyconnect_cli.offset_files import read_offsets_file
+from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.plan.offset_checks import parse_assignment, parse_partition, refuse_duplicates
+from pyconnect_cli.plan.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import ChangingVerb, SelectingChangingVerb

@@ -7,10 +7,10 @@ from pyconnect_cli.commands._offsets_run import change_new_connector
 from pyconnect_cli.commands._wait import wait_for_state
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.model import ConnectorView
-from pyconnect_cli.offset_files import read_snapshot_file
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.plan.apply import ConnectorFile
 from pyconnect_cli.plan.offset_origin import require_fitting, same_class
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import Action, OffsetsView, Planned, plan_restore
 from pyconnect_cli.session import Session
 

@@ -25,9 +25,9 @@ from pyconnect_cli.commands._offsets_options import (
 from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.kafka_admin import KafkaAdmin, kafka_admin
-from pyconnect_cli.offset_entries import OffsetEntry
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.plan.offset_checks import parse_partition
+from pyconnect_cli.plan.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offset_seek import (
     SeekTarget,
     SeekTo,

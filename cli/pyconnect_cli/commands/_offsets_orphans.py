@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.agent_client import AgentClient
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._offsets_options import NoBackupOption
 from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
@@ -24,9 +23,10 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.near_names import did_you_mean
-from pyconnect_cli.offset_entries import show_offset, show_partition
+from pyconnect_cli.plan.offset_entries import show_offset, show_partition
 from pyconnect_cli.plan.orphans import SINK, Orphan
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
 from pyconnect_cli.whole_files import write_whole

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from pyconnect_cli.errors import PreconditionFailed, ServerError
-from pyconnect_cli.kafka_admin import kafka_settings
-from pyconnect_cli.kafka_offset_topics import ConsumerGroups, OffsetsTopics
-from pyconnect_cli.offset_backups import Backups, backup_directory, utc_text
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
+from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_seek import TopicPartition, kafka_offset, topic_partition
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.orphans import (
     GROUP_PREFIX,
     SINK,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.masking import mask_text
-from pyconnect_cli.offset_entries import show_offset, show_partition
+from pyconnect_cli.plan.offset_entries import show_offset, show_partition
 from pyconnect_cli.plan.offsets import OffsetsPlan
 from pyconnect_cli.session import Session
 

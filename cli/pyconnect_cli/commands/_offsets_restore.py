@@ -24,14 +24,14 @@ from pyconnect_cli.commands._offsets_show import backups_of
 from pyconnect_cli.commands._offsets_topics import topic_doubts
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offset_files import read_snapshot_file
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.plan.offset_origin import (
     require_fitting,
     require_same_connector,
     require_same_type,
 )
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import (
     Action,
     OffsetsView,

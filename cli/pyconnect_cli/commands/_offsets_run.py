@@ -24,8 +24,8 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.model import ConnectorView, WorkerInfo
-from pyconnect_cli.offset_backups import Backups, backup_directory, utc_text
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import (
     DONE,
     Action,

@@ -15,8 +15,9 @@ from pyconnect_cli.commands._offsets_run import offsets_view, snapshot_of
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.near_names import did_you_mean
-from pyconnect_cli.offset_backups import Backups, backup_directory
-from pyconnect_cli.offset_entries import (
+from pyconnect_cli.offsets.backups import Backups, backup_directory
+from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.plan.offset_entries import (
     ConnectorOffsets,
     OffsetEntry,
     by_key,
@@ -24,8 +25,7 @@ from pyconnect_cli.offset_entries import (
     show_offset,
     show_partition,
 )
-from pyconnect_cli.offset_files import read_offsets_file
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import OffsetChange
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyconnect_cli.kafka_admin import kafka_admin
-from pyconnect_cli.offset_entries import OffsetEntry
+from pyconnect_cli.kafka.admin import kafka_admin
+from pyconnect_cli.plan.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offset_seek import outside_topics, topic_partition
 from pyconnect_cli.plan.offsets import OffsetsView
 from pyconnect_cli.session import Session

@@ -8,10 +8,10 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._task_id import parse_task
 from pyconnect_cli.model import TaskId
+from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
 

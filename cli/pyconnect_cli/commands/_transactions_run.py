@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.agent_client import AgentClient
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka_protocol import KafkaProtocol
-from pyconnect_cli.kafka_transactions import (
+from pyconnect_cli.kafka.protocol import KafkaProtocol
+from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     list_transactional_ids,
 )
 from pyconnect_cli.plan.offset_seek import sink_topics
 from pyconnect_cli.plan.transactions import OpenProducer, Transaction, owner_of
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 from pyconnect_cli.transactional_ids import leader_id
 

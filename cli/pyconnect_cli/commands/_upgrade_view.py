@@ -11,7 +11,7 @@ from pyconnect_cli.commands._acls_facts import file_workers
 from pyconnect_cli.commands._acls_options import AclOptions
 from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.kafka.admin import kafka_settings
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session

@@ -6,9 +6,9 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pyconnect_cli.client import ConnectClient
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.model import ConnectorView, Health
+from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 
 

@@ -8,13 +8,13 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.commands._agent_doctor import AgentFinding, ExaminedAgent, examine
 from pyconnect_cli.commands._workers import worker_urls
 from pyconnect_cli.durations import format_duration
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="See and drain pyconnect's own workers.")

@@ -19,12 +19,12 @@ from pyconnect_cli.contexts import (
     update_user_file,
 )
 from pyconnect_cli.durations import parse_duration
-from pyconnect_cli.endpoint import base_url
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.masking import mask_text
 from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings import working_directory
 

@@ -16,11 +16,11 @@ from pyconnect_cli.commands._transactions_run import (
 )
 from pyconnect_cli.durations import format_duration, parse_duration
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
-from pyconnect_cli.kafka_protocol import kafka_protocol
-from pyconnect_cli.kafka_transactions import (
+from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.transactions import (
     abort as abort_transaction,
 )
-from pyconnect_cli.kafka_transactions import (
+from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     list_transactional_ids,
     open_producers,

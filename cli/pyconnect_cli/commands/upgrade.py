@@ -32,7 +32,7 @@ from pyconnect_cli.commands._upgrade_options import (
 from pyconnect_cli.commands._upgrade_show import runs, show_plan
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.kafka.admin import kafka_settings
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.session import Session, session_of
@@ -148,7 +148,7 @@ def _limits(settle: str, step_timeout: str) -> Limits:
 
 @contextmanager
 def _cluster(session: Session, options: Options) -> Iterator[Observer]:
-    from pyconnect_cli.kafka_protocol import connected
+    from pyconnect_cli.kafka.protocol import connected
     from pyconnect_cli.upgrade.kafka_group import group_of_workers
 
     settings = kafka_settings(session, KAFKA_NEEDED)

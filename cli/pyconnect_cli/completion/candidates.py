@@ -23,7 +23,7 @@ from pyconnect_cli.contexts import load_config_files
 from pyconnect_cli.settings import Settings, resolve_settings, working_directory
 
 if TYPE_CHECKING:
-    from pyconnect_cli.endpoint import Endpoint
+    from pyconnect_cli.rest.endpoint import Endpoint
 
 CACHE_S = 30.0
 # Of the 300 ms a person may wait, the interpreter's own start takes the rest.
@@ -87,7 +87,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 def ask(kind: str, settings: Settings) -> list[str]:
     """Return the names the first worker that answers knows; OSError when none does."""
-    from pyconnect_cli.endpoint import Endpoint, base_url
+    from pyconnect_cli.rest.endpoint import Endpoint, base_url
 
     endpoint = Endpoint(
         urls=settings.urls,
@@ -129,7 +129,7 @@ def get_json(url: str, headers: Mapping[str, str], endpoint: Endpoint) -> object
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.parse import urlsplit
 
-    from pyconnect_cli.endpoint import tls_context
+    from pyconnect_cli.rest.endpoint import tls_context
 
     parts = urlsplit(url)
     connection: HTTPConnection

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import (
+from pyconnect_cli.plan.offset_entries import (
     SINK_OFFSET_KEY,
     SINK_PARTITION_KEYS,
     OffsetEntry,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import OffsetsView
 from pyconnect_cli.plan.selection import is_class
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_cli.offset_entries import SINK_OFFSET_KEY, OffsetEntry, Primitives, show_partition
+from pyconnect_cli.plan.offset_entries import (
+    SINK_OFFSET_KEY,
+    OffsetEntry,
+    Primitives,
+    show_partition,
+)
 
 
 class TopicPartition(NamedTuple):

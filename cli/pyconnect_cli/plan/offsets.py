@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.offset_entries import (
+from pyconnect_cli.plan.offset_checks import unlike_stored
+from pyconnect_cli.plan.offset_entries import (
     OffsetEntry,
     Primitives,
     by_key,
@@ -19,7 +20,6 @@ from pyconnect_cli.offset_entries import (
     same_offset,
     show_partition,
 )
-from pyconnect_cli.plan.offset_checks import unlike_stored
 
 
 class Action(Enum):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
 from pyconnect_cli.plan.offset_checks import read_entry
+from pyconnect_cli.plan.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
 from pyconnect_cli.plan.offset_seek import TopicPartition
 
 GROUP_PREFIX = "connect-"

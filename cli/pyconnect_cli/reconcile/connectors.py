@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import OffsetEntry
+from pyconnect_cli.plan.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offset_seek import kafka_offset, topic_partition
 
 Config: TypeAlias = Mapping[str, str | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyconnect_cli.kafka_reader import records
+from pyconnect_cli.kafka.reader import records
 
 Newest = dict[tuple[int, bytes], int]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.kafka_protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
 from pyconnect_cli.upgrade.kafka_group import has_transactions
 from pyconnect_cli.upgrade.model import Brokers
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
 from pyconnect_cli.upgrade.model import OpenTransaction
 
 CONNECT = "connect"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
-from pyconnect_cli.kafka_protocol import KafkaProtocol, client_arguments, translated_errors
+from pyconnect_cli.kafka.protocol import KafkaProtocol, client_arguments, translated_errors
 from pyconnect_cli.upgrade.kafka_group import describe_group
 
 SESSION_MS = 6_000

@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pyconnect_cli.agent_client import AgentClient
-from pyconnect_cli.client import ConnectClient
-from pyconnect_cli.endpoint import Endpoint
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
-from pyconnect_cli.exchange import Exchange
-from pyconnect_cli.kafka_protocol import KafkaProtocol
+from pyconnect_cli.kafka.protocol import KafkaProtocol
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.phases import Phase
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import Endpoint
+from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.transactional_ids import leader_id
 from pyconnect_cli.upgrade import java, kafka_group
 from pyconnect_cli.upgrade.inventory import Inventory

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pyconnect_cli.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.errors import (
     Conflict,
     Forbidden,
@@ -31,8 +30,9 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.masking import mask_document, mask_text
+from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
+from pyconnect_cli.rest.worker_messages import page_title, told
 from pyconnect_cli.streams import tell
-from pyconnect_cli.worker_messages import page_title, told
 
 if TYPE_CHECKING:
     import httpx

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import OffsetEntry
 from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+from pyconnect_cli.plan.offset_entries import OffsetEntry
 from pyconnect_cli.plan.orphans import StoredRecord
 
 FORMAT = "pyconnect-offsets/1"

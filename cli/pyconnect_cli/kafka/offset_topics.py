@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
-from pyconnect_cli.kafka_admin import translated
+from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.orphans import Place, SinkGroup, StoredRecord, latest
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyconnect_cli.acls.model import Binding, Operation, Pattern, ResourceType
-from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 
 _ANY = 1
 _NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54

@@ -19,7 +19,7 @@ from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_agent.restarting import restart_of
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.version import version
-from pyconnect_agent.worker_acls import WorkerAcls
+from pyconnect_agent.worker.acls import WorkerAcls
 
 
 def admin_interface(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.worker_plugins import (
+from pyconnect_agent.worker.plugins import (
     check_converters,
     check_rest_extensions,
     find_plugins,

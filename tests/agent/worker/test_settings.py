@@ -12,8 +12,8 @@ from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.status import MemoryStatusStore
-from pyconnect_agent.worker_group import group_options
-from pyconnect_agent.worker_herder import distributed_settings
+from pyconnect_agent.worker.group import group_options
+from pyconnect_agent.worker.herder import distributed_settings
 from tests.support.worker_properties import distributed
 
 EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")

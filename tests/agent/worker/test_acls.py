@@ -11,7 +11,7 @@ import pytest
 from pyconnect_agent.core.acl_needs import AclNeed, AclVerdict, ConnectorAclFacts
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
-from pyconnect_agent.worker_acls import WorkerAcls
+from pyconnect_agent.worker.acls import WorkerAcls
 from tests.support.acls import sasl
 from tests.support.worker_properties import distributed
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound
-from pyconnect_cli.kafka_admin import translated
+from pyconnect_cli.kafka.admin import translated
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pyconnect_cli.kafka_protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.transactions import OpenProducer, Transaction
 

@@ -22,7 +22,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka_admin import kafka_settings
+from pyconnect_cli.kafka.admin import kafka_settings
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session

@@ -49,12 +49,12 @@ from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
 from pyconnect_agent.supervision import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
-from pyconnect_agent.worker_acls import WorkerAcls
-from pyconnect_agent.worker_admin import admin_interface
-from pyconnect_agent.worker_group import group_options
-from pyconnect_agent.worker_herder import distributed_settings
-from pyconnect_agent.worker_plugins import connector_type
-from pyconnect_agent.worker_stores import DEFAULT_API_TIMEOUT_MS
+from pyconnect_agent.worker.acls import WorkerAcls
+from pyconnect_agent.worker.admin import admin_interface
+from pyconnect_agent.worker.group import group_options
+from pyconnect_agent.worker.herder import distributed_settings
+from pyconnect_agent.worker.plugins import connector_type
+from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS
 from pyconnect_api.errors import ConfigException
 
 LOG = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
-from pyconnect_cli.exchange import Answer, Exchange, Request, query_flags, query_values
 from pyconnect_cli.model import (
     ConfigKey,
     ConnectorInfo,
@@ -41,12 +40,13 @@ from pyconnect_cli.model import (
     read_views,
     read_worker_info,
 )
-from pyconnect_cli.offset_entries import (
+from pyconnect_cli.plan.offset_entries import (
     ConnectorOffsets,
     OffsetEntry,
     offsets_body,
     read_offsets,
 )
+from pyconnect_cli.rest.exchange import Answer, Exchange, Request, query_flags, query_values
 
 Config = Mapping[str, str | None]
 Item = TypeVar("Item")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offset_snapshots import Snapshot, read_snapshot
+from pyconnect_cli.plan.offset_snapshots import Snapshot, read_snapshot
 from pyconnect_cli.state_directory import state_directory
 from pyconnect_cli.whole_files import write_whole
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offset_entries import OffsetEntry
-from pyconnect_cli.offset_snapshots import FORMAT, Snapshot, read_snapshot
 from pyconnect_cli.plan.offset_checks import parse_json, read_entries
+from pyconnect_cli.plan.offset_entries import OffsetEntry
+from pyconnect_cli.plan.offset_snapshots import FORMAT, Snapshot, read_snapshot
 from pyconnect_cli.streams import read_stdin
 
 

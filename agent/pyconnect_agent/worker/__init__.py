@@ -1,0 +1,1 @@
+"""A worker made of its parts, from its configuration."""

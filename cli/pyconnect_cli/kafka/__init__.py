@@ -1,0 +1,1 @@
+"""What REST cannot answer, asked of the brokers."""

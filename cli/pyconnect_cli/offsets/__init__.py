@@ -1,0 +1,1 @@
+"""Offsets outside the cluster: files that people give, backups that changes leave."""

@@ -1,0 +1,1 @@
+"""Connect's REST interface, Apache's and that of our agents: exchanges and clients."""
