@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
+from pyconnect_cli.commands._offsets_export import ExportFileOption, export_snapshot
 from pyconnect_cli.commands._offsets_options import NoBackupOption
 from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
 from pyconnect_cli.commands._offsets_plan import MOST_LINES, undo_command
@@ -29,7 +28,6 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
-from pyconnect_cli.whole_files import write_whole
 
 app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
 
@@ -85,25 +83,14 @@ def export(
     *,
     topics: TopicsOption = None,
     sink: Annotated[bool, typer.Option("--sink", help="the consumer group connect-NAME")] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="write there instead of to stdout"),
-    ] = None,
+    file: ExportFileOption = None,
 ) -> None:
     """Write a deleted connector's offsets; `import --force` and `diff -f` take the file."""
     session = session_of(context)
     keeper = _keeper(session, topics)
     wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
     (orphan,) = _named(wanted, [name], keeper)
-    text = json.dumps(keeper.snapshot(orphan).to_json(), indent=2, ensure_ascii=False)
-    if file is None or str(file) == "-":
-        session.output.line(text)
-        return
-    try:
-        write_whole(file, text + "\n")
-    except OSError as exc:
-        raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
-    session.output.message(f"{name}: {orphan.count} offsets written to {file}")
+    export_snapshot(session, keeper.snapshot(orphan), file)
 
 
 @app.command(cls=BatchChangingVerb)

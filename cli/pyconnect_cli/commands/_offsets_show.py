@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.commands._connectors_show import NameArgument
+from pyconnect_cli.commands._offsets_export import ExportFileOption, export_snapshot
 from pyconnect_cli.commands._offsets_run import offsets_view, snapshot_of
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
@@ -29,7 +28,6 @@ from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import OffsetChange
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.whole_files import write_whole
 
 app = typer.Typer()
 
@@ -112,24 +110,14 @@ def export(
     context: typer.Context,
     name: NameArgument,
     *,
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="write there instead of to stdout"),
-    ] = None,
+    file: ExportFileOption = None,
 ) -> None:
     """Write the offsets with cluster id, connector, class, time and version, for `import`."""
     session = session_of(context)
     (view,) = selected_views(session, [name])
-    snapshot = snapshot_of(offsets_view(session, view), session.client.worker_info())
-    text = json.dumps(snapshot.to_json(), indent=2, ensure_ascii=False)
-    if file is None or str(file) == "-":
-        session.output.line(text)
-        return
-    try:
-        write_whole(file, text + "\n")
-    except OSError as exc:
-        raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
-    session.output.message(f"{name}: {len(snapshot.offsets)} partitions written to {file}")
+    export_snapshot(
+        session, snapshot_of(offsets_view(session, view), session.client.worker_info()), file
+    )
 
 
 @app.command()
