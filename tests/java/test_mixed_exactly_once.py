@@ -138,7 +138,7 @@ def claim_three_old_tasks(group: MixedGroup, broker: KafkaBroker, name: str) -> 
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     record = config_records.task_count_record(name, TASKS_OF_OLD)
     producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
-    assert producer.flush(10) == 0
+    assert producer.flush(WAIT_S) == 0
 
 
 def test_the_leader_fences_for_tasks_of_either_kind(

@@ -75,7 +75,7 @@ def configure_by_hand(group: MixedGroup, broker: KafkaBroker, name: str, connect
     config = {"name": name, "connector.class": connector, "tasks.max": "1"}
     record = config_records.connector_config(name, config)
     producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
-    assert producer.flush(10) == 0
+    assert producer.flush(WAIT_S) == 0
 
 
 def test_a_second_worker_reads_what_the_first_wrote_after_compaction(

@@ -115,7 +115,7 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
         found[:] = differences(secured, user, needs)
         return not found
 
-    eventually(decided_alike, 30, lambda: f"seed {seed}: {found}")
+    eventually(decided_alike, describe=lambda: f"seed {seed}: {found}")
 
 
 def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list[str]:

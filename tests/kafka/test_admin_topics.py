@@ -19,6 +19,6 @@ def test_asking_for_a_topic_does_not_create_it(servers: Servers) -> None:
     admin = Admin(settings)
     assert admin.partition_count("asked-for", 10_000) == 0
     # The broker does create topics: what a producer asks for is there in the end.
-    Producer(settings).list_topics("produced-to", timeout=10)
-    eventually(lambda: "produced-to" in admin.topic_names(10_000), 30)
+    Producer(settings).list_topics("produced-to", timeout=60)
+    eventually(lambda: "produced-to" in admin.topic_names(10_000))
     assert "asked-for" not in admin.topic_names(10_000)

@@ -41,7 +41,7 @@ def about(agent: Agent) -> Any:
 
 
 def wait_for_state(agent: Agent, state: str) -> None:
-    eventually(lambda: about(agent)["state"] == state, 30, lambda: about(agent))
+    eventually(lambda: about(agent)["state"] == state, describe=lambda: about(agent))
 
 
 def owners(agent: Agent, name: str) -> list[str]:
@@ -121,12 +121,12 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
     def workers() -> set[str]:
         return {owner for name in names for owner in owners(two, name)}
 
-    eventually(lambda: workers() == both, 30, workers)
+    eventually(lambda: workers() == both, describe=workers)
     assert one.call("POST", "/agent/drain").status == 202
     wait_for_state(one, "drained")
     assert one.get("/agent/tasks") == []
     left = both - {one.url.removeprefix("http://")}
-    eventually(lambda: workers() == left, 30, workers)
+    eventually(lambda: workers() == left, describe=workers)
     for name in names:
         two.wait_for_states(name, "RUNNING", "RUNNING")
     assert one.get(f"/connectors/{names[0]}")["name"] == names[0]
@@ -136,7 +136,7 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
     assert "drained" in (refused.message or "")
     assert one.call("POST", "/agent/drain", {"undrain": True}).status == 202
     wait_for_state(one, "active")
-    eventually(lambda: workers() == both, 30, workers)
+    eventually(lambda: workers() == both, describe=workers)
 
 
 def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path
     def everybody_works() -> bool:
         return {owner for name in names for owner in owners(trio[0], name)} == ids
 
-    eventually(everybody_works, 30)
+    eventually(everybody_works)
     for name in names:
         trio[0].wait_for_states(name, "RUNNING", "RUNNING")
 
@@ -221,7 +221,7 @@ def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
         pids = {child["pid"] for child in agent.get("/agent/tasks")}
         return len(pids) == 2 and pids.isdisjoint(child.pid for child in before)
 
-    eventually(running_anew, 30)
+    eventually(running_anew)
     agent.wait_for_states("source", "RUNNING", "RUNNING")
 
 
@@ -296,6 +296,6 @@ def test_an_agent_is_restarted_by_its_command(agents: Agents, tmp_path: Path) ->
     assert told["restart"] == "command"
     answer = change_phase(agent, "enabled", told["config_sha256"])
     assert (answer.status, answer.json()["restart"]) == (202, "command")
-    eventually(asked.exists, 30)
+    eventually(asked.exists)
     told = about(agent)
     assert (told["config_outdated"], told["exactly_once_source_support"]) == (True, "disabled")

@@ -75,9 +75,9 @@ def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, t
         started_s = time.monotonic()
         process.launch()
         agent = Agent(process)
-        eventually(partial(_answers, agent, "/"), 30)
+        eventually(partial(_answers, agent, "/"))
         root_s = time.monotonic() - started_s
-        eventually(partial(_answers, agent, "/health"), 30)
+        eventually(partial(_answers, agent, "/health"))
         health_s = time.monotonic() - started_s
         if (root_s < 2 and health_s < 4) or not remaining:
             break

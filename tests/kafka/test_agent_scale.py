@@ -31,7 +31,7 @@ def test_a_thousand_stopped_connectors_take_no_processes_and_little_memory(
         eventually(lambda: stopped(agent.process) == CONNECTORS, 60)
         supervisor = psutil.Process(agent.process.pid)
         processes = [supervisor, *supervisor.children(recursive=True)]
-        eventually(lambda: agent.children() == [], 30)
+        eventually(lambda: agent.children() == [])
         # Shared pages are counted once.
         used = sum(p.memory_full_info().pss for p in processes if p.is_running())
         assert used < MOST_BYTES

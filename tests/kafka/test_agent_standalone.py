@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agent import (
+    WAIT_S,
     Agent,
     Agents,
     append_lines,
@@ -119,7 +120,7 @@ def test_a_wrong_connector_file_ends_the_worker(
     """Exit code 3, naming the file."""
     process = agents.process(connectors=(connector,))
     process.launch()
-    assert process.wait_until_exited(20) == 3
+    assert process.wait_until_exited(WAIT_S) == 3
     log = process.log_path.read_text()
     assert expected in log
     assert "connector-0.properties" in log
@@ -130,5 +131,5 @@ def test_an_unreadable_offsets_file_is_refused(agents: Agents, tmp_path: Path) -
     (tmp_path / "offsets.json").write_bytes(b"\xac\xed\x00\x05 not ours")
     process = agents.process(connectors=())
     process.launch()
-    assert process.wait_until_exited(20) == 2
+    assert process.wait_until_exited(WAIT_S) == 2
     assert "offsets.json" in process.log_path.read_text()

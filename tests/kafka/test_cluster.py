@@ -154,7 +154,7 @@ def test_a_corrupted_record_is_skipped_with_its_offset_and_key(
         value=b"{not json",
         on_delivery=lambda error, message: delivered.append((error, message.offset())),
     )
-    producer.flush(10)
+    producer.flush(WAIT_S)
     [(error, offset)] = delivered
     assert error is None
     for agent in cluster.agents:
@@ -182,7 +182,7 @@ def test_an_added_agent_takes_only_what_balance_needs(cluster: Cluster, journal:
     before, count = settled_owners(cluster), journal.starts()
     added = cluster.add()
     try:
-        eventually(lambda: load(cluster)[1][worker_of(added)] == 5, 30)
+        eventually(lambda: load(cluster)[1][worker_of(added)] == 5)
         cluster.wait_until_running(dict.fromkeys(names, 2))
         after = settled_owners(cluster)
         moved = {item for item in after if after[item] != before[item]}
@@ -209,4 +209,4 @@ def settled_owners(cluster: Cluster) -> dict[str, str]:
         )
         return cluster.owners() if spread else None
 
-    return eventually(even, 30, lambda: load(cluster))
+    return eventually(even, describe=lambda: load(cluster))

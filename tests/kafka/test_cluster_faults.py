@@ -151,8 +151,8 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     finally:
         frozen.process.resume()
     cluster.wait_until_running({"w": TASKS})
-    eventually(lambda: each_task_once(journal), 20, lambda: living(journal))
-    eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2], 20)
+    eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
+    eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2])
     assert cluster.leader() is not frozen
     assert frozen.call("PUT", "/connectors/w/config", journal.config(3)).status == 200
     cluster.wait_until_running({"w": 3})
@@ -175,7 +175,7 @@ def test_a_broker_restart_loses_nothing(
     append_lines(source, 1_001, 1_500)
     # At least once: what was not yet acknowledged may come twice.
     eventually(lambda: set(lines(sink)) == set(lines(source)), 60, lambda: missing(sink, source))
-    eventually(lambda: each_task_once(journal), 20, lambda: living(journal))
+    eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
 
 
 def test_workers_that_cannot_reach_each_other_serve_what_they_can(
@@ -231,9 +231,9 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
         lambda: lost <= {entry.task for entry in journal.started_since(count)},
         4 + DELAY_MS / 1000 + 6,
     )
-    cluster.wait_until_running({"w": TASKS}, 40)
-    eventually(lambda: each_task_once(journal), 20, lambda: living(journal))
-    eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2], 20)
+    cluster.wait_until_running({"w": TASKS})
+    eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
+    eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2])
     cluster.agents.remove(wedged)
     wedged.process.stop()
 
@@ -249,12 +249,12 @@ def test_a_worker_of_the_same_group_with_other_topics_is_reported(
     }
     leader = cluster.leader()
     stranger = cluster.outsider(properties=other, wait=False)
-    warning = eventually(lambda: line_with("different config topics", stranger), 20)
+    warning = eventually(lambda: line_with("different config topics", stranger))
     assert f"config_topic={cluster.group_id}-other-config" in warning
     assert f"other_workers={leader.url}" in warning
     stranger.process.kill()
     cluster.wait_until_running({"w": TASKS})
-    eventually(lambda: each_task_once(journal), 20, lambda: living(journal))
+    eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
 
 
 def line_with(text: str, agent: Agent) -> str | None:

@@ -30,13 +30,13 @@ def test_a_killed_sink_resumes_at_its_committed_offset(
             streams.produce(b"one", b"two")
             config = streams.sink(sink_file, consumer_override_session_timeout_ms="6000")
             sink = await w.run_task(config)
-            await eventually_async(lambda: streams.committed() == 2, 30)
+            await eventually_async(lambda: streams.committed() == 2)
             os.kill(w.pid(sink), signal.SIGKILL)
             await w.task_is(sink, State.FAILED)
             streams.produce(b"three")
             w.children.start_task(sink, config, config, TargetState.STARTED)
-            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\nthree\n", 40)
-            await eventually_async(lambda: streams.committed() == 3, 30)
+            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\nthree\n")
+            await eventually_async(lambda: streams.committed() == 3)
 
     run(scenario)
 
@@ -51,14 +51,14 @@ def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
         async with children_world(streams.properties()) as w:
             streams.produce(b"one")
             sink = await w.run_task(streams.sink(sink_file))
-            await eventually_async(lambda: streams.committed() == 1, 30)
+            await eventually_async(lambda: streams.committed() == 1)
             w.children.set_task_target_state(sink, TargetState.PAUSED)
             await w.task_is(sink, State.PAUSED)
             streams.produce(b"two")
             assert sink_file.read_text() == "one\n"
             w.children.set_task_target_state(sink, TargetState.STARTED)
             await w.task_is(sink, State.RUNNING)
-            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n", 30)
+            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n")
 
     run(scenario)
 
@@ -79,13 +79,13 @@ def test_two_tasks_of_a_sink_share_the_partitions(
             )
             first = await w.run_task(config)
             streams.produce(*(b"a%d" % number for number in range(100)))
-            await eventually_async(lambda: len(lines_of(sink_file)) == 100, 30)
+            await eventually_async(lambda: len(lines_of(sink_file)) == 100)
             second = ConnectorTaskId(first.connector, 1)
             w.children.start_task(second, config, config, TargetState.STARTED)
             await w.task_is(second, State.RUNNING)
-            await eventually_async(lambda: members(streams) == 2, 30)
+            await eventually_async(lambda: members(streams) == 2)
             streams.produce(*(b"b%d" % number for number in range(100)))
-            await eventually_async(lambda: len(lines_of(sink_file)) >= 200, 30)
+            await eventually_async(lambda: len(lines_of(sink_file)) >= 200)
             await w.children.stop()
             wanted = {f"{letter}{number}" for letter in "ab" for number in range(100)}
             assert sorted(lines_of(sink_file)) == sorted(wanted)
@@ -113,7 +113,7 @@ def test_a_pattern_must_match_the_whole_topic_name(streams: FileStreams, tmp_pat
         async with children_world(streams.properties()) as w:
             config = {k: v for k, v in streams.sink(sink_file).items() if k != "topics"}
             sink = await w.run_task({**config, "topics.regex": streams.topic})
-            await eventually_async(lambda: streams.committed() == 1, 30)
+            await eventually_async(lambda: streams.committed() == 1)
             assert sink_file.read_text() == "wanted\n"
             assert w.listener.topics == [(sink, streams.topic)]
 
@@ -134,13 +134,13 @@ def test_undecodable_records_fail_a_sink_or_are_skipped(
     async def scenario() -> None:
         async with children_world(streams.properties()) as w:
             sink = await w.run_task({**streams.sink(sink_file), **json})
-            await w.task_is(sink, State.FAILED, 30)
+            await w.task_is(sink, State.FAILED)
             trace = w.listener.task_trace(sink)
             assert "Tolerance exceeded in error handler" in trace
             assert "DataException" in trace
         async with children_world(streams.properties()) as w:
             sink = await w.run_task({**streams.sink(sink_file), **json, "errors.tolerance": "all"})
-            await eventually_async(lambda: streams.committed() == 3, 30)
+            await eventually_async(lambda: streams.committed() == 3)
             assert sink_file.read_text().splitlines()[-2:] == ["good", "better"]
 
     run(scenario)
@@ -152,7 +152,7 @@ def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path)
     async def scenario() -> None:
         async with children_world(streams.properties()) as w:
             sink = await w.run_task(streams.sink(tmp_path / "no" / "such" / "directory"))
-            await w.task_is(sink, State.FAILED, 30)
+            await w.task_is(sink, State.FAILED)
             trace = w.listener.task_trace(sink)
             assert "Couldn't find or create file" in trace
             assert "for FileStreamSinkTask" in trace

@@ -32,7 +32,7 @@ def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: 
             await eventually_async(
                 lambda: sink_file.stat().st_size == source_file.stat().st_size, 30
             )
-            await eventually_async(lambda: streams.committed() == LINES, 30)
+            await eventually_async(lambda: streams.committed() == LINES)
             assert set(w.listener.topics) == {(source, streams.topic), (sink, streams.topic)}
             await w.children.stop()
             assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
@@ -54,7 +54,7 @@ def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams)
         async with children_world(streams.properties()) as w:
             task = await w.run_task(config)
             await w.task_is(task, State.RUNNING)
-            await eventually_async(lambda: streams.values() == [b"v"], 30)
+            await eventually_async(lambda: streams.values() == [b"v"])
             (message,) = streams.records()
             assert message.timestamp()[1] == TIMESTAMP_MS
             assert message.headers() == [("origin", b"test")]
@@ -95,7 +95,7 @@ def test_a_source_killed_in_the_middle_loses_nothing(streams: FileStreams, tmp_p
         async with children_world(streams.properties(offset_flush_interval_ms="20")) as w:
             config = streams.source(source_file)
             source = await w.run_task(config)
-            await eventually_async(lambda: w.store.entries, 30)
+            await eventually_async(lambda: w.store.entries)
             os.kill(w.pid(source), signal.SIGKILL)
             await w.task_is(source, State.FAILED)
             assert w.store.entries[streams.offset_key(source_file)] != (
@@ -116,7 +116,7 @@ def test_a_stopped_source_has_committed_what_it_sent(streams: FileStreams, tmp_p
     async def scenario() -> None:
         async with children_world(streams.properties(offset_flush_interval_ms="3600000")) as w:
             source = await w.run_task(streams.source(source_file))
-            await eventually_async(lambda: w.listener.topics, 30)
+            await eventually_async(lambda: w.listener.topics)
             assert w.store.entries == {}
             await w.children.stop_tasks([source])
             assert w.listener.task_states(source)[-1] is State.UNASSIGNED
@@ -135,7 +135,7 @@ def test_an_oversized_record_fails_the_task_by_name_and_size(
     async def scenario() -> None:
         async with children_world(streams.properties()) as w:
             source = await w.run_task(streams.source(source_file))
-            await w.task_is(source, State.FAILED, 30)
+            await w.task_is(source, State.FAILED)
             trace = w.listener.task_trace(source)
             assert "Unrecoverable exception from producer send callback" in trace
             assert f"2000000 bytes (key, value and headers) for topic '{streams.topic}'" in trace

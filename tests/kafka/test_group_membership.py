@@ -65,7 +65,7 @@ class Member:
     def failed(self, error: AgentError) -> None:
         self.events.put(error)
 
-    def next(self, timeout_s: float = 20.0) -> Any:
+    def next(self, timeout_s: float = 60.0) -> Any:
         return self.events.get(timeout=timeout_s)
 
     def join(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Member:
 def members(*made: Member) -> Iterator[None]:
     try:
         for member in made:
-            member.thread.start(20_000)
+            member.thread.start(60_000)
         yield
     finally:
         for member in made:

@@ -52,7 +52,7 @@ def consume_one(bootstrap_servers: str, topic: str) -> bytes | None:
     )
     try:
         consumer.subscribe([topic])
-        message = eventually(lambda: consumer.poll(0.5), timeout_s=30, describe="a record")
+        message = eventually(lambda: consumer.poll(0.5), describe="a record")
         assert message is not None
         assert message.error() is None
         return message.value()
@@ -62,7 +62,7 @@ def consume_one(bootstrap_servers: str, topic: str) -> bytes | None:
 
 def test_the_shared_broker_answers(kafka_broker: SharedBroker) -> None:
     """The session's broker answers a metadata request."""
-    assert answers_metadata(kafka_broker.bootstrap_servers, timeout_s=10)
+    assert answers_metadata(kafka_broker.bootstrap_servers, timeout_s=60)
 
 
 def test_the_first_group_and_the_first_transaction_find_a_coordinator(
@@ -70,7 +70,7 @@ def test_the_first_group_and_the_first_transaction_find_a_coordinator(
 ) -> None:
     """The coordinators' topics are there when the broker has started."""
     topics = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(
-        timeout=10
+        timeout=60
     )
     assert {"__consumer_offsets", "__transaction_state"} <= set(topics.topics)
 
@@ -117,7 +117,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(servers: Servers) -
     """A SASL user may do what ACLs allow; PLAINTEXT clients administer the cluster."""
     broker = servers.broker(security=BrokerSecurity(acl=True, sasl_users={"alice": 'pass"word'}))
     administrator = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    administrator.create_topics([NewTopic("ledger", 1, 1)])["ledger"].result(10)
+    administrator.create_topics([NewTopic("ledger", 1, 1)])["ledger"].result(60)
     alice = AdminClient(
         {
             "bootstrap.servers": broker.sasl_bootstrap_servers,
@@ -129,7 +129,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(servers: Servers) -
     )
 
     def error_code_of_ledger() -> KafkaError | None:
-        error: KafkaError | None = alice.list_topics("ledger", timeout=10).topics["ledger"].error
+        error: KafkaError | None = alice.list_topics("ledger", timeout=60).topics["ledger"].error
         return error
 
     refused = error_code_of_ledger()
@@ -144,7 +144,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(servers: Servers) -
         AclOperation.DESCRIBE,
         AclPermissionType.ALLOW,
     )
-    administrator.create_acls([allow])[allow].result(10)
+    administrator.create_acls([allow])[allow].result(60)
     assert eventually(lambda: error_code_of_ledger() is None)
 
 
@@ -152,7 +152,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(servers: Servers) -
 def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -> None:
     """Every SASL mechanism lets the user in with the password and nobody with another."""
 
-    def connect(password: str) -> int:
+    def connect(password: str, within_s: float) -> int:
         client = AdminClient(
             {
                 "bootstrap.servers": sasl_broker.sasl_bootstrap_servers,
@@ -163,11 +163,11 @@ def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -
                 "log_level": 0,
             }
         )
-        return len(client.list_topics(timeout=2).brokers)
+        return len(client.list_topics(timeout=within_s).brokers)
 
-    assert connect("secret") == 1
+    assert connect("secret", 60) == 1
     with pytest.raises(KafkaException):
-        connect("guess")
+        connect("guess", 2)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_a_cluster_outlives_the_death_of_one_broker(servers: Servers) -> None:
     """Three brokers form one cluster, whose topics stay writable when one is killed."""
     cluster = servers.cluster()
     administrator = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    administrator.create_topics([NewTopic("replicated", 1, 3)])["replicated"].result(20)
+    administrator.create_topics([NewTopic("replicated", 1, 3)])["replicated"].result(60)
 
     cluster.brokers[0].kill()
 
@@ -217,7 +217,7 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
     chosen = broker.ports.plaintext
     with socket.create_server((ports.LOOPBACK, chosen), backlog=1), broker:
         assert broker.ports.plaintext != chosen
-        assert answers_metadata(broker.bootstrap_servers, timeout_s=10)
+        assert answers_metadata(broker.bootstrap_servers, timeout_s=60)
 
 
 def test_the_second_start_maps_the_classes_of_the_first(

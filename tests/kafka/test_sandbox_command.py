@@ -44,7 +44,7 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
     assert up.returncode == 0, up.stderr
     document = json.loads(up.stdout)
     assert document["started"] == ["broker"]
-    assert answers_metadata(document["bootstrap_servers"], timeout_s=10)
+    assert answers_metadata(document["bootstrap_servers"], timeout_s=60)
 
     again = pyconnect("sandbox", "up")
     assert again.returncode == 0

@@ -78,7 +78,7 @@ def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes) -> Non
     assert address is not None
     producer = Producer({"bootstrap.servers": address})
     producer.produce("kept", b"value")
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
     assert sandboxes.down() == ("broker",)
     assert is_gone(identity)
@@ -91,7 +91,7 @@ def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes) -> Non
 def topics(address: str) -> set[str]:
     from confluent_kafka.admin import AdminClient
 
-    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics)
+    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).topics)
 
 
 def test_removing_data_forgets_the_sandbox(sandboxes: Sandboxes) -> None:
@@ -216,18 +216,18 @@ def start_up(root: Path) -> subprocess.Popen[str]:
 def test_the_broker_outlives_the_process_that_brought_it_up(sandboxes: Sandboxes) -> None:
     """When up has returned and its process is gone, the broker goes on."""
     with start_up(sandboxes.root) as command:
-        command.communicate(timeout=60)
+        command.communicate(timeout=120)
     assert command.returncode == 0
     address = sandboxes.status().bootstrap_servers
     assert address is not None
-    assert answers_metadata(address, timeout_s=10)
+    assert answers_metadata(address, timeout_s=60)
 
 
 def test_an_up_that_is_killed_half_way_leaves_no_broker(sandboxes: Sandboxes) -> None:
     """A broker that was still starting ends with the killed command."""
     broker_directory = sandboxes.root / "default" / "broker"
     with start_up(sandboxes.root) as command:
-        eventually((broker_directory / "broker.out").exists, timeout_s=30)
+        eventually((broker_directory / "broker.out").exists)
         command.kill()
     eventually(
         lambda: not commands_mentioning(str(broker_directory)),
@@ -246,6 +246,6 @@ def commands_mentioning(text: str) -> list[str]:
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
     """The second waits for the first and finds its broker."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
-        outputs = [command.communicate(timeout=90)[0] for command in (one, two)]
+        outputs = [command.communicate(timeout=180)[0] for command in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0)
     assert sorted(output.count("starting the broker") for output in outputs) == [0, 1]

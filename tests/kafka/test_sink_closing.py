@@ -90,11 +90,11 @@ async def rebalance(
     kafka.produce("before")
     first = await w.run_task(config)
     expected = PARTITIONS * RECORDS
-    await eventually_async(lambda: len(put_values(directory)) == expected, 30)
+    await eventually_async(lambda: len(put_values(directory)) == expected)
     second = ConnectorTaskId(first.connector, 1)
     w.children.start_task(second, config, config, TargetState.STARTED)
     await w.task_is(second, State.RUNNING)
-    await eventually_async(lambda: kafka.members() == 2, 30)
+    await eventually_async(lambda: kafka.members() == 2)
     outcome.committed_after_rebalance = kafka.committed()
     kafka.produce("after")
     await eventually_async(

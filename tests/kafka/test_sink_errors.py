@@ -95,7 +95,7 @@ def test_poison_records_go_to_the_queue_in_order_with_their_context(
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             sink = await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 5, 30)
+            await eventually_async(lambda: kafka.committed() == 5)
             await w.children.stop()
             assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 
@@ -146,7 +146,7 @@ def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 3, 30)
+            await eventually_async(lambda: kafka.committed() == 3)
 
     run(scenario)
     assert file.read_text() == "12\n13\n"
@@ -165,7 +165,7 @@ def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_fails(
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED, 30)
+            await w.task_is(sink, State.FAILED)
             trace = w.listener.task_trace(sink)
             assert "Tolerance exceeded in error handler\n" in trace
             assert f"topic '{kafka.topic}', partition 0, offset 1" in trace
@@ -186,7 +186,7 @@ def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: P
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED, 30)
+            await w.task_is(sink, State.FAILED)
             trace = w.listener.task_trace(sink)
             expected = f"Could not initialize dead letter queue with topic={kafka.queue}"
             assert trace.startswith(f"pyconnect_api.errors.ConnectException: {expected}\n")
@@ -208,7 +208,7 @@ def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> N
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 1, 30)
+            await eventually_async(lambda: kafka.committed() == 1)
 
     run(scenario)
     assert len(kafka.dead_letters()) == 1
@@ -230,7 +230,7 @@ def test_a_reported_record_is_durable_before_its_offset_is_committed(
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 200, 30)
+            await eventually_async(lambda: kafka.committed() == 200)
 
     run(scenario)
     letters = kafka.dead_letters()
@@ -259,7 +259,7 @@ def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: 
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 1, 30)
+            await eventually_async(lambda: kafka.committed() == 1)
 
     run(scenario)
     (letter,) = kafka.dead_letters()
@@ -277,7 +277,7 @@ def test_a_report_fails_the_task_when_errors_are_not_tolerated(
     async def scenario() -> None:
         async with children_world(kafka.properties) as w:
             sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED, 30)
+            await w.task_is(sink, State.FAILED)
             trace = w.listener.task_trace(sink)
             assert "Exiting WorkerSinkTask due to unrecoverable exception." in trace
             assert "Tolerance exceeded in error handler" in trace

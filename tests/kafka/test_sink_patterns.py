@@ -67,7 +67,7 @@ def test_a_pattern_has_javas_meaning(
         properties = {"bootstrap.servers": topics.bootstrap_servers}
         async with children_world(properties) as w:
             await w.run_task(topics.sink(unique_name("sink"), pattern, file))
-            await eventually_async(lambda: len(lines_of(file)) == 2, 30)
+            await eventually_async(lambda: len(lines_of(file)) == 2)
             await w.children.stop()
 
     run(scenario)
@@ -87,13 +87,13 @@ def test_topics_that_come_and_go_are_followed(
             await w.task_is(sink, State.RUNNING)
             topics.create("-a")
             topics.produce("-a", "a1")
-            await eventually_async(lambda: lines_of(file) == ["a1"], 30)
+            await eventually_async(lambda: lines_of(file) == ["a1"])
             topics.create("-b")
             topics.produce("-b", "b1")
-            await eventually_async(lambda: lines_of(file) == ["a1", "b1"], 30)
+            await eventually_async(lambda: lines_of(file) == ["a1", "b1"])
             topics.delete("-a")
             topics.produce("-b", "b2")
-            await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"], 30)
+            await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"])
             await w.children.stop()
             assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 

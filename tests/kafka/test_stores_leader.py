@@ -19,7 +19,7 @@ from tests.support.stores import leader_writer, store_topic
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 
 ENABLED = {"exactly.once.source.support": "enabled"}

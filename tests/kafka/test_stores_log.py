@@ -15,7 +15,7 @@ from tests.support.fake_log import FakeLog, FakeTopic
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 PARTITIONS = 3
 
 

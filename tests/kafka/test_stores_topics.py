@@ -31,7 +31,7 @@ from tests.support.stores import store_topic
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 
 CONFIGS, OFFSETS, STATUSES = InternalTopic.CONFIGS, InternalTopic.OFFSETS, InternalTopic.STATUSES
@@ -287,7 +287,7 @@ def test_committed_offsets_of_the_group_id_are_not_used(
         }
     )
     consumer.subscribe([name])
-    eventually(lambda: (found := consumer.poll(0.1)) is not None and found.error() is None, 20)
+    eventually(lambda: (found := consumer.poll(0.1)) is not None and found.error() is None)
     consumer.commit(asynchronous=False)
     consumer.close()
     assert started(config_log(store_topic(CONFIGS, bootstrap, name, group))).values() == [b"v"]

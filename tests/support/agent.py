@@ -18,7 +18,7 @@ from tests.support.names import unique_name
 from tests.support.worker_rest import WAIT_S, WorkerRest
 
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
-START_TIMEOUT_S = 30
+START_TIMEOUT_S = 90
 
 
 class AgentWithFiles(AgentProcess):

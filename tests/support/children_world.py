@@ -47,14 +47,14 @@ class ChildrenWorld:
     ) -> None:
         self.children.start_connector(config["name"], config, target_state)
 
-    async def connector_is(self, name: str, state: State, timeout_s: float = 10) -> None:
+    async def connector_is(self, name: str, state: State, timeout_s: float = 60) -> None:
         await eventually_async(
             lambda: self.listener.connector_states(name)[-1:] == [state],
             timeout_s,
             describe=lambda: f"{state} of {self.listener.connectors}",
         )
 
-    async def task_is(self, task_id: ConnectorTaskId, state: State, timeout_s: float = 20) -> None:
+    async def task_is(self, task_id: ConnectorTaskId, state: State, timeout_s: float = 60) -> None:
         await eventually_async(
             lambda: self.listener.task_states(task_id)[-1:] == [state],
             timeout_s,
@@ -85,7 +85,7 @@ class ChildrenWorld:
 async def children_world(
     properties: Mapping[str, str] | None = None,
     *,
-    graceful_ms: int = 10_000,
+    graceful_ms: int = 60_000,
     lease_ms: int | None = None,
 ) -> AsyncIterator[ChildrenWorld]:
     """Start children; kill whatever is left of them."""
@@ -97,7 +97,7 @@ async def children_world(
         await world.children.stop(hurry=True)
 
 
-def run(scenario: Callable[[], Awaitable[None]], timeout_s: float = 90) -> None:
+def run(scenario: Callable[[], Awaitable[None]], timeout_s: float = 240) -> None:
     """Run a scenario on an event loop of its own."""
 
     async def limited() -> None:

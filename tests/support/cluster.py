@@ -14,7 +14,7 @@ from tests.support.names import unique_name
 
 SESSION_MS = 6_000
 DELAY_MS = 1_000
-SETTLE_S = 20
+SETTLE_S = 60
 QUICK_GROUP = {
     "session.timeout.ms": str(SESSION_MS),
     "heartbeat.interval.ms": "500",

@@ -10,10 +10,12 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 Description = str | Callable[[], object] | None
 INTERVAL_S = 0.02
+DEADLINE_S = 60.0
+"""Nobody waits so long but on a machine that has too much to do, or for what will not come."""
 
 
 def eventually(
-    predicate: Callable[[], Answer], timeout_s: float = 10.0, describe: Description = None
+    predicate: Callable[[], Answer], timeout_s: float = DEADLINE_S, describe: Description = None
 ) -> Answer:
     """Return the first true answer of `predicate`; fail when none comes within `timeout_s`.
 
@@ -35,7 +37,7 @@ def eventually(
 
 async def eventually_async(
     predicate: Callable[[], Answer | Awaitable[Answer]],
-    timeout_s: float = 10.0,
+    timeout_s: float = DEADLINE_S,
     describe: Description = None,
 ) -> Answer:
     """Do as `eventually` without blocking the event loop; `predicate` may be a coroutine."""

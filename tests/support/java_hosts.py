@@ -9,8 +9,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
@@ -20,10 +18,11 @@ from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
+from tests.support.topics import read_topic
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 PROPERTIES = {**QUICK_GROUP, "key.converter": STRING, "value.converter": STRING}
-START_S = 90
+START_S = 180
 VERBS = ("restart", "show", "stop", "start", "replace")
 SCRIPT = [sys.executable, service_script.__file__]
 
@@ -100,23 +99,9 @@ class Lines:
         self.written += count
 
     def seen(self) -> list[str]:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
-            found = []
-            while (message := consumer.poll(1)) is not None:
-                if message.error() is None:
-                    found.append((message.value() or b"").decode())
-            return found
-        finally:
-            consumer.close()
+        """All committed ones, to the topic's end; none without a topic."""
+        found = read_topic(self._bootstrap_servers, self.topic, committed=True)
+        return [(message.value() or b"").decode() for message in found]
 
     def check(self, *, once_after: int) -> None:
         """All lines are there; those after a number are there once."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 
-LIMIT_S = 100
+LIMIT_S = 200
 
 
 def printed(runtime: KafkaRuntime, program: Path, *arguments: object) -> list[str]:

@@ -15,7 +15,7 @@ from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.worker_rest import WorkerRest
 
-WAIT_S = 30
+WAIT_S = 60
 
 MixedWorker = WorkerRest[ConnectWorker]
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from tests.support.names import unique_name
-from tests.support.topics import read_topic
+from tests.support.topics import ANSWER_S, read_topic
 
 
 class OffsetTopics:
@@ -48,9 +48,9 @@ class OffsetTopics:
             }
         )
         try:
-            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            partitions = consumer.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
             ends = (
-                consumer.get_watermark_offsets(TopicPartition(topic, number), 10)
+                consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_S)
                 for number in partitions
             )
             return sum(high for _, high in ends)
@@ -60,17 +60,17 @@ class OffsetTopics:
     def settings(self, topic: str) -> Mapping[str, str]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
-        entries = admin.describe_configs([resource])[resource].result(10)
+        entries = admin.describe_configs([resource])[resource].result(ANSWER_S)
         return {name: entry.value for name, entry in entries.items()}
 
     def partitions(self, topic: str) -> int:
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
-        return len(admin.list_topics(topic, timeout=10).topics[topic].partitions)
+        return len(admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
 
     def create(self, topic: str, **settings: str) -> None:
         admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
         config = {"cleanup.policy": "compact", **settings}
-        admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(10)
+        admin.create_topics([NewTopic(topic, 3, 1, config=config)])[topic].result(ANSWER_S)
 
     def write(self, topic: str, key: bytes, value: bytes, timestamp_ms: int = 0) -> None:
         """Write as a Java worker would; `timestamp_ms` 0 is now."""
@@ -78,7 +78,7 @@ class OffsetTopics:
             {"bootstrap.servers": self._bootstrap_servers, "partitioner": "murmur2_random"}
         )
         producer.produce(topic, value, key, timestamp=timestamp_ms)
-        assert producer.flush(30) == 0
+        assert producer.flush(ANSWER_S) == 0
 
 
 class OffsetTopic:

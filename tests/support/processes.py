@@ -25,7 +25,7 @@ def python_environment(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_python(
-    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run this Python with `arguments`, with the source tree importable."""
     return subprocess.run(

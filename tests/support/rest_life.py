@@ -15,9 +15,10 @@ from typing import Any
 
 from tests.support.eventually import eventually
 from tests.support.rest_client import Answer, call_url
+from tests.support.worker_rest import is_momentary
 
 JSON = {"Content-Type": "application/json"}
-WAIT_S = 30
+WAIT_S = 60
 _MASKED_MEMBERS = ("worker_id", "commit", "kafka_cluster_id", "last_modified", "documentation")
 
 # Java's maps are printed in an order that nobody promises.
@@ -89,12 +90,7 @@ class Life:
             return call_url(self._base_url, method, target, content, headers)
 
         def fits(answer: Answer) -> bool:
-            # Reads have no 409 of their own in Apache's worker: theirs is a 500.
-            if (answer.status == 409 and "momentarily" in answer.text) or (
-                answer.status == 500 and "a rebalance is expected" in answer.text
-            ):
-                return False
-            return until is None or until(answer)
+            return not is_momentary(answer) and (until is None or until(answer))
 
         answer = send()
         if not fits(answer):

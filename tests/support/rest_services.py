@@ -16,7 +16,7 @@ from pyconnect_agent.rest.exchange import Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
 
-START_TIMEOUT_S = 10
+START_TIMEOUT_S = 60
 STOP_TIMEOUT_MS = 2_000
 
 

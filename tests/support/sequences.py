@@ -64,7 +64,7 @@ class Sequences:
         consumer = self._reader(committed=committed)
         try:
             consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
-            while (message := consumer.poll(10)) is not None:
+            while (message := consumer.poll(WAIT_S)) is not None:
                 error = message.error()
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
@@ -84,7 +84,7 @@ class Sequences:
         """
         consumer = self._reader(committed=committed)
         try:
-            _, end = consumer.get_watermark_offsets(TopicPartition(self.topic, 0), 10)
+            _, end = consumer.get_watermark_offsets(TopicPartition(self.topic, 0), WAIT_S)
         except KafkaException as exc:
             if exc.args[0].code() in NO_TOPIC:
                 return 0

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 KEY = "exactly.once.source.support"
-STOP_S = 40
+STOP_S = 90
 
 
 def main(directory: Path, verb: str, phase: str = "") -> None:

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.names import unique_name
 
-ANSWER_S = 30
+ANSWER_S = 60
 
 
 def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: int = 1) -> None:

@@ -16,7 +16,7 @@ from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment, run_python
 
-RUN_S = 100
+RUN_S = 240
 SETTLE = "300ms"
 ALLOWED = {
     "agent.allow.phase.change": "true",
@@ -43,7 +43,7 @@ class Tool:
 
     def upgrade(self, phase: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Run an upgrade with shortened times, without a question."""
-        shortened = ("--settle", SETTLE, "--step-timeout", "60s", "--yes")
+        shortened = ("--settle", SETTLE, "--step-timeout", "120s", "--yes")
         return self.run("upgrade", "--phase", phase, *shortened, *options)
 
     def must_upgrade(self, phase: str, *options: str) -> str:

@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.ports import ChildDetails
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
@@ -18,6 +20,7 @@ from tests.support.eventually import eventually_async
 pytestmark = pytest.mark.wire
 
 REASON = "killed on purpose"
+LEASE_MS = 2_000
 
 
 async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
@@ -33,11 +36,13 @@ def test_every_child_is_described() -> None:
         async with children_world() as w:
             task_id = await running(w)
 
-            async def polled() -> bool:
-                return (await w.children.child_details())[1].last_activity_ms is not None
+            async def polled() -> Sequence[ChildDetails] | None:
+                details = await w.children.child_details()
+                return details if details[1].last_activity_ms is not None else None
 
-            await eventually_async(polled)
-            connector, task = await w.children.child_details()
+            found = await eventually_async(polled)
+            assert found is not None
+            connector, task = found
             assert (connector.connector, connector.task) == ("c", None)
             assert (task.connector, task.task, task.pid) == ("c", 0, w.pid(task_id))
             assert connector.state is task.state is State.RUNNING
@@ -107,13 +112,15 @@ def test_stacks_show_who_holds_the_interpreter() -> None:
         async with children_world() as w:
             task_id = await running(w, poll="hold-the-interpreter")
 
-            async def hangs() -> bool:
-                return not (await w.children.child_details())[1].responsive
+            async def hangs() -> str | None:
+                # RUNNING is reported before the first poll.
+                text = await w.children.task_stacks(task_id)
+                held = "The interpreter did not answer" in text and "in misbehave" in text
+                return text if held else None
 
-            await eventually_async(hangs)
-            text = await w.children.task_stacks(task_id)
-            assert "The interpreter did not answer" in text
-            assert "in misbehave" in text
+            text = await eventually_async(hangs)
+            assert text is not None
+            assert not (await w.children.child_details())[1].responsive
             again = await w.children.task_stacks(task_id)
             assert again.count("in misbehave") == text.count("in misbehave")
 
@@ -182,7 +189,7 @@ def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
     """Somebody else may run the task by then: it ends as if it had not been asked."""
 
     async def scenario() -> None:
-        async with children_world(lease_ms=500) as w:
+        async with children_world(lease_ms=LEASE_MS) as w:
             task_id = await running(w)
             leases = w.children._leases
             assert leases is not None
@@ -192,7 +199,7 @@ def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
             # The connector's own process has no lease any more either.
             await w.connector_is("c", State.UNASSIGNED)
             # What the frozen task will find in its pipe has run out as well by then.
-            await eventually_async(lambda: time.monotonic() > cancelled_s + 1.0)
+            await eventually_async(lambda: time.monotonic() > cancelled_s + 2 * LEASE_MS / 1000)
             stopping = asyncio.ensure_future(w.children.stop_tasks([task_id]))
             await asyncio.sleep(0)
             os.kill(w.pid(task_id), signal.SIGCONT)

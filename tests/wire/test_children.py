@@ -104,7 +104,7 @@ async def world(
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(scenario(), 240))  # type: ignore[arg-type]
 
 
 def gone(pid: int) -> bool:
@@ -181,7 +181,8 @@ def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_mo
     """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
 
     async def scenario() -> None:
-        async with world(graceful_ms=100) as w:
+        # Long enough for the other one to stop in order, however busy the machine is.
+        async with world(graceful_ms=3_000) as w:
             w.start_task(T0, "hang")
             w.start_task(T1)
             await w.task_is(T0, State.RUNNING)
@@ -355,13 +356,11 @@ def test_stopping_in_a_hurry_kills_at_once() -> None:
     """No graceful time is given, and nothing is left."""
 
     async def scenario() -> None:
-        async with world() as w:
+        async with world(graceful_ms=600_000) as w:
             w.start_task(T0, "hang")
             await w.task_is(T0, State.RUNNING)
             pid = w.pid(T0)
-            started = asyncio.get_running_loop().time()
-            await w.children.stop(hurry=True)
-            assert asyncio.get_running_loop().time() - started < 2
+            await asyncio.wait_for(w.children.stop(hurry=True), 60)
             assert gone(pid)
 
     run(scenario)
@@ -373,11 +372,11 @@ def test_validation_answers_refuses_and_times_out() -> None:
     async def scenario() -> None:
         async with world() as w:
             with pytest.raises(BadRequestError, match="no such class"):
-                await w.children.validate({"act": "refuse"}, 10_000)
+                await w.children.validate({"act": "refuse"}, 60_000)
             with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
                 await w.children.validate({"act": "silent"}, 200)
             with pytest.raises(InternalError, match="exited with code 3"):
-                await w.children.validate({"act": "exit-now"}, 10_000)
+                await w.children.validate({"act": "exit-now"}, 60_000)
 
     run(scenario)
 
@@ -392,7 +391,7 @@ def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() ->
             pid = w.pid(T0)
             w.children.set_task_target_state(T0, TargetState.PAUSED)
             # Without giving way to the loop, which would read.
-            eventually(lambda: gone(pid), 30)
+            eventually(lambda: gone(pid))
             w.children.set_task_target_state(T0, TargetState.STARTED)
             await w.task_is(T0, State.RUNNING, State.FAILED)
             assert w.listener.task_trace(T0) == "last words"

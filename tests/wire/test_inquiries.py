@@ -21,21 +21,21 @@ def test_validation_runs_plugin_code_in_a_child() -> None:
 
     async def scenario() -> None:
         async with children_world() as w:
-            infos = await w.children.validate({**bad_source(), "tasks.max": "x"}, 20_000)
+            infos = await w.children.validate({**bad_source(), "tasks.max": "x"}, 60_000)
             errors = {c.value.name: c.value.errors for c in infos.configs if c.value is not None}
             assert any("Not a number of type INT" in text for text in errors["tasks.max"])
             with pytest.raises(InternalError, match="ValueError: no good"):
-                await w.children.validate(bad_source(validate="raise"), 20_000)
+                await w.children.validate(bad_source(validate="raise"), 60_000)
             overridden = {**bad_source(), "producer.override.batch.size": "x"}
             with pytest.raises(InternalError, match=r"^Invalid value x for") as raised:
-                await w.children.validate(overridden, 20_000)
+                await w.children.validate(overridden, 60_000)
             assert raised.value.cause_class == "org.apache.kafka.common.config.ConfigException"
             with pytest.raises(InternalError, match="exited with code 7"):
-                await w.children.validate(bad_source(validate="exit"), 20_000)
+                await w.children.validate(bad_source(validate="exit"), 60_000)
             with pytest.raises(RequestTimedOutError):
                 await w.children.validate(bad_source(validate="hang"), 500)
             with pytest.raises(BadRequestError, match="contains no connector type"):
-                await w.children.validate({"name": "c"}, 20_000)
+                await w.children.validate({"name": "c"}, 60_000)
 
     run(scenario)
 

@@ -84,7 +84,7 @@ def test_requests_share_a_connection_and_chunked_bodies_are_read(worker_url: str
     )
     last = b"GET / HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n"
     host, port = worker_url.removeprefix("http://").rstrip("/").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(chunked + last)
         received = b""
         while part := connection.recv(65536):
@@ -125,7 +125,7 @@ def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
             assert call_url(url, "GET", "/").status == 200
             process.send_signal(signal.SIGTERM)
             assert process.stdout.readline().strip() == "stopped"
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
 
@@ -214,7 +214,7 @@ def test_several_accept_headers_are_one(worker_url: str) -> None:
         ("Accept", ("text/html", "text/plain"), 406),
         ("Content-Type", ("application/json", "text/plain"), 400),
     ):
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=10)
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=60)
         connection.putrequest("GET", "/connectors")
         for value in values:
             connection.putheader(name, value)
@@ -275,8 +275,8 @@ def test_stop_lets_a_request_end_within_its_time() -> None:
         asking = asyncio.create_task(
             asyncio.to_thread(call_url, server.advertised_url, "GET", "/connectors/slow")
         )
-        await asyncio.wait_for(herder.asked.wait(), 10)
-        stopping = asyncio.create_task(server.stop(10_000))
+        await asyncio.wait_for(herder.asked.wait(), 60)
+        stopping = asyncio.create_task(server.stop(60_000))
         port = server.listeners[0].port
         await eventually_async(lambda: _refuses(port))
         herder.release.set()
@@ -299,8 +299,8 @@ def test_stop_cuts_a_request_off_after_its_time() -> None:
         asking = asyncio.create_task(
             asyncio.to_thread(call_url, server.advertised_url, "GET", "/connectors/slow")
         )
-        await asyncio.wait_for(herder.asked.wait(), 10)
-        await asyncio.wait_for(server.stop(100), 10)
+        await asyncio.wait_for(herder.asked.wait(), 60)
+        await asyncio.wait_for(server.stop(100), 60)
         return await asking
 
     answer = asyncio.run(run())

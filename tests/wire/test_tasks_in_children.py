@@ -29,7 +29,7 @@ def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
                 w.children.start_task(T0, config, config, TargetState.STARTED, task_count=3)
                 await w.task_is(T0, state)
                 await w.children.stop_tasks([T0])
-                await eventually_async(lambda: T0 not in w.children.running_tasks(), 20)
+                await eventually_async(lambda: T0 not in w.children.running_tasks())
             (failed,) = [r for r in w.listener.tasks[T0] if r.state is State.FAILED]
             text = "The connector c has generated 3 tasks, which is greater than 2"
             assert text in (failed.trace or "")

@@ -72,7 +72,7 @@ def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
         topics = scenario.rest.get(f"/connectors/{name}/topics")[name]["topics"]
         assert list(statuses.topics(name)) == sorted(topics)
     assert statuses.topics(scenario.source) != ()
-    eventually(lambda: statuses.connector(scenario.deleted) is None, 30)
+    eventually(lambda: statuses.connector(scenario.deleted) is None)
 
 
 def configs_tasks(shown: Any) -> set[ConnectorTaskId]:

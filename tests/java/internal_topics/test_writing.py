@@ -47,10 +47,10 @@ def test_java_obeys_what_our_stores_write(
     rest.wait_for_states(name, "STOPPED", timeout_s=WAIT_S)
     eventually(lambda: (found := statuses.connector(name)) and found.state is State.STOPPED)
     key = partition_key(name, {"filename": str(tmp_path / "in")})
-    eventually(lambda: offsets.read([key], TIMEOUT_MS)[key], 30)
+    eventually(lambda: offsets.read([key], TIMEOUT_MS)[key])
     offsets.write({key: json_text.dumps({"position": 8})}, TIMEOUT_MS)
     assert rest.get(f"/connectors/{name}/offsets")["offsets"] == [
         {"partition": {"filename": str(tmp_path / "in")}, "offset": {"position": 8}}
     ]
     configs.remove_connector_config(name)
-    eventually(lambda: name not in rest.get("/connectors"), 30)
+    eventually(lambda: name not in rest.get("/connectors"))
