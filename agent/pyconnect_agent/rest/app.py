@@ -21,7 +21,7 @@ from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.deadline import Deadline
-from pyconnect_agent.rest.errors import error_response, refused_target_page
+from pyconnect_agent.rest.errors import error_response, refused_page
 from pyconnect_agent.rest.exchange import Exchange, Services
 from pyconnect_agent.rest.media_types import BadMediaType, content_type
 from pyconnect_agent.rest.resources import (
@@ -85,9 +85,9 @@ class RestApplication:
             segments = segments_of(_raw_path(request))
             content = _content_type(request)
         except RefusedTarget as refused:
-            return refused_target_page(str(refused))
+            return refused_page(str(refused))
         except BadMediaType:
-            return refused_target_page("Bad Request")
+            return refused_page("Bad Request")
         try:
             response = await self._dispatch(request, segments, content)
         except ClientDisconnect:

@@ -6,12 +6,14 @@ decided here and nowhere else.
 RestError                   an answer that is an error
 ├── RouterError             no resource method fits: 404, 405, 406, 415; no Content-Type header
 ├── UnsupportedBodyError    415 found when the body is read
+├── BodyTooLargeError       413, before the body is read to its end
 ├── UnauthorizedError       401 of the admin interface, with the schemes it takes
 ├── RunsElsewhereError      409 of the admin interface, with the owner's address
 ├── NullBodyError           500: a body is needed and there is none, or it is null
 └── RelayedError            what another worker answered, status and code as they came
 `json_reader.BodyError`     500: the body cannot be read or bound
 `targets.RefusedTarget`     400 as an HTML page, before any routing
+`heads.RefusedHead`         the same with other statuses, before there is a request
 """
 
 from __future__ import annotations
@@ -90,6 +92,16 @@ class UnsupportedBodyError(RestError):
         super().__init__(status, _router_text(status))
 
 
+class BodyTooLargeError(RestError):
+    """The body is larger than this worker would keep in memory; Apache's has only its heap."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The body of the request is larger than {limit_bytes} bytes. Send it in parts.",
+        )
+
+
 class UnauthorizedError(RestError):
     """The admin interface needs other credentials; `challenge` names the schemes."""
 
@@ -155,17 +167,17 @@ def java_description(error: Exception) -> str:
     return f"{_CONNECT_ERRORS}.ConnectException: {error}"
 
 
-def refused_target_page(reason: str) -> Response:
-    """Return the page of a URI that was refused before routing."""
+def refused_page(reason: str, status: int = HTTPStatus.BAD_REQUEST) -> Response:
+    """Return the page of a request that was refused before routing."""
     page = (
         "<html>\n<head>\n"
         '<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
-        f"<title>Error 400 {reason}</title>\n</head>\n<body>\n<h2>HTTP ERROR 400 {reason}</h2>\n"
-        "</body>\n</html>\n"
+        f"<title>Error {status:d} {reason}</title>\n</head>\n"
+        f"<body>\n<h2>HTTP ERROR {status:d} {reason}</h2>\n</body>\n</html>\n"
     )
     return Response(
         page.encode("latin-1"),
-        HTTPStatus.BAD_REQUEST,
+        status,
         headers={
             "Cache-Control": "must-revalidate,no-cache,no-store",
             "Content-Type": "text/html;charset=iso-8859-1",

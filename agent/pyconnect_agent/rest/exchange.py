@@ -21,7 +21,7 @@ from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess
 from pyconnect_agent.rest.deadline import Deadline
-from pyconnect_agent.rest.errors import UnsupportedBodyError
+from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
 from pyconnect_agent.rest.media_types import JSON, content_type
 
@@ -47,6 +47,7 @@ class Services:
     topic_tracking_allow_reset: bool = True
     request_timeout_ms: int = 90_000
     health_timeout_ms: int = 10_000
+    max_body_bytes: int = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +98,27 @@ class Exchange:
         )
 
     async def body(self) -> bytes:
-        """Return the raw body; RequestTimedOutError when the client does not send it in time."""
+        """Return the raw body.
+
+        Raises RequestTimedOutError when the client does not send it in time, and BodyTooLargeError.
+        """
         try:
             async with asyncio.timeout(self.deadline.remaining_ms() / 1000):
-                return await self.request.body()
+                return await self._read_body()
         except TimeoutError:
             raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None
+
+    async def _read_body(self) -> bytes:
+        limit_bytes = self.services.max_body_bytes
+        if int(self.request.headers.get("content-length", 0)) > limit_bytes:
+            raise BodyTooLargeError(limit_bytes)
+        parts, size = [], 0
+        async for part in self.request.stream():
+            size += len(part)
+            if size > limit_bytes:
+                raise BodyTooLargeError(limit_bytes)
+            parts.append(part)
+        return b"".join(parts)
 
     async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
         """Bind the JSON body; raises UnsupportedBodyError for a body not declared as JSON."""
