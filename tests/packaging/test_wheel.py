@@ -35,10 +35,16 @@ def files_of(wheel: Path) -> list[str]:
 
 
 def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
-    """Four import packages with their type markers and the licence; no tests, no scripts."""
+    """Five import packages with their type markers and the licence; no tests, no scripts."""
     names = files_of(wheel)
     packages = {name.split("/")[0] for name in names if ".dist-info" not in name}
-    assert packages == {"pyconnect_agent", "pyconnect_api", "pyconnect_cli", "pyconnect_reconcile"}
+    assert packages == {
+        "pyconnect_agent",
+        "pyconnect_api",
+        "pyconnect_cli",
+        "pyconnect_clients",
+        "pyconnect_reconcile",
+    }
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     data = {Path(name).name for name in names if ".dist-info" not in name and name[-3:] != ".py"}

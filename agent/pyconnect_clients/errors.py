@@ -1,0 +1,24 @@
+"""What is wrong with client properties; each package raises it again as an error of its own."""
+
+from __future__ import annotations
+
+
+class ClientPropertyError(Exception):
+    """A property cannot be used.
+
+    `key` names it, `problem` says what is wrong without quoting a secret, `way_out` what to do.
+    """
+
+    def __init__(self, key: str, problem: str, way_out: str | None = None) -> None:
+        super().__init__(key, problem, way_out)
+        self.key = key
+        self.problem = problem
+        self.way_out = way_out
+
+    @property
+    def statement(self) -> str:
+        """Key and problem, for those who tell the way out elsewhere."""
+        return f"{self.key}: {self.problem}"
+
+    def __str__(self) -> str:
+        return self.statement if self.way_out is None else f"{self.statement}; {self.way_out}"

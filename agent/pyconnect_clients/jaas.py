@@ -1,0 +1,81 @@
+"""Reading the login entry of ``sasl.jaas.config``.
+
+Corresponds to ``JaasConfig`` of Kafka: one entry of a JAAS file, as in
+``org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_clients.errors import ClientPropertyError
+
+JAAS_CONFIG = "sasl.jaas.config"
+
+_TOKEN = re.compile(
+    r"""\s*(?: "((?:[^"\\]|\\.)*)" | '((?:[^'\\]|\\.)*)' | ([=;]) | ([^\s=;"']+) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JaasEntry:
+    """A login module and its options, which hold secrets and are not part of the text form."""
+
+    login_module: str
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def simple_name(self) -> str:
+        """The module's class name without its package."""
+        return self.login_module.rpartition(".")[2]
+
+
+def parse_jaas(text: str) -> JaasEntry:
+    """Return the only entry; raises ClientPropertyError, whose text does not quote the value."""
+    tokens = _tokens(text)
+    if len(tokens) < 3 or tokens[-1] != ("symbol", ";"):
+        raise _error("it must end with a semicolon")
+    (_, login_module), (_, flag) = tokens[0], tokens[1]
+    if flag.lower() not in _FLAGS:
+        raise _error(f"the second word must be one of {', '.join(_FLAGS)}")
+    options: dict[str, str] = {}
+    body = tokens[2:-1]
+    for position in range(0, len(body), 3):
+        option = body[position : position + 3]
+        if len(option) != 3 or option[1] != ("symbol", "=") or option[2][0] == "symbol":
+            raise _error("options are written name=value, and there is only one login module")
+        options[option[0][1]] = option[2][1]
+    return JaasEntry(login_module=login_module, options=options)
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    position = 0
+    while position < len(text.rstrip()):
+        found = _TOKEN.match(text, position)
+        if not found:
+            raise _error("a quote is not closed")
+        double, single, symbol, word = found.groups()
+        if symbol is not None:
+            tokens.append(("symbol", symbol))
+        elif word is not None:
+            tokens.append(("word", word))
+        else:
+            quoted = double if double is not None else single
+            tokens.append(("word", _ESCAPE.sub(r"\1", quoted or "")))
+        position = found.end()
+    return tokens
+
+
+def _error(reason: str) -> ClientPropertyError:
+    return ClientPropertyError(
+        JAAS_CONFIG,
+        f"the value [hidden] cannot be read: {reason}",
+        "write org.apache.kafka.common.security.plain.PlainLoginModule required"
+        ' username="..." password="...";',
+    )

@@ -1,0 +1,165 @@
+"""Reads Java's trust and key stores, so that clients that know PEM only can have them. Edge: files.
+
+JKS, PKCS#12 and PEM are told by their content, as Java tells the first two. Passwords and keys stay
+in memory; nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.java_key_store import (
+    MAGIC,
+    JavaKeyStoreError,
+    read_java_key_store,
+    recover_key,
+)
+from pyconnect_clients.pem import PEM_MARK, pem_certificates, pem_key
+from pyconnect_clients.security import PemCertificates, PemIdentity, Security, StoreFile, Tls
+
+_PKCS12_MARK = b"\x30"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """Certificates and keys as DER; each key with its chain, its own certificate first.
+
+    A key is None when it was not asked for.
+    """
+
+    trusted: tuple[bytes, ...]
+    keys: tuple[tuple[bytes | None, tuple[bytes, ...]], ...] = field(repr=False)
+
+
+def with_stores_read(security: Security) -> Security:
+    """Return the same with PEM texts in the place of store files."""
+    return security if security.tls is None else replace(security, tls=with_pem(security.tls))
+
+
+def with_pem(tls: Tls) -> Tls:
+    """Return the same with PEM texts in the place of store files.
+
+    Raises ClientPropertyError for a store that cannot be read or does not hold what is looked for.
+    """
+    if isinstance(tls.trust, StoreFile):
+        tls = replace(tls, trust=_trust(tls.trust))
+    if isinstance(tls.identity, StoreFile):
+        tls = _identified(tls, tls.identity)
+    return tls
+
+
+def is_pem(location: str) -> bool:
+    """Tell whether a file is PEM; false when it cannot be read, so that its reader says so."""
+    try:
+        return PEM_MARK in Path(location).read_bytes()
+    except OSError:
+        return False
+
+
+def _trust(store: StoreFile) -> PemCertificates:
+    data = _data(store)
+    if PEM_MARK in data:
+        return PemCertificates(text=_pem_text(store, data))
+    content = _content(store, data, key_password=None)
+    # Java trusts what identifies the owner of a key, too.
+    trusted = (*content.trusted, *(chain[0] for _, chain in content.keys if chain))
+    if not trusted:
+        raise _unusable(store, "there is no certificate in it")
+    return PemCertificates(text=pem_certificates(trusted))
+
+
+def _identified(tls: Tls, store: StoreFile) -> Tls:
+    data = _data(store)
+    if PEM_MARK in data:
+        text = _pem_text(store, data)
+        return replace(tls, identity=PemIdentity(key=text, chain=text))
+    if store.password is None:
+        raise ClientPropertyError(
+            f"{store.store}.password", f"it is missing, and {store.location} needs one"
+        )
+    content = _content(store, data, key_password=tls.key_password or store.password)
+    if len(content.keys) != 1:
+        number = len(content.keys) or "no"
+        raise _unusable(store, f"there are {number} keys in it", "make one with one private key")
+    [(key, chain)] = content.keys
+    assert key is not None
+    identity = PemIdentity(key=pem_key(key), chain=pem_certificates(chain))
+    return replace(tls, identity=identity, key_password=None)
+
+
+def _data(store: StoreFile) -> bytes:
+    try:
+        return Path(store.location).read_bytes()
+    except OSError as exc:
+        raise _unusable(store, exc.strerror or type(exc).__name__) from exc
+
+
+def _pem_text(store: StoreFile, data: bytes) -> str:
+    if store.type is not None:
+        raise ClientPropertyError(
+            f"{store.store}.type",
+            f"it is {store.type}, and {store.location} is PEM",
+            f"set {store.store}.type=PEM",
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        raise _unusable(store, "it is PEM with characters that are not UTF-8") from exc
+
+
+def _content(store: StoreFile, data: bytes, *, key_password: str | None) -> _Content:
+    """Read JKS or PKCS#12; keys of JKS only with a password for them."""
+    try:
+        if data.startswith(MAGIC):
+            return _java(data, store.password, key_password)
+        if data.startswith(_PKCS12_MARK):
+            return _pkcs12(data, store.password)
+    except JavaKeyStoreError as exc:
+        raise _unusable(store, str(exc), "are its path and passwords right?") from exc
+    raise _unusable(
+        store,
+        "it is neither JKS nor PKCS#12 nor PEM",
+        "keytool -importkeystore -deststoretype PKCS12 converts other stores of Java's",
+    )
+
+
+def _java(data: bytes, password: str | None, key_password: str | None) -> _Content:
+    store = read_java_key_store(data, password)
+    return _Content(
+        trusted=store.trusted,
+        keys=tuple(
+            (
+                None if key_password is None else recover_key(entry.protected, key_password),
+                entry.chain,
+            )
+            for entry in store.keys
+        ),
+    )
+
+
+def _pkcs12(data: bytes, password: str | None) -> _Content:
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        pkcs12,
+    )
+
+    try:
+        store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+    except ValueError as exc:
+        raise JavaKeyStoreError("it is no PKCS#12 file, or the password is wrong") from exc
+    others = tuple(found.certificate.public_bytes(Encoding.DER) for found in store.additional_certs)
+    if store.key is None:
+        return _Content(trusted=others, keys=())
+    key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    own = () if store.cert is None else (store.cert.certificate.public_bytes(Encoding.DER),)
+    return _Content(trusted=(), keys=((key, (*own, *others)),))
+
+
+def _unusable(store: StoreFile, why: str, way_out: str | None = None) -> ClientPropertyError:
+    return ClientPropertyError(
+        f"{store.store}.location", f"{store.location} cannot be used: {why}", way_out
+    )

@@ -1,0 +1,89 @@
+"""Security in librdkafka's words. Pure.
+
+What librdkafka cannot read stays under Java's names: `key_stores.with_pem` puts PEM in its place
+before a client is made.
+"""
+
+from __future__ import annotations
+
+from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, Sasl, TokenLogin, UnsecuredLogin
+from pyconnect_clients.security import (
+    PemCertificates,
+    PemFile,
+    PemIdentity,
+    Security,
+    StoreFile,
+    Tls,
+)
+
+
+def librdkafka_settings(security: Security) -> dict[str, str]:
+    """Return the properties of librdkafka; key stores are still named (see `with_pem`)."""
+    settings = {"security.protocol": security.protocol.value.lower()}
+    if security.tls is not None:
+        settings |= _tls(security.tls)
+    if security.sasl is not None:
+        settings |= _sasl(security.sasl)
+    return settings
+
+
+def _tls(tls: Tls) -> dict[str, str]:
+    settings = {
+        "ssl.endpoint.identification.algorithm": "https" if tls.checks_host_name else "none"
+    }
+    match tls.trust:
+        case PemCertificates(text=text):
+            settings["ssl.ca.pem"] = text
+        case PemFile(location=location):
+            settings["ssl.ca.location"] = location
+        case StoreFile() as store:
+            settings |= _store(store)
+    match tls.identity:
+        case PemIdentity(key=key, chain=chain):
+            settings |= {"ssl.key.pem": key, "ssl.certificate.pem": chain}
+        case PemFile(location=location):
+            settings |= {"ssl.certificate.location": location, "ssl.key.location": location}
+        case StoreFile() as store:
+            settings |= _store(store)
+    if tls.identity is not None and tls.key_password is not None:
+        settings["ssl.key.password"] = tls.key_password
+    return settings
+
+
+def _store(store: StoreFile) -> dict[str, str]:
+    named = {"location": store.location, "type": store.type, "password": store.password}
+    return {f"{store.store}.{what}": text for what, text in named.items() if text is not None}
+
+
+def _sasl(sasl: Sasl) -> dict[str, str]:
+    match sasl.login:
+        case PasswordLogin(username=username, password=password):
+            login: dict[str, str | None] = {"sasl.username": username, "sasl.password": password}
+        case KerberosLogin() as kerberos:
+            login = {
+                "sasl.kerberos.service.name": kerberos.service_name,
+                "sasl.kerberos.keytab": kerberos.keytab,
+                "sasl.kerberos.principal": kerberos.principal,
+                "sasl.kerberos.min.time.before.relogin": kerberos.relogin_ms,
+            }
+        case UnsecuredLogin(principal=principal):
+            login = {
+                "enable.sasl.oauthbearer.unsecure.jwt": "true",
+                "sasl.oauthbearer.config": f"principal={principal}",
+            }
+        case TokenLogin() as token:
+            login = _token(token)
+    given = {name: text for name, text in login.items() if text is not None}
+    return {"sasl.mechanism": sasl.mechanism} | given
+
+
+def _token(token: TokenLogin) -> dict[str, str | None]:
+    extensions = ",".join(f"{name}={value}" for name, value in token.extensions.items())
+    return {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": token.endpoint_url,
+        "sasl.oauthbearer.client.id": token.client_id,
+        "sasl.oauthbearer.client.secret": token.client_secret,
+        "sasl.oauthbearer.scope": token.scope,
+        "sasl.oauthbearer.extensions": extensions or None,
+    }

@@ -1,0 +1,236 @@
+"""Protocol, trust, identity and login: the security properties of Java's clients as a value. Pure.
+
+Corresponds to ``SecurityProtocol``, ``SslConfigs`` and ``DefaultSslEngineFactory`` of Kafka (PEM:
+KIP-651). What is set for a protocol that has no use for it is not looked at, as in Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.sasl import SASL_KEYS, Sasl, parse_sasl
+
+SECURITY_PREFIXES = ("security.", "ssl.", "sasl.")
+TRUST_STORE = "ssl.truststore"
+KEY_STORE = "ssl.keystore"
+STORE_TYPES = ("PEM", "PKCS12", "JKS")
+
+_PEM_ENDINGS = (".pem", ".crt", ".cer", ".key")
+_PROTOCOL = "security.protocol"
+_ALGORITHM = "ssl.endpoint.identification.algorithm"
+_CERTIFICATES = f"{TRUST_STORE}.certificates"
+_KEY = f"{KEY_STORE}.key"
+_CHAIN = f"{KEY_STORE}.certificate.chain"
+_KNOWN = SASL_KEYS | {
+    _PROTOCOL,
+    _ALGORITHM,
+    "ssl.key.password",
+    _CERTIFICATES,
+    _KEY,
+    _CHAIN,
+    *(f"{store}.{what}" for store in (TRUST_STORE, KEY_STORE) for what in ("location", "type")),
+    *(f"{store}.password" for store in (TRUST_STORE, KEY_STORE)),
+}
+_JAVA_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.username": "sasl.jaas.config",
+    "sasl.password": "sasl.jaas.config",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": _CERTIFICATES,
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.certificate.pem": _CHAIN,
+    "ssl.key.location": "ssl.keystore.location",
+    "ssl.key.pem": _KEY,
+}
+"""What librdkafka calls otherwise than Java."""
+
+
+class Protocol(Enum):
+    """How brokers are spoken to; names and meaning are Kafka's."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self in (Protocol.SSL, Protocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients log in."""
+        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PemFile:
+    """Certificates, or key and certificates, in a file that is PEM by its type or its name."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFile:
+    """A file whose content tells whether it is JKS, PKCS#12 or PEM, like Java's key stores.
+
+    `store` is the beginning of its keys, `type` what they say of it, if anything.
+    """
+
+    store: str
+    location: str
+    type: str | None
+    password: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PemCertificates:
+    """Certificates to trust, as text."""
+
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PemIdentity:
+    """A private key and its certificate chain, as texts."""
+
+    key: str = field(repr=False)
+    chain: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Whom to trust (None: whom the system trusts) and with what to identify (None: nothing)."""
+
+    trust: PemCertificates | PemFile | StoreFile | None = None
+    identity: PemIdentity | PemFile | StoreFile | None = None
+    key_password: str | None = field(repr=False, default=None)
+    checks_host_name: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """What the properties mean; `without_effect` names those of security that no client here uses.
+
+    `tls` and `sasl` are there exactly when the protocol has them.
+    """
+
+    protocol: Protocol = Protocol.PLAINTEXT
+    tls: Tls | None = None
+    sasl: Sasl | None = None
+    without_effect: tuple[str, ...] = ()
+
+
+def parse_security(properties: Mapping[str, str | None]) -> Security:
+    """Read Java's names; values are trimmed as Java does, empty and null ones are not set.
+
+    Raises ClientPropertyError for what cannot be understood or contradicts itself.
+    """
+    trimmed = {name: value.strip() for name, value in properties.items() if value is not None}
+    given = {name: text for name, text in trimmed.items() if text}
+    protocol = _protocol(given.get(_PROTOCOL, Protocol.PLAINTEXT.value))
+    return Security(
+        protocol=protocol,
+        tls=_tls(given, trimmed.get(_ALGORITHM, "https")) if protocol.has_tls else None,
+        sasl=parse_sasl(given) if protocol.has_sasl else None,
+        without_effect=tuple(
+            name for name in given if name.startswith(SECURITY_PREFIXES) and name not in _KNOWN
+        ),
+    )
+
+
+def refuse_other_names(properties: Mapping[str, str]) -> None:
+    """Raise ClientPropertyError for a name of librdkafka: Java's clients would not know it."""
+    for name, java in _JAVA_NAMES.items():
+        if name in properties:
+            raise ClientPropertyError(
+                name, "this is librdkafka's name", f"give it as Java's clients take it: {java}"
+            )
+
+
+def _protocol(text: str) -> Protocol:
+    try:
+        return Protocol(text.upper())
+    except ValueError as exc:
+        raise ClientPropertyError(
+            _PROTOCOL,
+            f"{text} is no protocol of Kafka's",
+            f"use one of {', '.join(protocol.value for protocol in Protocol)}",
+        ) from exc
+
+
+def _tls(given: Mapping[str, str], algorithm: str) -> Tls:
+    if algorithm.lower() not in ("", "https"):
+        raise ClientPropertyError(
+            _ALGORITHM,
+            f"{algorithm} is not supported",
+            "write https, or leave the value empty to accept any host name",
+        )
+    return Tls(
+        trust=_trust(given),
+        identity=_identity(given),
+        key_password=given.get("ssl.key.password"),
+        checks_host_name=algorithm != "",
+    )
+
+
+def _trust(given: Mapping[str, str]) -> PemCertificates | PemFile | StoreFile | None:
+    certificates = given.get(_CERTIFICATES)
+    if certificates is None:
+        return _file(given, TRUST_STORE)
+    _require_text_only(given, TRUST_STORE, _CERTIFICATES)
+    return PemCertificates(text=certificates)
+
+
+def _identity(given: Mapping[str, str]) -> PemIdentity | PemFile | StoreFile | None:
+    key, chain = given.get(_KEY), given.get(_CHAIN)
+    if key is None and chain is None:
+        store = _file(given, KEY_STORE)
+        if isinstance(store, StoreFile) and store.type is not None and store.password is None:
+            raise ClientPropertyError(
+                f"{KEY_STORE}.password", f"it is missing, and {store.location} needs one"
+            )
+        return store
+    if key is None or chain is None:
+        missing, there = (_KEY, _CHAIN) if key is None else (_CHAIN, _KEY)
+        raise ClientPropertyError(missing, f"it is missing, and {there} is given", "give both")
+    _require_text_only(given, KEY_STORE, _KEY)
+    return PemIdentity(key=key, chain=chain)
+
+
+def _require_text_only(given: Mapping[str, str], store: str, text_key: str) -> None:
+    location, kind = given.get(f"{store}.location"), _type(given, store)
+    if location is not None:
+        raise ClientPropertyError(
+            f"{store}.location", f"{text_key} is given too", "give the file or the text"
+        )
+    if kind not in (None, "PEM"):
+        raise ClientPropertyError(
+            f"{store}.type", f"it is {kind}, and {text_key} is PEM", f"set {store}.type=PEM"
+        )
+
+
+def _file(given: Mapping[str, str], store: str) -> PemFile | StoreFile | None:
+    location, kind = given.get(f"{store}.location"), _type(given, store)
+    if location is None:
+        return None
+    if kind == "PEM" or (kind is None and location.lower().endswith(_PEM_ENDINGS)):
+        return PemFile(location=location)
+    return StoreFile(
+        store=store, location=location, type=kind, password=given.get(f"{store}.password")
+    )
+
+
+def _type(given: Mapping[str, str], store: str) -> str | None:
+    kind = given.get(f"{store}.type")
+    if kind is not None and kind.upper() not in STORE_TYPES:
+        raise ClientPropertyError(
+            f"{store}.type",
+            f"{kind} is not supported",
+            f"use {', '.join(STORE_TYPES)}: keytool -importkeystore -deststoretype PKCS12 converts",
+        )
+    return None if kind is None else kind.upper()

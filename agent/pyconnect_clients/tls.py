@@ -1,0 +1,63 @@
+"""Makes TLS contexts of Python's `ssl`, for clients that speak Kafka's protocol in Python. Edge."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.key_stores import with_pem
+from pyconnect_clients.security import (
+    KEY_STORE,
+    TRUST_STORE,
+    PemCertificates,
+    PemFile,
+    PemIdentity,
+    Tls,
+)
+
+
+def client_context(tls: Tls) -> ssl.SSLContext:
+    """Return the context of a client's connections; raises ClientPropertyError."""
+    readable = with_pem(tls)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = tls.checks_host_name
+    try:
+        match readable.trust:
+            case None:
+                context.load_default_certs()
+            case PemCertificates(text=text):
+                context.load_verify_locations(cadata=text)
+            case PemFile(location=location):
+                context.load_verify_locations(cafile=location)
+    except (OSError, ValueError) as exc:
+        raise _unusable(TRUST_STORE, exc) from exc
+    try:
+        match readable.identity:
+            case PemFile(location=location):
+                _identify(context, location, readable.key_password)
+            case PemIdentity(key=key, chain=chain):
+                # The ssl module takes nothing but files; nobody else may read this one.
+                with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+                    file.write(f"{key}\n{chain}\n")
+                    file.flush()
+                    _identify(context, file.name, readable.key_password)
+    except (OSError, ValueError) as exc:
+        raise _unusable(KEY_STORE, exc) from exc
+    return context
+
+
+def _identify(context: ssl.SSLContext, location: str, password: str | None) -> None:
+    # Without a callable OpenSSL would ask for a missing password on the terminal.
+    context.load_cert_chain(location, password=lambda: password or "")
+
+
+def _unusable(store: str, error: OSError | ValueError) -> ClientPropertyError:
+    where = getattr(error, "filename", None)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ClientPropertyError(
+        f"{store}.*",
+        f"the PEM {f'file {where}' if where else 'text or file'} cannot be used: {reason}",
+        "are path, content and ssl.key.password right?",
+    )

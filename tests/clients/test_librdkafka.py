@@ -1,0 +1,134 @@
+"""Security in librdkafka's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security import parse_security
+
+PLAIN = 'org.apache.PlainLoginModule required username="a" password="b c;\\"";'
+
+
+def settings(properties: dict[str, str]) -> dict[str, str]:
+    return librdkafka_settings(parse_security(properties))
+
+
+def test_plain_connections_need_the_protocol_only() -> None:
+    """Whatever else is there."""
+    given = {"sasl.jaas.config": PLAIN, "ssl.truststore.location": "/ca.pem"}
+    assert settings(given) == {"security.protocol": "plaintext"}
+
+
+@pytest.mark.parametrize(
+    ("java", "librdkafka"),
+    [
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
+            {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": 'b c;"'},
+        ),
+        (
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": "o.ScramLoginModule required username=u password='p w';",
+            },
+            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p w"},
+        ),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+                "sasl.oauthbearer.client.credentials.client.id": "i",
+                "sasl.oauthbearer.client.credentials.client.secret": "s",
+                "sasl.oauthbearer.scope": "r",
+                "sasl.jaas.config": 'o.OAuthBearerLoginModule required extension_cluster="c";',
+            },
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+                "sasl.oauthbearer.client.id": "i",
+                "sasl.oauthbearer.client.secret": "s",
+                "sasl.oauthbearer.scope": "r",
+                "sasl.oauthbearer.extensions": "cluster=c",
+            },
+        ),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": 'o.M required unsecuredLoginStringClaim_sub="alice";',
+            },
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "enable.sasl.oauthbearer.unsecure.jwt": "true",
+                "sasl.oauthbearer.config": "principal=alice",
+            },
+        ),
+        (
+            {
+                "sasl.kerberos.service.name": "kafka",
+                "sasl.jaas.config": 'k.M required keyTab="/k" principal="p@R";',
+            },
+            {
+                "sasl.mechanism": "GSSAPI",
+                "sasl.kerberos.service.name": "kafka",
+                "sasl.kerberos.keytab": "/k",
+                "sasl.kerberos.principal": "p@R",
+            },
+        ),
+    ],
+)
+def test_logins_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
+    """Of every mechanism that Kafka has."""
+    protocol = {"security.protocol": "sasl_plaintext"}
+    assert settings({**java, "security.protocol": "SASL_PLAINTEXT"}) == protocol | librdkafka
+
+
+HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
+
+
+@pytest.mark.parametrize(
+    ("java", "librdkafka"),
+    [
+        ({"ssl.truststore.location": "/ca.pem"}, {**HTTPS, "ssl.ca.location": "/ca.pem"}),
+        ({"ssl.truststore.certificates": "-----BEGIN"}, {**HTTPS, "ssl.ca.pem": "-----BEGIN"}),
+        (
+            {
+                "ssl.keystore.key": "K",
+                "ssl.keystore.certificate.chain": "C",
+                "ssl.key.password": "p",
+            },
+            {**HTTPS, "ssl.key.pem": "K", "ssl.certificate.pem": "C", "ssl.key.password": "p"},
+        ),
+        (
+            {"ssl.keystore.location": "/k.pem"},
+            {**HTTPS, "ssl.certificate.location": "/k.pem", "ssl.key.location": "/k.pem"},
+        ),
+        (
+            {"ssl.endpoint.identification.algorithm": ""},
+            {"ssl.endpoint.identification.algorithm": "none"},
+        ),
+    ],
+)
+def test_tls_is_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
+    """PEM, as files or texts."""
+    assert settings({**java, "security.protocol": "SSL"}) == {
+        "security.protocol": "ssl",
+        **librdkafka,
+    }
+
+
+def test_stores_keep_javas_names_until_they_are_read() -> None:
+    """Who makes the client reads them first."""
+    stores = {
+        "ssl.truststore.location": "/t.jks",
+        "ssl.keystore.location": "/k",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.password": "s",
+        "ssl.key.password": "k",
+    }
+    assert settings({**stores, "security.protocol": "SSL"}) == {
+        "security.protocol": "ssl",
+        **HTTPS,
+        **stores,
+    }

@@ -1,0 +1,207 @@
+"""What security properties mean, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, TokenLogin, UnsecuredLogin
+from pyconnect_clients.security import (
+    PemCertificates,
+    PemFile,
+    PemIdentity,
+    Protocol,
+    Security,
+    StoreFile,
+    Tls,
+    parse_security,
+    refuse_other_names,
+)
+
+PLAIN = 'org.apache.PlainLoginModule required username="me" password="pa ss";'
+SECRETS = ("pa ss", "SECRET")
+
+
+def tls(properties: dict[str, str]) -> Tls:
+    found = parse_security({"security.protocol": "SSL", **properties}).tls
+    assert found is not None
+    return found
+
+
+def test_without_properties_connections_are_plain() -> None:
+    """As Java's default is."""
+    assert parse_security({}) == Security(protocol=Protocol.PLAINTEXT, tls=None, sasl=None)
+
+
+def test_what_the_protocol_has_no_use_for_is_not_looked_at() -> None:
+    """A broken login entry matters only to those who log in, a store to those with TLS."""
+    broken = {"sasl.jaas.config": "broken", "ssl.keystore.key": "alone", "sasl.mechanism": "X"}
+    assert parse_security(broken).sasl is None
+    with pytest.raises(ClientPropertyError, match=r"sasl\.jaas\.config"):
+        parse_security({**broken, "security.protocol": "SASL_PLAINTEXT"})
+    with pytest.raises(ClientPropertyError, match=r"ssl\.keystore\.certificate\.chain"):
+        parse_security({**broken, "security.protocol": "SSL"})
+
+
+def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
+    """As Java's parser does; null and empty values count as unset."""
+    security = parse_security(
+        {
+            "security.protocol": " sasl_ssl ",
+            "sasl.mechanism": "PLAIN ",
+            "sasl.jaas.config": f" {PLAIN} ",
+            "ssl.truststore.location": "",
+            "ssl.keystore.location": None,
+        }
+    )
+    assert (security.protocol, security.tls) == (Protocol.SASL_SSL, Tls())
+    assert security.sasl is not None
+    assert security.sasl.login == PasswordLogin(username="me", password="pa ss")
+    assert security.sasl.username == "me"
+
+
+@pytest.mark.parametrize(
+    ("properties", "trust"),
+    [
+        ({"ssl.truststore.location": "/ca.pem"}, PemFile(location="/ca.pem")),
+        ({"ssl.truststore.location": "/CA.CRT"}, PemFile(location="/CA.CRT")),
+        (
+            {"ssl.truststore.location": "/ca", "ssl.truststore.type": "pem"},
+            PemFile(location="/ca"),
+        ),
+        ({"ssl.truststore.certificates": "-----BEGIN"}, PemCertificates(text="-----BEGIN")),
+        (
+            {"ssl.truststore.location": "/t.jks", "ssl.truststore.password": "p"},
+            StoreFile(store="ssl.truststore", location="/t.jks", type=None, password="p"),
+        ),
+        (
+            {"ssl.truststore.location": "/t", "ssl.truststore.type": "PKCS12"},
+            StoreFile(store="ssl.truststore", location="/t", type="PKCS12", password=None),
+        ),
+    ],
+)
+def test_whom_to_trust_is_a_text_a_pem_file_or_a_store(
+    properties: dict[str, str], trust: object
+) -> None:
+    """Names and types tell PEM; what else a file is tells its content."""
+    assert tls(properties).trust == trust
+
+
+def test_an_identity_is_both_key_and_chain() -> None:
+    """As texts, or in one file."""
+    texts = {"ssl.keystore.key": "K", "ssl.keystore.certificate.chain": "C"}
+    assert tls(texts).identity == PemIdentity(key="K", chain="C")
+    found = tls({"ssl.keystore.location": "/k.pem", "ssl.key.password": "SECRET"})
+    assert (found.identity, found.key_password) == (PemFile(location="/k.pem"), "SECRET")
+    store = {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "SECRET"}
+    assert tls(store).identity == StoreFile(
+        store="ssl.keystore", location="/k.p12", type=None, password="SECRET"
+    )
+    assert "SECRET" not in repr(tls({**store, "ssl.key.password": "SECRET"}))
+
+
+def test_an_empty_algorithm_accepts_any_host_name() -> None:
+    """It is the one property whose emptiness means something."""
+    algorithm = "ssl.endpoint.identification.algorithm"
+    assert [tls(given).checks_host_name for given in ({}, {algorithm: "HTTPS"})] == [True, True]
+    assert not tls({algorithm: " "}).checks_host_name
+
+
+LOGINS = [
+    (
+        {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": PLAIN},
+        PasswordLogin(username="me", password="pa ss"),
+    ),
+    (
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+            "sasl.jaas.config": 'o.M required clientId="i" clientSecret="SECRET" scope="r" '
+            'extension_cluster="c";',
+        },
+        TokenLogin(
+            endpoint_url="https://idp/token",
+            client_id="i",
+            client_secret="SECRET",
+            scope="r",
+            extensions={"cluster": "c"},
+        ),
+    ),
+    (
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": 'o.M required unsecuredLoginStringClaim_sub="alice";',
+        },
+        UnsecuredLogin(principal="alice"),
+    ),
+    (
+        {"sasl.jaas.config": 'k.M required serviceName="kafka" keyTab="/k" principal="p@R";'},
+        KerberosLogin(service_name="kafka", keytab="/k", principal="p@R", relogin_ms=None),
+    ),
+]
+
+
+@pytest.mark.parametrize(("properties", "login"), LOGINS)
+def test_logins_are_read_from_properties_and_jaas_entries(
+    properties: dict[str, str], login: object
+) -> None:
+    """Of each mechanism; without a name it is GSSAPI, and secrets are not shown."""
+    security = parse_security({"security.protocol": "SASL_PLAINTEXT", **properties})
+    assert security.sasl is not None
+    assert security.sasl.login == login
+    assert security.sasl.mechanism == properties.get("sasl.mechanism", "GSSAPI")
+    assert not [secret for secret in SECRETS if secret in repr(security)]
+
+
+SASL = {"security.protocol": "SASL_SSL"}
+REFUSED = [
+    ({"security.protocol": "TLS"}, "security.protocol: TLS"),
+    ({"security.protocol": "SSL", "ssl.truststore.type": "BCFKS", "ssl.truststore.location": "/t"},
+     "ssl.truststore.type: BCFKS"),
+    ({"security.protocol": "SSL", "ssl.truststore.certificates": "SECRET",
+      "ssl.truststore.location": "/t"}, "ssl.truststore.location: ssl.truststore.certificates"),
+    ({"security.protocol": "SSL", "ssl.truststore.certificates": "SECRET",
+      "ssl.truststore.type": "JKS"}, "ssl.truststore.type: it is JKS"),
+    ({"security.protocol": "SSL", "ssl.keystore.key": "SECRET"},
+     "ssl.keystore.certificate.chain: it is missing"),
+    ({"security.protocol": "SSL", "ssl.keystore.certificate.chain": "SECRET"},
+     "ssl.keystore.key: it is missing"),
+    ({"security.protocol": "SSL", "ssl.keystore.type": "JKS", "ssl.keystore.location": "/k"},
+     "ssl.keystore.password: it is missing"),
+    ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "LDAPS"},
+     "ssl.endpoint.identification.algorithm: LDAPS"),
+    ({**SASL, "sasl.mechanism": "AWS_MSK_IAM"}, "sasl.mechanism: AWS_MSK_IAM"),
+    ({**SASL, "sasl.mechanism": "PLAIN"}, "sasl.jaas.config: PLAIN needs a username"),
+    ({**SASL, "sasl.mechanism": "PLAIN", "sasl.jaas.config": 'M required username="SECRET";'},
+     "sasl.jaas.config: PLAIN needs a password"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url: it is"),
+    ({**SASL, "sasl.mechanism": "OAUTHBEARER",
+      "sasl.oauthbearer.token.endpoint.url": "file:///token"},
+     "sasl.oauthbearer.token.endpoint.url: only http"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "text"), REFUSED)
+def test_what_cannot_be_used_is_refused_by_its_key(properties: dict[str, str], text: str) -> None:
+    """With what is wrong, mostly with what to do, and never with a secret."""
+    with pytest.raises(ClientPropertyError) as refused:
+        parse_security(properties)
+    assert str(refused.value).startswith(text)
+    assert "SECRET" not in str(refused.value)
+
+
+def test_properties_of_security_without_effect_are_named() -> None:
+    """Java's algorithms and timeouts; other properties are none of security's."""
+    given = {"ssl.protocol": "TLSv1.3", "sasl.login.class": "x", "client.id": "c"}
+    assert parse_security({**given, "ssl.truststore.type": "JKS"}).without_effect == (
+        "ssl.protocol",
+        "sasl.login.class",
+    )
+
+
+@pytest.mark.parametrize("name", ["sasl.username", "ssl.ca.location", "sasl.mechanisms"])
+def test_names_of_librdkafka_are_refused_with_javas(name: str) -> None:
+    """Where they were taken, Java's clients would go without, and ours elsewhere too."""
+    with pytest.raises(ClientPropertyError, match=f"{name}: this is librdkafka's name"):
+        refuse_other_names({name: "SECRET"})
+    refuse_other_names({"sasl.jaas.config": PLAIN, "ssl.truststore.location": "/ca"})
