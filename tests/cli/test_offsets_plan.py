@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.kafka.admin import client_settings
 from pyconnect_cli.plan.offset_checks import parse_assignment, parse_json, read_entries
 from pyconnect_cli.plan.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 from pyconnect_cli.plan.offset_seek import (
@@ -31,6 +31,7 @@ from pyconnect_cli.plan.offsets import (
     plan_alter,
     plan_reset,
     plan_restore,
+    plan_undo,
     read_back_differs,
 )
 
@@ -85,6 +86,38 @@ def test_a_restore_ends_in_exactly_the_snapshot(
     assert applied(plan) == by_key(entries(before))
     assert plan.needed == (now != before)
     assert read_back_differs(plan, entries(before)) is None
+
+
+@given(before=POSITIONS, left=POSITIONS, now=POSITIONS)
+def test_an_undo_tells_what_is_neither_as_before_nor_as_left(
+    before: dict[str, int], left: dict[str, int], now: dict[str, int]
+) -> None:
+    """Those partitions, and no other, lose what came after the change."""
+    plan = plan_of(plan_undo(view(now), Wish(), entries(before), entries(left)))
+    assert plan.since is not None
+    touched = {
+        name
+        for name in {*before, *left, *now}
+        if now.get(name) != before.get(name) and now.get(name) != left.get(name)
+    }
+    assert {change.partition["filename"] for change in plan.since} == touched
+    assert applied(plan) == by_key(entries(before))
+    assert by_key(plan.left) == by_key(entries(before))
+
+
+def test_an_undo_of_an_older_backup_does_not_know_what_came_after() -> None:
+    """That is another answer than nothing."""
+    plan = plan_of(plan_undo(view({"a": 1}), Wish(), entries({"a": 2}), None))
+    assert plan.since is None
+    assert plan.to_json()["since"] is None
+
+
+def test_a_number_that_was_read_back_otherwise_is_no_later_change() -> None:
+    """A worker may answer 5.0 where 5 was sent."""
+    found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
+    now = replace(view({}), offsets=(found,))
+    plan = plan_of(plan_undo(now, Wish(), entries({"a": 1}), entries({"a": 5})))
+    assert plan.since == ()
 
 
 @given(now=POSITIONS, wanted=st.dictionaries(st.sampled_from("abcde"), st.none() | st.integers(0)))
@@ -233,25 +266,3 @@ def test_an_undo_is_never_doubted() -> None:
     """Its offsets were stored once, however strange they look now."""
     strange = (OffsetEntry(partition={"other": 1}, offset={"place": -1}),)
     assert plan_of(plan_restore(view({"a": 1}), Wish(), strange)).action is Action.UNDO
-
-
-def test_java_client_properties_become_librdkafkas() -> None:
-    """The JAAS line gives user and password; PEM stores are files; other stores are refused."""
-    assert client_settings(
-        {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
-            ' username="ops" password="a\\"b";',
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": "/etc/ca.pem",
-        }
-    ) == {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "ops",
-        "sasl.password": 'a"b',
-        "ssl.ca.location": "/etc/ca.pem",
-    }
-    with pytest.raises(UsageError, match="JKS"):
-        client_settings({"ssl.truststore.type": "JKS"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -37,6 +38,67 @@ def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect)
     assert run("offsets", "alter", "broken", "--set", "u:0=1", "--force", "--yes").code == 0
     assert len(connect.connectors["broken"].offsets) == 3
     assert run("offsets", "undo", "--yes").code == 0
+    assert connect.connectors["broken"].offsets == before
+
+
+def test_an_undo_without_a_question_does_not_overwrite_later_changes(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Somebody may have changed them over REST, or the connector ran; --force goes over that."""
+    sink = connect.connectors["broken"]
+    assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
+    sink.offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200), sink_entry("t", 2, 4)]
+    asked = changes(connect)
+    outcome = run("offsets", "undo", "--yes")
+    assert outcome.code == 9
+    assert "somebody has changed 2 partitions: t:0 was left at 5 and is at 9" in outcome.err
+    assert "--force" in outcome.err
+    assert changes(connect) == asked
+    outcome = run("offsets", "undo", "--yes", "--force")
+    assert outcome.code == 0, outcome.err
+    assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
+
+
+def test_a_partition_that_has_its_old_offset_again_is_no_later_change(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Whoever gave it back, nothing is lost."""
+    sink = connect.connectors["broken"]
+    before = list(sink.offsets)
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    sink.offsets = [before[0]]
+    assert run("offsets", "undo", "--yes").code == 0
+    assert sink.offsets == before
+
+
+def test_the_plan_of_an_undo_shows_what_it_overwrites(run: Run, connect: FakeConnect) -> None:
+    """A line that warns, and each such partition with what the change had left there."""
+    assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
+    connect.connectors["broken"].offsets = [sink_entry("t", 0, 9), sink_entry("t", 1, 200)]
+    for options in (("--dry-run",), ("--dry-run", "--yes")):
+        outcome = run("offsets", "undo", *options)
+        assert outcome.code == 0, outcome.err
+        assert "warning: since then the connector or somebody has changed 1 " in outcome.out
+        assert "t:0  9 -> 100  (was left at 5)" in outcome.out
+    (plan,) = json.loads(run("offsets", "undo", "--dry-run", "-o", "json").out)
+    (since,) = plan["since"]
+    assert (since["before"], since["after"]) == ({"kafka_offset": 5}, {"kafka_offset": 9})
+
+
+def test_a_backup_of_an_earlier_version_is_undone_as_ever(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """It does not say what its change left; the plan says that."""
+    before = list(connect.connectors["broken"].offsets)
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    (file,) = backups(environ)
+    document = json.loads(file.read_text())
+    assert document.pop("left") == []
+    file.write_text(json.dumps(document))
+    connect.connectors["broken"].offsets = [sink_entry("t", 0, 9)]
+    outcome = run("offsets", "undo", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert "is not known: the backup is an older one" in outcome.err
     assert connect.connectors["broken"].offsets == before
 
 

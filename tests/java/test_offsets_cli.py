@@ -12,6 +12,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Command
+from tests.support.rest_client import call_url
 
 pytestmark = pytest.mark.java
 
@@ -92,6 +93,30 @@ def test_a_source_is_reset_undone_and_altered(
     assert command.offsets(name) == stored
     assert command("offsets", "history", name, "-o", "name") == 0
     assert len(command.out.split()) == 4
+
+
+def test_an_undo_notices_what_was_changed_over_rest(
+    command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
+) -> None:
+    """The backup knows what its change left, and the worker what is there now."""
+    name, partition, _ = source
+    text = f'{json.dumps(partition)}={{"position": 4}}'
+    assert command("offsets", "alter", name, "--yes", "--stop", "--set", text) == 0, command.err
+    body = json.dumps({"offsets": [{"partition": partition, "offset": {"position": 2}}]})
+    changed = call_url(
+        command.url,
+        "PATCH",
+        f"/connectors/{name}/offsets",
+        body,
+        {"Content-Type": "application/json"},
+    )
+    assert changed.status == 200, changed.text
+    # Apache's worker may list partitions before it has read its offsets topic to the end.
+    eventually(lambda: command.offsets(name)[0]["offset"] == {"position": 2}, timeout_s=60)
+    assert command("offsets", "undo", "--yes") == 9
+    assert '{"position":4} and is at {"position":2}' in command.err
+    assert command("offsets", "undo", "--yes", "--force") == 0, command.err
+    assert command.offsets(name) == [{"partition": partition, "offset": {"position": 8}}]
 
 
 def test_a_reset_source_reads_its_file_again(

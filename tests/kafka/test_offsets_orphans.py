@@ -106,6 +106,19 @@ def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> N
     assert orphans.list()["gone"]["count"] == 3  # type: ignore[index]
 
 
+def test_an_undo_of_a_purge_notices_offsets_that_came_after(orphans: Orphans) -> None:
+    """A connector of that name may have been there and gone again."""
+    orphans.write((GONE, b'{"position":1}'))
+    assert orphans("orphans", "purge", "gone", "--topic", orphans.topic, "--yes") == 0, orphans.err
+    orphans.write((GONE, b'{"position":9}'))
+    assert orphans("undo", "--yes") == 9
+    assert '- and is at {"position":9}' in orphans.err
+    assert orphans("undo", "--yes", "--force") == 0, orphans.err
+    assert orphans.list()["gone"]["offsets"][0]["offset"] == {"position": 1}  # type: ignore[index]
+    assert orphans("undo", "--yes") == 0, orphans.err
+    assert orphans.list()["gone"]["offsets"][0]["offset"] == {"position": 9}  # type: ignore[index]
+
+
 def test_uncommitted_and_aborted_offsets_are_not_there(
     orphans: Orphans, unique_name: Callable[[str], str]
 ) -> None:

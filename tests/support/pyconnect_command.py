@@ -43,6 +43,7 @@ class Command:
     """Runs `pyconnect` for its exit code; what was printed last is kept in `out` and `err`."""
 
     def __init__(self, directory: Path, url: str, bootstrap_servers: str | None = None) -> None:
+        self.url = url
         self._pyconnect = Pyconnect(directory, url, bootstrap_servers)
         self.out = self.err = ""
 

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from pyconnect_cli.errors import PreconditionFailed, ServerError
-from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_seek import TopicPartition, kafka_offset, topic_partition
 from pyconnect_cli.plan.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offsets import OffsetsPlan, OffsetsView, Wish, plan_undo
 from pyconnect_cli.plan.orphans import (
     GROUP_PREFIX,
     SINK,
@@ -43,7 +44,7 @@ class OrphanKeeper:
         self._session = session
         self._given = topics
         self._worker_topic = worker_topic
-        settings = kafka_settings(session, NEEDS_KAFKA)
+        settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
         remaining_s = session.client.exchange.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
@@ -80,6 +81,20 @@ class OrphanKeeper:
         groups = self._groups.starting_with(GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
 
+    def undo_plan(self, snapshot: Snapshot) -> OffsetsPlan:
+        """Return what putting a snapshot back changes, and what came after it."""
+        view = OffsetsView(
+            name=snapshot.connector,
+            type=snapshot.type,
+            class_name="",
+            state="STOPPED",
+            config={},
+            offsets=self._as_it_is(snapshot).offsets,
+        )
+        plan = plan_undo(view, Wish(), snapshot.offsets, snapshot.left)
+        assert isinstance(plan, OffsetsPlan)  # nothing runs that would have to be stopped
+        return plan
+
     def snapshot(self, orphan: Orphan, *, action: str = "") -> Snapshot:
         """Return what an export or a backup holds."""
         return Snapshot(
@@ -91,6 +106,7 @@ class OrphanKeeper:
             version="",
             offsets=orphan.entries,
             action=action,
+            left=() if action else None,
             orphan=True,
             records=orphan.records,
         )
@@ -124,15 +140,16 @@ class OrphanKeeper:
     def _as_it_is(self, snapshot: Snapshot) -> Snapshot:
         """Return the present state of what a snapshot holds, absent records as forgotten ones."""
         now = utc_text(datetime.now(UTC))
+        now_there = replace(snapshot, time=now, action="undo", left=snapshot.offsets)
         if snapshot.type == SINK:
             entries = sink_entries(self._groups.offsets(f"{GROUP_PREFIX}{snapshot.connector}"))
-            return replace(snapshot, time=now, action="undo", offsets=entries)
+            return replace(now_there, offsets=entries)
         found = self._records.read({record.topic for record in snapshot.records})
         records = tuple(
             found.get(record.place, replace(record, value=None)) for record in snapshot.records
         )
         entries = source_entries([record for record in records if record.value is not None])
-        return replace(snapshot, time=now, action="undo", offsets=entries, records=records)
+        return replace(now_there, offsets=entries, records=records)
 
     def _back_up(self, snapshot: Snapshot) -> str:
         identity = self.backups.store(snapshot, datetime.now(UTC)).id

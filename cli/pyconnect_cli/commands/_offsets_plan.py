@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.masking import mask_text
-from pyconnect_cli.plan.offset_entries import show_offset, show_partition
+from pyconnect_cli.plan.offset_entries import (
+    counted_partitions,
+    partition_key,
+    show_offset,
+    show_partition,
+)
 from pyconnect_cli.plan.offsets import OffsetsPlan
 from pyconnect_cli.session import Session
 
@@ -53,15 +58,29 @@ def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str
         lines.append(f"  backup  {'first' if backup else 'none'}")
     else:
         lines.append("  no offsets are stored; the connector is told to forget its own")
+    lines += [f"  {line}" for line in since_lines(plan)]
+    left = {partition_key(change.partition): change.before for change in plan.since or ()}
     shown = plan.changes if everything else plan.changes[:MOST_LINES]
     for change in shown:
         after = "forgotten" if change.after is None else show_offset(change.after)
+        key = partition_key(change.partition)
+        since = f"  (was left at {show_offset(left[key])})" if key in left else ""
         lines.append(
-            f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}"
+            f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}{since}"
         )
     if len(shown) < len(plan.changes):
         lines.append(f"  … and {len(plan.changes) - len(shown)} more; see all with -v")
     return lines
+
+
+def since_lines(plan: OffsetsPlan) -> list[str]:
+    """Say what an undo overwrites besides the change that it undoes."""
+    if plan.since is None:
+        return ["whether anything was changed since then is not known: the backup is an older one"]
+    if not plan.since:
+        return []
+    changed = counted_partitions(len(plan.since))
+    return [f"warning: since then the connector or somebody has changed {changed}; undo loses that"]
 
 
 def undo_command(session: Session, identity: str) -> str:

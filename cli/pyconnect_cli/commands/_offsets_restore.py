@@ -18,7 +18,7 @@ from pyconnect_cli.commands._offsets_options import (
     around,
 )
 from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
-from pyconnect_cli.commands._offsets_plan import undo_command
+from pyconnect_cli.commands._offsets_plan import since_lines, undo_command
 from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view, snapshot_of
 from pyconnect_cli.commands._offsets_show import backups_of
 from pyconnect_cli.commands._offsets_topics import topic_doubts
@@ -30,15 +30,17 @@ from pyconnect_cli.plan.offset_origin import (
     require_fitting,
     require_same_connector,
     require_same_type,
+    require_untouched,
 )
 from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import (
     Action,
+    OffsetsPlan,
     OffsetsView,
     Planned,
     Wish,
     plan_alter,
-    plan_restore,
+    plan_undo,
 )
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
@@ -67,22 +69,33 @@ def undo(
     resume: ResumeOption = False,
     wait: WaitOption = False,
     no_backup: NoBackupOption = False,
-    force: ForceOption = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="go on where the offsets do not seem to fit and, with --yes, over later changes",
+        ),
+    ] = False,
 ) -> None:
     """Make a connector's offsets what they were before a change; undo itself can be undone."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
+    # Whoever is asked is shown the plan and can say no.
+    unasked = session.settings.yes and not force and not session.given.get("dry_run")
     if snapshot.orphan:
-        _restore_orphan(session, snapshot, backup=options.backup)
+        _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
         return
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
         if not force:
             require_fitting(snapshot, view, cluster_id=cluster_id)
-        return plan_restore(view, options.wish, snapshot.offsets)
+        planned = plan_undo(view, options.wish, snapshot.offsets, snapshot.left)
+        if isinstance(planned, OffsetsPlan) and unasked:
+            require_untouched(snapshot, planned)
+        return planned
 
     views = selected_views(session, [snapshot.connector])
     change_offsets(session, views, Action.UNDO, planner, options)
@@ -161,9 +174,14 @@ def copy(
             other.close()
 
 
-def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool) -> None:
+def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unasked: bool) -> None:
     keeper = OrphanKeeper(session)
     name = snapshot.connector
+    plan = keeper.undo_plan(snapshot)
+    if unasked:
+        require_untouched(snapshot, plan)
+    for line in since_lines(plan):
+        session.output.message(line)
     if session.given.get("dry_run"):
         session.output.line(f"would restore {len(snapshot.offsets)} offsets of the deleted {name}")
         return

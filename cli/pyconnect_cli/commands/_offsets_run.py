@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
@@ -25,6 +25,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.model import ConnectorView, WorkerInfo
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.plan.offset_entries import counted_partitions
 from pyconnect_cli.plan.offset_snapshots import Snapshot
 from pyconnect_cli.plan.offsets import (
     DONE,
@@ -120,7 +121,7 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
     )
 
 
-def snapshot_of(view: OffsetsView, worker: WorkerInfo, *, action: str = "") -> Snapshot:
+def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> Snapshot:
     """Return the offsets with where they come from."""
     return Snapshot(
         cluster_id=worker.kafka_cluster_id,
@@ -130,7 +131,6 @@ def snapshot_of(view: OffsetsView, worker: WorkerInfo, *, action: str = "") -> S
         time=utc_text(datetime.now(UTC)),
         version=worker.version,
         offsets=view.offsets,
-        action=action,
     )
 
 
@@ -208,8 +208,7 @@ class _Run:
                 self.stored.remove(identity)
             raise
         self._read_back(plan)
-        count = len(plan.changes)
-        remarks = [f"{count} partition{'' if count == 1 else 's'}"]
+        remarks = [counted_partitions(len(plan.changes))]
         if identity:
             remarks.append(f"backup {identity}")
         if EXTERNAL in message:
@@ -220,7 +219,7 @@ class _Run:
         if not self._around.backup or not plan.changes:
             return None
         worker = self.session.client.worker_info()
-        snapshot = snapshot_of(plan.view, worker, action=plan.action.value)
+        snapshot = replace(snapshot_of(plan.view, worker), action=plan.action.value, left=plan.left)
         identity = self.backups.store(snapshot, datetime.now(UTC)).id
         self.stored.append(identity)
         return identity

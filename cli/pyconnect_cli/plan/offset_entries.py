@@ -88,6 +88,11 @@ def show_offset(offset: Primitives | None) -> str:
     return _compact(offset)
 
 
+def counted_partitions(count: int) -> str:
+    """Return `1 partition`, `2 partitions`."""
+    return f"{count} partition{'' if count == 1 else 's'}"
+
+
 def is_sink_partition(partition: Primitives) -> bool:
     """Whether a partition is a Kafka topic's."""
     return set(partition) == SINK_PARTITION_KEYS

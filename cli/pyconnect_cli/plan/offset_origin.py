@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.plan.offset_entries import counted_partitions, show_offset, show_partition
 from pyconnect_cli.plan.offset_snapshots import Snapshot
-from pyconnect_cli.plan.offsets import OffsetsView
+from pyconnect_cli.plan.offsets import OffsetsPlan, OffsetsView
 from pyconnect_cli.plan.selection import is_class
 
 FORCE = "if it is meant: --force"
@@ -49,3 +50,16 @@ def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
             " changed",
             hint=FORCE,
         )
+
+
+def require_untouched(snapshot: Snapshot, plan: OffsetsPlan) -> None:
+    """Raise when an undo would overwrite what came after the change, and nobody is asked."""
+    if not plan.since:
+        return
+    first, changed = plan.since[0], counted_partitions(len(plan.since))
+    raise PreconditionFailed(
+        f"{plan.view.name}: since the {snapshot.action} of {snapshot.time} the connector or"
+        f" somebody has changed {changed}: {show_partition(first.partition)} was left at"
+        f" {show_offset(first.before)} and is at {show_offset(first.after)}; nothing was changed",
+        hint="to overwrite that: --force; to see all of it: --dry-run -v",
+    )

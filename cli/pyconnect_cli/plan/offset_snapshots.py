@@ -19,7 +19,8 @@ TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
 class Snapshot:
     """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
 
-    `action` and `id` are set in backups only: what was about to be done, and the file's name.
+    `action`, `id` and `left` are set in backups only: what was about to be done, the file's name,
+    and all offsets as that was to leave them, None in backups of earlier versions.
     `orphan`: of a connector that was no more; `records` are then what a source left in offsets
     topics, byte for byte, and class and version are unknown.
     """
@@ -33,6 +34,7 @@ class Snapshot:
     offsets: tuple[OffsetEntry, ...]
     action: str = ""
     id: str = ""
+    left: tuple[OffsetEntry, ...] | None = None
     orphan: bool = False
     records: tuple[StoredRecord, ...] = ()
 
@@ -50,6 +52,8 @@ class Snapshot:
         if self.action:
             document |= {"id": self.id, "action": self.action}
         document["offsets"] = [entry.to_json() for entry in self.offsets]
+        if self.left is not None:
+            document["left"] = [entry.to_json() for entry in self.left]
         if self.orphan:
             records = [_record_json(record) for record in self.records]
             document |= {"orphan": True, "records": records}
@@ -67,7 +71,7 @@ def read_snapshot(text: str, place: str) -> Snapshot:
     for member in TEXT_MEMBERS:
         if not isinstance(document.get(member), str):
             raise UsageError(f"{place}: `{member}` is missing or no text")
-    offsets = document.get("offsets")
+    left = document.get("left")
     connector_type = str(document["type"])
     return Snapshot(
         cluster_id=str(document["cluster_id"]),
@@ -76,13 +80,18 @@ def read_snapshot(text: str, place: str) -> Snapshot:
         type=connector_type,
         time=str(document["time"]),
         version=str(document["version"]),
-        # A connector without offsets has a snapshot too.
-        offsets=() if offsets == [] else read_entries(offsets, connector_type, place),
+        offsets=_read_offsets(document.get("offsets"), connector_type, place),
         action=str(document.get("action") or ""),
         id=str(document.get("id") or ""),
+        left=None if left is None else _read_offsets(left, connector_type, f"{place}: left"),
         orphan=document.get("orphan") is True,
         records=_read_records(document.get("records") or [], place),
     )
+
+
+def _read_offsets(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
+    # A connector without offsets has a snapshot too.
+    return () if document == [] else read_entries(document, connector_type, place)
 
 
 def _record_json(record: StoredRecord) -> dict[str, object]:

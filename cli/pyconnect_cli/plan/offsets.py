@@ -7,7 +7,7 @@ once the connector is STOPPED, because its tasks commit while they stop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyconnect_cli.errors import ExitCode
@@ -85,7 +85,9 @@ class OffsetsPlan:
     """What will be done to one connector.
 
     `everything`: all offsets are forgotten, one DELETE instead of a PATCH; of a sink that
-    removes its consumer group.
+    removes its consumer group. `since`: of the partitions of an undo those that hold something
+    else by now than the change left there, `before` being what it left and `after` what they hold;
+    None when that is not known.
     """
 
     view: OffsetsView
@@ -93,6 +95,7 @@ class OffsetsPlan:
     wish: Wish
     changes: tuple[OffsetChange, ...]
     everything: bool = False
+    since: tuple[OffsetChange, ...] | None = ()
 
     @property
     def needed(self) -> bool:
@@ -118,14 +121,24 @@ class OffsetsPlan:
         """What is sent, and what must be read back."""
         return tuple(OffsetEntry(partition=c.partition, offset=c.after) for c in self.changes)
 
+    @property
+    def left(self) -> tuple[OffsetEntry, ...]:
+        """All offsets as they are to be afterwards."""
+        after = by_key(self.view.offsets) | by_key(self.wanted)
+        return tuple(entry for entry in after.values() if entry.offset is not None)
+
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
-        return {
+        document: dict[str, object] = {
             "name": self.view.name,
             "would": self.action.value if self.needed else "nothing",
             "states": list(self.states) if self.needed else [self.view.state],
             "changes": [change.to_json() for change in self.changes],
         }
+        if self.action is Action.UNDO:
+            since = self.since
+            document["since"] = None if since is None else [change.to_json() for change in since]
+        return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,20 +217,58 @@ def plan_restore(
     return _checked(view, action, wish, {**wanted, **by_key(snapshot)})
 
 
+def plan_undo(
+    view: OffsetsView,
+    wish: Wish,
+    snapshot: Sequence[OffsetEntry],
+    left: Sequence[OffsetEntry] | None,
+) -> Planned:
+    """Restore a snapshot, and find what happened since the change that was made after it.
+
+    `left`: all offsets as that change left them, None when that is not known.
+    """
+    planned = plan_restore(view, wish, snapshot)
+    if isinstance(planned, Refusal):
+        return planned
+    return replace(planned, since=None if left is None else _since(planned.changes, left))
+
+
 def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:
     """Return the first partition that does not hold what was asked, None when all do."""
     stored = by_key(offsets)
     for entry in plan.wanted:
         found = stored.get(entry.key)
         offset = found.offset if found else None
-        # Not as strict as `same_offset`: a worker may answer 5.0 where 5 was sent.
-        if (offset is None) != (entry.offset is None) or (
-            offset is not None and dict(offset) != dict(entry.offset or {})
-        ):
+        if not _is_what_was_sent(offset, entry.offset):
             return show_partition(entry.partition)
     if plan.everything and offsets:
         return show_partition(offsets[0].partition)
     return None
+
+
+def _since(
+    changes: Sequence[OffsetChange], left: Sequence[OffsetEntry]
+) -> tuple[OffsetChange, ...]:
+    """Return what happened to the partitions of an undo after the change that it undoes.
+
+    A partition that has its old offset again is not among `changes`.
+    """
+    known = by_key(left)
+    since = []
+    for change in changes:
+        entry = known.get(partition_key(change.partition))
+        sent = entry.offset if entry else None
+        if not _is_what_was_sent(change.before, sent):
+            later = OffsetChange(partition=change.partition, before=sent, after=change.before)
+            since.append(later)
+    return tuple(since)
+
+
+def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool:
+    """Less strict than `same_offset`: a worker may answer 5.0 where 5 was sent."""
+    if found is None or sent is None:
+        return found is sent
+    return dict(found) == dict(sent)
 
 
 def _checked(
