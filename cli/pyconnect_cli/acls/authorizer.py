@@ -76,7 +76,7 @@ class Authorizer:
             elif (
                 allowing is None
                 and _hosted(binding, host, unknown=False)
-                and _allows(binding, operation)
+                and implies(binding.operation, operation)
             ):
                 allowing = binding
         if allowing is not None:
@@ -104,8 +104,8 @@ def _hosted(binding: Binding, host: str | None, *, unknown: bool) -> bool:
     return unknown if host is None else binding.host == host
 
 
-def _allows(binding: Binding, operation: Operation) -> bool:
-    given = binding.operation
+def implies(given: Operation, operation: Operation) -> bool:
+    """Whether a grant of one operation allows another one."""
     if given in (operation, Operation.ALL):
         return True
     if operation is Operation.DESCRIBE:

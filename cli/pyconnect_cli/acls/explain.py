@@ -1,7 +1,8 @@
 """Which grant an error means, and which grants concern a name. Pure.
 
 Error texts are those of Kafka's clients and brokers, of Apache's workers and of our agents; the
-name in the text, where there is one, is the resource.
+names in the text, where there are any, are the resource and the connector. A line of the brokers'
+authorizer tells all: whom it refused what.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyconnect_cli.acls.model import Finding
+from pyconnect_cli.acls.authorizer import implies
+from pyconnect_cli.acls.model import Finding, Operation, Resource, ResourceType
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")
@@ -49,7 +51,42 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Not authorized to access topics", _TOPICS),
 )
 _COMPILED = tuple((re.compile(text, re.IGNORECASE), rules) for text, rules in _SIGNATURES)
-_QUOTED = re.compile(r"[`'\"\[]([^`'\"\s\]]+)[`'\"\]]")
+_NAMES = tuple(
+    re.compile(text)
+    for text in (
+        r"[`'\"\[]([^`'\"\s\]|]+)[`'\"\]]",
+        r"\[([^\s\]|]+)\|(?:task-\d+|worker)\b",  # a connector's context in a Java worker's log
+        r"for task (\S+)-\d+",
+        r"[{ ]([^\s{}=,]+)=TOPIC_AUTHORIZATION_FAILED",
+    )
+)
+_SEVERAL = re.compile(r"topics?:? \[([^\]]+, [^\]]+)\]")
+_DENIED = re.compile(
+    r"Principal = (?P<principal>\S+) is Denied operation = (?P<operation>\w+) from host = \S+ on"
+    r" resource = (?P<type>\w+):\w+:(?P<name>\S+) for request"
+)
+_OPERATIONS = {operation.name: operation for operation in Operation}
+_TYPES = {kind.value: kind for kind in ResourceType}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """What a broker's authorizer refused."""
+
+    principal: str
+    operation: Operation
+    resource: Resource
+
+    def __str__(self) -> str:
+        return f"{self.operation.value} {self.resource} for {self.principal}"
+
+    def concerns(self, finding: Finding) -> bool:
+        need = finding.need
+        return (
+            need.resource == self.resource
+            and implies(need.rule.operation, self.operation)
+            and need.principal in (None, self.principal)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +95,12 @@ class Explanation:
 
     rules: tuple[str, ...]
     names: tuple[str, ...]
+    denial: Denial | None = None
 
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings it is about; those whose resource is named, when any are."""
+        if self.denial is not None:
+            return [finding for finding in findings if self.denial.concerns(finding)]
         candidates = [
             finding for finding in findings if not self.rules or finding.need.rule.id in self.rules
         ]
@@ -74,11 +114,34 @@ class Explanation:
 
 def explain(text: str) -> Explanation:
     """Read a topic, an id or an error text. Without a known error in it, all of it is a name."""
+    if denial := _denial(text):
+        return Explanation(rules=(), names=(denial.resource.name,), denial=denial)
     for pattern, rules in _COMPILED:
         found = pattern.search(text)
         if found is not None:
-            names = set(_QUOTED.findall(text))
+            names = _names(text)
             if "name" in pattern.groupindex and found["name"]:
                 names.add(found["name"].rstrip("."))
             return Explanation(rules=rules, names=tuple(sorted(names)))
     return Explanation(rules=(), names=(text.strip(),))
+
+
+def _names(text: str) -> set[str]:
+    names = {name for pattern in _NAMES for name in pattern.findall(text)}
+    for several in _SEVERAL.findall(text):
+        names.update(several.split(", "))
+    return names
+
+
+def _denial(text: str) -> Denial | None:
+    found = _DENIED.search(text)
+    if found is None:
+        return None
+    operation, kind = _OPERATIONS.get(found["operation"]), _TYPES.get(found["type"])
+    if operation is None or kind is None:
+        return None
+    return Denial(
+        principal=found["principal"],
+        operation=operation,
+        resource=Resource(kind, found["name"]),
+    )

@@ -133,7 +133,7 @@ def explain(
         return
     if not selected:
         raise NotFound(
-            f"nothing that this cluster needs has to do with `{' '.join(text)}`",
+            f"nothing that this cluster needs has to do with `{found.denial or ' '.join(text)}`",
             hint="see all grants: pyconnect acls check --all",
         )
     session.output.listing(

@@ -17,6 +17,7 @@ FINDINGS = check(
     Phase.ENABLED,
     Evidence(bindings={"": ()}),
 ).findings
+TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ FINDINGS = check(
             ("O3",),
             ("connector-admin-c", "t"),
         ),
-        ("Failed to flush offsets and/or records for task c-0", ("O1", "S1", "S4"), ()),
+        ("Failed to flush offsets and/or records for task my-c-0", ("O1", "S1", "S4"), ("my-c",)),
         ("Unrecoverable exception trying to send", ("S1", "S4"), ()),
         ("Could not initialize dead letter queue with topic=dead", ("K4d", "K4c"), ("dead",)),
         (
@@ -62,6 +63,24 @@ FINDINGS = check(
         ),
         ("Broker: Transactional Id authorization failed", ("X1", "X2", "W7"), ()),
         ("Failed to perform zombie fencing", ("X2",), ()),
+        (
+            "[2026-11-21 14:00:00,123] ERROR [c|task-0] WorkerSourceTask{id=c-0} Task threw an"
+            " uncaught and unrecoverable exception. ConnectException: Unrecoverable exception"
+            " trying to send",
+            ("S1", "S4"),
+            ("c",),
+        ),
+        (
+            "TopicAuthorizationException: Not authorized to access topics: [records, others]",
+            TOPICS,
+            ("others", "records"),
+        ),
+        (
+            "WARN [Producer clientId=p] The metadata response from the cluster reported a"
+            " recoverable issue with correlation id 3 : {records=TOPIC_AUTHORIZATION_FAILED}",
+            TOPICS,
+            ("records",),
+        ),
         ("records", (), ("records",)),
     ],
 )
@@ -89,3 +108,29 @@ def test_an_error_without_a_name_selects_by_its_meaning() -> None:
     """All that could be behind it."""
     found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
     assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
+
+
+def denied(operation: str, resource: str, principal: str = "User:writer") -> str:
+    return (
+        f"[2026-11-21 14:00:00,123] INFO Principal = {principal} is Denied operation = {operation}"
+        f" from host = 10.0.0.5 on resource = {resource} for request = Produce with"
+        " resourceRefCount = 1 based on rule DefaultDeny (kafka.authorizer.logger)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        (denied("WRITE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
+        (denied("DESCRIBE", "TransactionalId:LITERAL:g-c-0"), ["X1", "X3"]),
+        (denied("WRITE", "Topic:LITERAL:offsets"), ["O1"]),
+        (denied("DESCRIBE_CONFIGS", "Topic:LITERAL:offsets", "User:worker"), ["W6", "O5"]),
+        (denied("READ", "Topic:LITERAL:records"), []),
+        (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
+    ],
+)
+def test_a_line_of_the_brokers_authorizer_selects_exactly_what_was_denied(
+    line: str, rules: list[str]
+) -> None:
+    """The needs of that principal for that resource; Describe is missing with what implies it."""
+    assert [f.need.rule.id for f in explain(line).select(FINDINGS)] == rules
