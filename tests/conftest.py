@@ -32,9 +32,12 @@ from tests.support.shared_servers import shared_server
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
 
-# A shell has what it starts in the background ignore SIGINT, and its children after it.
+# A shell has what it starts in the background ignore SIGINT, nohup SIGHUP, and its children after
+# it. What is handled here means again to them what it does to any process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 # How long one example takes says nothing on a machine that runs brokers beside the tests. The same
 # examples each time: a change is judged by what it changes; `scripts/test --long` looks further.
