@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
+    from pyconnect_clients.security import Security
 
 
 class Session:
@@ -68,6 +69,20 @@ class Session:
         client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
         self._clients.append(client)
         return client
+
+    @cached_property
+    def kafka_security(self) -> Security:
+        """How to convince Kafka's brokers; what of the file has no effect is told here, once."""
+        from pyconnect_cli.client_properties import read_security
+        from pyconnect_clients.security import Security
+
+        path = self.settings.kafka_properties
+        if not path:
+            return Security()
+        security = read_security(path)
+        if unused := security.without_effect:
+            self.output.warning(f"{path}: without effect here: {', '.join(unused)}")
+        return security
 
     @cached_property
     def endpoint(self) -> Endpoint:

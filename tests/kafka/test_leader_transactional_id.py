@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
@@ -26,17 +27,17 @@ WAIT_S = 60.0
 
 def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
     """Those of the ids that a producer has initialised."""
-    settings = {"bootstrap.servers": broker.bootstrap_servers}
-    with connected(settings, lambda: WAIT_S) as protocol:
+    cluster = KafkaCluster(bootstrap=broker.bootstrap_servers)
+    with connected(cluster, lambda: WAIT_S) as protocol:
         found = describe_transactions(protocol, transactional_ids)
     return [transaction.transactional_id for transaction in found]
 
 
 def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
     """What an upgrade sees of the leader's id; None: nothing."""
-    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    cluster = KafkaCluster(bootstrap=broker.bootstrap_servers)
     workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
-    with connected(settings, lambda: WAIT_S) as protocol:
+    with connected(cluster, lambda: WAIT_S) as protocol:
         try:
             return Observer(workers, protocol, cluster.group_id).look().leader_writes
         finally:

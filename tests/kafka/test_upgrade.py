@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.lock import cluster_lock
@@ -119,10 +119,10 @@ def test_a_full_stop_skips_preparing(
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
-    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    brokers = KafkaCluster(bootstrap=kafka_broker.bootstrap_servers)
     with (
-        connected(settings, lambda: 10.0) as protocol,
-        cluster_lock(settings, protocol, cluster.group_id) as lock,
+        connected(brokers, lambda: 10.0) as protocol,
+        cluster_lock(brokers, protocol, cluster.group_id) as lock,
     ):
         assert tool.upgrade("enabled", "--full-stop").returncode == 6
         assert lock.held()
@@ -174,31 +174,3 @@ def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -
             producer.flush(30)
             producer.abort_transaction(30)
     assert aborted_offsets(settings, topic) == ("partition 0, key b",)
-
-
-def test_offsets_of_a_running_source_are_not_taken_for_aborted(kafka_broker: SharedBroker) -> None:
-    """Neither one whose transaction is open when the topic is read, nor one committed meanwhile."""
-    topic = unique_name("offsets")
-    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
-    producer = Producer({**settings, "transactional.id": unique_name("t")})
-    producer.init_transactions(30)
-    enough = threading.Event()
-
-    def commit_steadily() -> None:
-        while not enough.is_set():
-            producer.begin_transaction()
-            producer.produce(topic, b"1", b"a")
-            producer.flush(30)
-            producer.commit_transaction(30)
-
-    steady = threading.Thread(target=commit_steadily)
-    commit_once = Producer(settings)
-    commit_once.produce(topic, b"1", b"z")
-    assert commit_once.flush(30) == 0
-    steady.start()
-    try:
-        found = [aborted_offsets(settings, topic) for _ in range(5)]
-    finally:
-        enough.set()
-        steady.join()
-    assert found == [()] * 5

@@ -6,19 +6,17 @@ certificate only the broker's rules tell, so those are not known here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from pyconnect_cli.acls.model import Role
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.jaas import parse_jaas
+from pyconnect_clients.sasl import PASSWORD_MECHANISMS
 
 Config = Mapping[str, str | None]
 
 ANONYMOUS = "User:ANONYMOUS"
 SECURITY_KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
-_NAMED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_USERNAME = re.compile(r"\busername\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;\"']+))")
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPED = r"\1"
 _OVERRIDES = {
     Role.PRODUCER: "producer.override.",
     Role.CONSUMER: "consumer.override.",
@@ -60,16 +58,14 @@ def principal_of(config: Config) -> str | None:
     if not protocol.startswith("SASL_"):
         return None
     mechanism = (config.get("sasl.mechanism") or "GSSAPI").strip().upper()
-    if mechanism not in _NAMED_MECHANISMS:
+    if mechanism not in PASSWORD_MECHANISMS:
         return None
-    jaas = config.get("sasl.jaas.config") or ""
-    found = _USERNAME.search(jaas)
-    if found is None or "${" in found[0]:
+    try:
+        entry = parse_jaas(config.get("sasl.jaas.config") or "")
+    except ClientPropertyError:
         return None
-    double, single, bare = found.groups()
-    if double is not None:
-        return f"User:{_ESCAPE.sub(_ESCAPED, double)}"
-    return f"User:{single if single is not None else bare}"
+    username = entry.options.get("username")
+    return f"User:{username}" if username and "${" not in username else None
 
 
 def server_set(servers: str | None) -> frozenset[str]:

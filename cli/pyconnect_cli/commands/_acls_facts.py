@@ -30,7 +30,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
 from pyconnect_cli.kafka.security import (
@@ -233,7 +233,7 @@ def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Map
     if not session.settings.kafka_bootstrap or not topic:
         return {}
     try:
-        return task_counts(kafka_settings(session, PURPOSE), topic)
+        return task_counts(kafka_cluster(session, PURPOSE).librdkafka(), topic)
     except NotFound:
         return {}  # nothing runs yet
     except PyconnectError as error:
@@ -276,7 +276,7 @@ def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts,
 
 def _tool_principal(session: Session) -> str | None:
     """Return whom the brokers take this command for, when it logs in by name."""
-    username = kafka_settings(session, PURPOSE).get("sasl.username")
+    username = kafka_cluster(session, PURPOSE).username
     return f"User:{username}" if username else None
 
 

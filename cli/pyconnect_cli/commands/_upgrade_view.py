@@ -11,7 +11,7 @@ from pyconnect_cli.commands._acls_facts import file_workers
 from pyconnect_cli.commands._acls_options import AclOptions
 from pyconnect_cli.commands._acls_run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.session import Session
@@ -156,7 +156,8 @@ def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]
     java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
     if topic is None or not java_enabled:
         return ()
-    return aborted_offsets(kafka_settings(session, "offsets topics are read from Kafka"), topic)
+    cluster = kafka_cluster(session, "offsets topics are read from Kafka")
+    return aborted_offsets(cluster.librdkafka(), topic)
 
 
 def _sources(

@@ -32,7 +32,7 @@ from pyconnect_cli.commands._upgrade_options import (
 from pyconnect_cli.commands._upgrade_show import runs, show_plan
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.session import Session, session_of
@@ -151,9 +151,9 @@ def _cluster(session: Session, options: Options) -> Iterator[Observer]:
     from pyconnect_cli.kafka.protocol import connected
     from pyconnect_cli.upgrade.kafka_group import group_of_workers
 
-    settings = kafka_settings(session, KAFKA_NEEDED)
+    cluster = kafka_cluster(session, KAFKA_NEEDED)
     workers = Workers(session.endpoint, options.inventory, verbosity=session.settings.verbose)
-    with connected(settings, lambda: LOOK_S) as protocol:
+    with connected(cluster, lambda: LOOK_S) as protocol:
         try:
             group = options.group or options.inventory.group
             urls = options.inventory.workers or session.client.exchange.urls
@@ -231,10 +231,10 @@ def _carry_out(
 
     journal = _journal(session, observer)
     journal.lock()
-    settings = kafka_settings(session, KAFKA_NEEDED)
+    cluster = kafka_cluster(session, KAFKA_NEEDED)
     try:
         with (
-            cluster_lock(settings, observer.protocol, observer.group_id) as lock,
+            cluster_lock(cluster, observer.protocol, observer.group_id) as lock,
             StepLine(session.output) as line,
         ):
             before = journal.run()

@@ -8,20 +8,18 @@ Client errors become the command line's own here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import (
     Forbidden,
     NotAuthenticated,
-    PreconditionFailed,
     PyconnectError,
     ServerError,
     Unreachable,
     UsageError,
 )
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.plan.offset_seek import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -29,16 +27,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from pyconnect_cli.session import Session
-
-JAAS_MEMBER = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
-# Java's names of what librdkafka calls otherwise.
-RENAMED = {
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-}
-JAVA_ONLY = frozenset({"ssl.truststore.type", "ssl.keystore.type"})
 
 
 class KafkaAdmin:
@@ -83,9 +71,15 @@ class KafkaAdmin:
         found = self._offsets(list(partitions), _specifications().for_timestamp(timestamp_ms))
         return {partition: None if at < 0 else at for partition, at in found.items()}
 
+    def decided_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return before which offset of each partition every transaction has ended."""
+        return self._offsets(list(partitions), _specifications().latest(), committed=True)
+
     # The client publishes no types of specifications.
-    def _offsets(self, partitions: list[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
-        from confluent_kafka import KafkaException
+    def _offsets(
+        self, partitions: list[TopicPartition], spec: Any, *, committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        from confluent_kafka import IsolationLevel, KafkaException
         from confluent_kafka import TopicPartition as KafkaTopicPartition
 
         if not partitions:
@@ -93,7 +87,13 @@ class KafkaAdmin:
         request = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
         try:
             timeout_s = self._timeout_s()
-            futures = self._client().list_offsets(request, request_timeout=timeout_s)
+            futures = self._client().list_offsets(
+                request,
+                request_timeout=timeout_s,
+                isolation_level=(
+                    IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+                ),
+            )
             return {
                 TopicPartition(partition.topic, partition.partition): future.result().offset
                 for partition, future in futures.items()
@@ -119,47 +119,10 @@ class KafkaAdmin:
 
 def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     """Return the brokers of the settings in force; PreconditionFailed when there are none."""
-    return KafkaAdmin(
-        kafka_settings(
-            session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
-        ),
-        session.client.exchange.remaining_s,
+    cluster = kafka_cluster(
+        session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
     )
-
-
-def kafka_settings(session: Session, reason: str) -> dict[str, str]:
-    """Return librdkafka's settings of the brokers; PreconditionFailed with `reason` without any."""
-    settings = session.settings
-    if not settings.kafka_bootstrap:
-        raise PreconditionFailed(
-            reason,
-            hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
-            " kafka.bootstrap in the context",
-        )
-    own = _properties(settings.kafka_properties) if settings.kafka_properties else {}
-    return {**client_settings(own), "bootstrap.servers": settings.kafka_bootstrap}
-
-
-def client_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Java client properties under librdkafka's names, as far as there are such.
-
-    Trust and key stores must be PEM; a JAAS line gives its user and password.
-    """
-    settings: dict[str, str] = {}
-    for key, value in properties.items():
-        if key == "sasl.jaas.config":
-            for name, quoted, single in JAAS_MEMBER.findall(value):
-                settings[f"sasl.{name}"] = quoted.replace('\\"', '"') or single
-        elif key == "ssl.keystore.location":
-            settings |= {"ssl.certificate.location": value, "ssl.key.location": value}
-        elif key.endswith("store.type") and value.upper() != "PEM":
-            raise UsageError(
-                f"Kafka client properties: {key}={value} is not supported",
-                hint="give the certificates as PEM",
-            )
-        elif key not in JAVA_ONLY:
-            settings[RENAMED.get(key, key)] = value
-    return settings
+    return KafkaAdmin(cluster.librdkafka(), session.client.exchange.remaining_s)
 
 
 def translated(error: KafkaException, what: str) -> PyconnectError:
@@ -191,13 +154,3 @@ def _specifications() -> Any:
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
     return OffsetSpec
-
-
-def _properties(path: str) -> dict[str, str]:
-    import javaproperties
-
-    try:
-        return dict(javaproperties.loads(Path(path).expanduser().read_text("utf-8")))
-    except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise UsageError(f"{path}: cannot be read: {reason}") from exc

@@ -9,8 +9,7 @@ Client errors become the command line's own here. Requests are sent as they are 
 from __future__ import annotations
 
 import logging
-import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,24 +19,12 @@ from pyconnect_cli.errors import (
     PyconnectError,
     ServerError,
     Unreachable,
-    UsageError,
 )
-from pyconnect_cli.kafka.admin import kafka_settings
+from pyconnect_cli.kafka.cluster import KafkaCluster, kafka_cluster
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
 
-_ARGUMENTS = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
 _AT_ONCE = 200
 _CONNECT_S = 15.0
 _AUTHENTICATION_FAILED = 58
@@ -101,21 +88,19 @@ class KafkaProtocol:
 @contextmanager
 def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
     """Connect with the settings in force; PreconditionFailed with `reason` without brokers."""
-    settings = kafka_settings(session, reason)
-    with connected(settings, session.client.exchange.remaining_s) as protocol:
+    cluster = kafka_cluster(session, reason)
+    with connected(cluster, session.client.exchange.remaining_s) as protocol:
         yield protocol
 
 
 @contextmanager
-def connected(
-    settings: Mapping[str, str], remaining_s: Callable[[], float]
-) -> Iterator[KafkaProtocol]:
-    """Connect with librdkafka's settings, as far as this client knows them."""
+def connected(cluster: KafkaCluster, remaining_s: Callable[[], float]) -> Iterator[KafkaProtocol]:
+    """Connect with one cluster; UsageError for credentials that this client cannot use."""
     from kafka.admin import KafkaAdminClient
 
     # Errors are told once, by the call that fails.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-    arguments = client_arguments(settings)
+    arguments = cluster.kafka_python()
     arguments["bootstrap_timeout_ms"] = round(min(_CONNECT_S, max(remaining_s(), 0.1)) * 1000)
     # The library fails what it is given beyond these, five by default.
     arguments["max_in_flight_requests_per_connection"] = _AT_ONCE + 1
@@ -125,34 +110,6 @@ def connected(
         yield KafkaProtocol(admin, remaining_s)
     finally:
         admin.close()
-
-
-def client_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Translate librdkafka's settings; UsageError for what this client cannot do."""
-    arguments: dict[str, Any] = {
-        "bootstrap_servers": [
-            part.strip() for part in settings["bootstrap.servers"].split(",") if part.strip()
-        ],
-        "client_id": "pyconnect",
-    }
-    arguments |= {_ARGUMENTS[key]: text for key, text in settings.items() if key in _ARGUMENTS}
-    protocol = str(arguments.get("security_protocol", "PLAINTEXT")).upper()
-    arguments["security_protocol"] = protocol
-    if str(arguments.get("sasl_mechanism", "")).upper() == "OAUTHBEARER":
-        raise UsageError(
-            "sasl.mechanism=OAUTHBEARER: this command cannot log in with tokens",
-            hint="use a principal with SCRAM, PLAIN, GSSAPI or a certificate",
-        )
-    if settings.get("ssl.endpoint.identification.algorithm", "https") in ("", "none"):
-        arguments["ssl_check_hostname"] = False
-    if pem := settings.get("ssl.ca.pem"):
-        try:
-            context = ssl.create_default_context(cadata=pem)
-        except (ssl.SSLError, ValueError) as exc:
-            raise UsageError(f"Kafka client properties: the trusted certificates: {exc}") from exc
-        context.check_hostname = arguments.get("ssl_check_hostname", True)
-        arguments["ssl_context"] = context
-    return arguments
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
-from pyconnect_cli.kafka.protocol import KafkaProtocol, client_arguments, translated_errors
+from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
 from pyconnect_cli.upgrade.kafka_group import describe_group
 
 SESSION_MS = 6_000
@@ -30,8 +31,8 @@ STOP_S = 5.0
 class ClusterLock:
     """One membership; `held` is asked before each step."""
 
-    def __init__(self, settings: Mapping[str, str], group: str) -> None:
-        self._settings = settings
+    def __init__(self, cluster: KafkaCluster, group: str) -> None:
+        self._cluster = cluster
         self._group = group
         self._joined = threading.Event()
         self._stop = threading.Event()
@@ -65,7 +66,7 @@ class ClusterLock:
         try:
             with translated_errors("lock the cluster"):
                 consumer = KafkaConsumer(
-                    **client_arguments(self._settings),
+                    **self._cluster.kafka_python(),
                     group_id=self._group,
                     session_timeout_ms=SESSION_MS,
                     heartbeat_interval_ms=HEARTBEAT_MS,
@@ -107,7 +108,7 @@ class ClusterLock:
 
 @contextmanager
 def cluster_lock(
-    settings: Mapping[str, str], protocol: KafkaProtocol, group_id: str
+    cluster: KafkaCluster, protocol: KafkaProtocol, group_id: str
 ) -> Iterator[ClusterLock]:
     """Hold the lock; Conflict (exit 6) while another run holds it.
 
@@ -115,7 +116,7 @@ def cluster_lock(
     """
     name = f"pyconnect-upgrade-{group_id}"
     _wait_until_free(protocol, name)
-    lock = ClusterLock(settings, name)
+    lock = ClusterLock(cluster, name)
     try:
         lock.take()
         members = describe_group(protocol, name).members

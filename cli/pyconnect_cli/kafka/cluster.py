@@ -1,0 +1,55 @@
+"""The brokers of the settings in force, in the words of both of Kafka's clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyconnect_cli.client_properties import property_errors_translated
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_clients.kafka_python import kafka_python_arguments
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security import Security
+
+if TYPE_CHECKING:
+    from pyconnect_cli.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaCluster:
+    """Where brokers are (`host:port,…`) and how to convince them; stores have been read."""
+
+    bootstrap: str
+    security: Security = field(default_factory=Security)
+
+    @property
+    def username(self) -> str | None:
+        """Whom the brokers take this command for, when it logs in with a password."""
+        return None if self.security.sasl is None else self.security.sasl.username
+
+    def librdkafka(self) -> dict[str, str]:
+        """Return librdkafka's settings."""
+        return {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return arguments of kafka-python's clients; UsageError for what they cannot do."""
+        from pyconnect_clients.tls import client_context
+
+        with property_errors_translated():
+            arguments: dict[str, Any] = kafka_python_arguments(self.security)
+            if self.security.tls is not None:
+                arguments["ssl_context"] = client_context(self.security.tls)
+        servers = [part.strip() for part in self.bootstrap.split(",") if part.strip()]
+        return {**arguments, "bootstrap_servers": servers, "client_id": "pyconnect"}
+
+
+def kafka_cluster(session: Session, reason: str) -> KafkaCluster:
+    """Return the brokers of the settings; PreconditionFailed with `reason` without any."""
+    bootstrap = session.settings.kafka_bootstrap
+    if not bootstrap:
+        raise PreconditionFailed(
+            reason,
+            hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
+            " kafka.bootstrap in the context",
+        )
+    return KafkaCluster(bootstrap=bootstrap, security=session.kafka_security)
