@@ -39,7 +39,7 @@ from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.checks import Wish
 from pyconnect_cli.upgrade.decide import Limits
 from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
-from pyconnect_cli.upgrade.journal import Journal, journal_directory, last_runs
+from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.planning import Plan, make_plan
@@ -149,7 +149,7 @@ def _limits(settle: str, step_timeout: str) -> Limits:
 @contextmanager
 def _cluster(session: Session, options: Options) -> Iterator[Observer]:
     from pyconnect_cli.kafka.protocol import connected
-    from pyconnect_cli.upgrade.kafka_group import group_of_workers
+    from pyconnect_cli.upgrade.kafka_group import cluster_id, group_of_workers
 
     cluster = kafka_cluster(session, KAFKA_NEEDED)
     workers = Workers(session.endpoint, options.inventory, verbosity=session.settings.verbose)
@@ -157,7 +157,13 @@ def _cluster(session: Session, options: Options) -> Iterator[Observer]:
         try:
             group = options.group or options.inventory.group
             urls = options.inventory.workers or session.client.exchange.urls
-            group = group or _agents_group(workers, urls) or _runs_group(session, urls)
+            group = (
+                group
+                or _agents_group(workers, urls)
+                or unfinished_group(
+                    journal_directory(session.environ), cluster_id(protocol), map(_url, urls)
+                )
+            )
             group = group or group_of_workers(protocol, urls)
             yield Observer(workers, protocol, group)
         finally:
@@ -172,16 +178,6 @@ def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
             continue
         if group is not None:
             return str(group)
-    return None
-
-
-def _runs_group(session: Session, urls: Sequence[str]) -> str | None:
-    """Return the group of an unfinished run: it may be this worker that is away in it."""
-    wanted = {_url(url) for url in urls}
-    found, _ = last_runs(journal_directory(session.environ))
-    for run in found:
-        if not run.finished and wanted & set(run.urls):
-            return run.started.group_id
     return None
 
 
@@ -271,7 +267,10 @@ def _end_run(session: Session, observer: Observer) -> None:
     journal.lock()
     journal.append(Finished(abandoned=True))
     journal.close()
-    session.output.message(f"run {run.started.run_id} has ended; the workers are as they were")
+    session.output.message(
+        f"run {run.started.run_id} has ended; its workers stay as it left them: see them with"
+        " pyconnect agent status"
+    )
 
 
 def _unfinished(session: Session, observer: Observer) -> Run | None:

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -163,6 +163,20 @@ def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
         if run is not None:
             found.append(run)
     return found, broken
+
+
+def unfinished_group(directory: Path, cluster_id: str, urls: Iterable[str]) -> str | None:
+    """Return the group of an unfinished run on this Kafka with one of these workers, if any.
+
+    The worker may be away in it, so that nothing but its journal knows the group.
+    """
+    wanted = set(urls)
+    found, _ = last_runs(directory)
+    for run in found:
+        same = run.started.cluster_id == cluster_id and wanted & set(run.urls)
+        if same and not run.finished:
+            return run.started.group_id
+    return None
 
 
 def journal_directory(environ: Mapping[str, str]) -> Path:

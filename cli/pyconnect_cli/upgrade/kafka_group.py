@@ -160,6 +160,11 @@ def hanging(transactions: Iterable[OpenTransaction]) -> tuple[str, ...]:
     )
 
 
+def cluster_id(protocol: KafkaProtocol) -> str:
+    """Return the id of the Kafka cluster, as its brokers say it."""
+    return str(protocol.admin.describe_cluster()["cluster_id"])
+
+
 def has_transactions(protocol: KafkaProtocol) -> bool:
     """Whether the brokers know transactions at all."""
     return protocol.broker_version >= _WITH_TRANSACTIONS

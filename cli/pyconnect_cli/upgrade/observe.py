@@ -95,7 +95,7 @@ class Observer:
 
     def cluster_id(self) -> str:
         """Return the id of the workers' Kafka, as the brokers say it."""
-        return str(self.protocol.admin.describe_cluster()["cluster_id"])
+        return kafka_group.cluster_id(self.protocol)
 
     def _worker(self, url: str, instance: str | None, group: Group) -> Worker:
         leads = url == group.leader_url and instance is not None

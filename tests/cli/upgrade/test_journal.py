@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_cli.errors import Conflict, UsageError
 from pyconnect_cli.phases import Phase
-from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry
+from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry, unfinished_group
 from pyconnect_cli.upgrade.run import (
     Entry,
     Finished,
@@ -153,3 +153,17 @@ def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
     found, broken = last_runs(journal.path.parent)
     assert broken == []
     assert [(run.started.run_id, run.finished) for run in found] == [("newest", False)] * 2
+
+
+def test_the_group_of_an_unfinished_run_is_that_of_the_same_kafka_cluster(tmp_path: Path) -> None:
+    """A journal of a cluster that stood at these addresses before says nothing about this one."""
+    directory = tmp_path / "upgrades"
+    journal = Journal(directory, "k", "g")
+    journal.lock()
+    journal.append(STARTED)
+    assert unfinished_group(directory, "k", ["http://x", "http://w"]) == "g"
+    assert unfinished_group(directory, "k", ["http://x"]) is None
+    assert unfinished_group(directory, "another", ["http://w"]) is None
+    journal.append(Finished())
+    journal.close()
+    assert unfinished_group(directory, "k", ["http://w"]) is None
