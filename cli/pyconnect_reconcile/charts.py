@@ -11,24 +11,25 @@ from html import escape
 from typing import Any
 
 WIDTH, LABEL, BAR, ROW = 900, 220, 600, 24
-MOST_ROWS = 60
+MOST_ROWS, MOST_COLUMNS = 60, 300
 LEAST_WIDTH = 1.5
+LONGEST_NAME = 32
 Json = Mapping[str, Any]
 
 
 def partition_ranges(snapshots: Mapping[str, Json]) -> str:
     """Draw each partition: expired, read, not read, open transactions."""
     rows = [
-        part
-        for snapshot in snapshots.values()
+        (f" ({cluster})" if len(snapshots) > 1 else "", part)
+        for cluster, snapshot in snapshots.items()
         for topic in snapshot["topics"]
         for part in topic["partitions"]
     ]
-    if not rows:
+    longest = max((part["high_watermark"] for _, part in rows), default=0)
+    if longest == 0:
         return ""
-    longest = max(part["high_watermark"] for part in rows) or 1
     drawn = []
-    for part in rows[:MOST_ROWS]:
+    for cluster, part in rows:
         spans = [
             ("expired", 0, part["earliest"]),
             ("unread", part["earliest"], part["start"]),
@@ -37,7 +38,7 @@ def partition_ranges(snapshots: Mapping[str, Json]) -> str:
             ("open", part["last_stable"], part["high_watermark"]),
         ]
         text = f"{part['end'] - part['start']:,}"
-        drawn.append((f"{part['topic']}:{part['partition']}", spans, text))
+        drawn.append((f"{part['topic']}:{part['partition']}{cluster}", spans, text))
     return _bars(drawn, longest)
 
 
@@ -48,7 +49,7 @@ def aborted_share(partitions: Sequence[Json]) -> str:
     if not rows or not any(totals):
         return ""
     drawn = []
-    for part, total in list(zip(rows, totals, strict=True))[:MOST_ROWS]:
+    for part, total in zip(rows, totals, strict=True):
         committed, every = part["rows_committed"], part["rows_uncommitted"]
         spans = [("read", 0, committed), ("aborted", committed, every), ("marker", every, total)]
         share = part["aborted"] / every if every else 0.0
@@ -63,8 +64,7 @@ def missing_intervals(groups: Sequence[Json], findings: Sequence[Json]) -> str:
         return ""
     drawn = []
     # The sources with holes first: those are what one looks for.
-    chosen = sorted(groups, key=lambda group: -group["missing"])[:MOST_ROWS]
-    for group in chosen:
+    for group in sorted(groups, key=lambda group: -group["missing"]):
         low, span = group["lowest"], group["highest"] - group["lowest"] + 1
         spans = [("read", 0.0, 1.0)]
         spans += [
@@ -78,34 +78,44 @@ def missing_intervals(groups: Sequence[Json], findings: Sequence[Json]) -> str:
 
 
 def event_time_buckets(series: Json) -> str:
-    """Draw the rows of each tier by time, one line of columns each."""
+    """Draw the rows of each tier by time, one line of columns each; with many, several as one."""
     buckets, tiers = series.get("buckets") or [], series.get("tiers") or []
     if not buckets:
         return ""
-    highest = max(max(bucket["rows"]) for bucket in buckets) or 1
-    step = BAR / len(buckets)
+    together = -(-len(buckets) // MOST_COLUMNS)
+    columns = [buckets[first : first + together] for first in range(0, len(buckets), together)]
+    sums = [[sum(each["rows"][i] for each in part) for i in range(len(tiers))] for part in columns]
+    differ = [any(len(set(each["rows"])) > 1 for each in part) for part in columns]
+    highest = max(map(max, sums)) or 1
+    step = BAR / len(columns)
     height = 70
     parts = []
     for index, tier in enumerate(tiers):
         top = index * (height + 24)
-        parts.append(_text(0, top + height, tier))
-        for number, bucket in enumerate(buckets):
-            rows = bucket["rows"][index]
+        parts.append(_text(0, top + height, _shortened(tier)))
+        for number, part in enumerate(columns):
+            rows = sums[number][index]
             tall = rows / highest * height
-            kind = "missing" if len(set(bucket["rows"])) > 1 else "read"
             left, wide = LABEL + number * step, max(step - 1, LEAST_WIDTH)
-            title = f"{bucket['time']} {tier}: {rows:,}"
+            title = f"{part[0]['time']} {tier}: {rows:,}"
+            kind = "missing" if differ[number] else "read"
             parts.append(_rect((left, top + height - tall, wide, tall), kind, title))
-    return _svg(parts, len(tiers) * (height + 24))
+    below = len(tiers) * (height + 24)
+    times = _text(LABEL, below, buckets[0]["time"])
+    if len(buckets) > 1:
+        times += _text(LABEL + BAR, below, buckets[-1]["time"], anchor="end")
+    return _svg([*parts, times], below + 8)
 
 
 def _bars(
     rows: Sequence[tuple[str, Sequence[tuple[str, float, float]], str]], longest: float
 ) -> str:
+    """Draw the first MOST_ROWS as bars and say how many are left out."""
     parts = []
-    for index, (name, spans, text) in enumerate(rows):
+    shown = rows[:MOST_ROWS]
+    for index, (name, spans, text) in enumerate(shown):
         top = index * ROW
-        parts.append(_text(0, top + 15, name if len(name) <= 32 else f"…{name[-31:]}"))
+        parts.append(_text(0, top + 15, _shortened(name)))
         for kind, first, last in spans:
             if last > first:
                 width = max((last - first) / longest * BAR, LEAST_WIDTH)
@@ -114,7 +124,16 @@ def _bars(
                     _rect((LABEL + first / longest * BAR, top + 4, width, ROW - 8), kind, title)
                 )
         parts.append(_text(LABEL + BAR + 8, top + 15, text))
-    return _svg(parts, len(rows) * ROW)
+    lines = len(shown)
+    if len(rows) > lines:
+        parts.append(_text(0, lines * ROW + 15, f"and {len(rows) - lines:,} more in report.json"))
+        lines += 1
+    return _svg(parts, lines * ROW)
+
+
+def _shortened(name: str) -> str:
+    """The end of a long name tells more than its start: there is the partition."""
+    return name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
 
 
 def _number(value: float) -> str:
@@ -129,8 +148,8 @@ def _rect(box: tuple[float, float, float, float], kind: str, title: str) -> str:
     )
 
 
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _svg(parts: Sequence[str], height: float) -> str:

@@ -16,17 +16,18 @@ Json = Mapping[str, Any]
 VERDICTS = {
     "agree": "What was asked for was looked at, and no fault was found.",
     "differ": "Not everything is as it should be.",
-    "unknown": "It could not be told.",
+    "unknown": "Whether all is as it should be could not be told: the findings say why.",
 }
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2733; --soft: #5b6b7b; --line: #d8dfe6;
   --paper: #ffffff; --read: #4a90c2; --bad: #c8372d; --warn: #d99a1c; --good: #2b8a4b;
-  --grey: #b6c2cd; }
+  --grey: #b6c2cd; --bad-ink: #b02a21; --warn-ink: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4eaf0; --soft: #9aa9b8; --line: #33404d;
-  --paper: #141a20; --grey: #4a5866; } }
+  --paper: #141a20; --grey: #4a5866; --bad-ink: #ff8a80; --warn-ink: #e5b04a; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+h1 { font-size: 1.4rem; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
 .verdict { border-left: 6px solid; padding: .6rem 1rem; margin: 1rem 0; }
 .verdict strong { font-size: 1.3rem; text-transform: uppercase; letter-spacing: .04em; }
 .agree { border-color: var(--good); } .differ { border-color: var(--bad); }
@@ -35,9 +36,11 @@ h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .5r
 .counts b { display: block; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: break-word; }
+  vertical-align: top; }
+td + td { overflow-wrap: anywhere; min-width: 3rem; }
 th:first-child, td:first-child { white-space: nowrap; }
-.severity-error { color: var(--bad); font-weight: 600; } .severity-unknown { color: var(--warn); }
+.severity-error { color: var(--bad-ink); font-weight: 600; }
+.severity-unknown { color: var(--warn-ink); }
 svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--ink); }
 rect.read { fill: var(--read); } rect.expired { fill: var(--line); }
 rect.unread { fill: var(--grey); }
@@ -104,7 +107,7 @@ def _when(report: Json) -> str:
 
 def _reason(report: Json) -> str:
     totals: Mapping[str, int] = report["totals"]
-    said = [f"{count:,} {kind.replace('-', ' ')}" for kind, count in totals.items()]
+    said = [f"{kind.replace('-', ' ')} {count:,}" for kind, count in totals.items()]
     return ("Found: " + ", ".join(said) + ".") if said else ""
 
 

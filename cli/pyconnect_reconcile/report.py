@@ -6,7 +6,8 @@ changed. Values of records never get here, secrets neither: the spec is told wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from pyconnect_reconcile.findings import (
@@ -21,7 +22,7 @@ from pyconnect_reconcile.snapshot import Snapshot
 from pyconnect_reconcile.spec import MAIN, Spec
 
 SCHEMA_VERSION = 1
-# The document keeps so many findings; findings/ has all that were kept.
+# The document keeps so many findings, some of each kind; findings/ has all that were kept.
 SAMPLES = 50
 _ORDER = (Severity.ERROR, Severity.UNKNOWN, Severity.NOTE)
 GAP_NOTE = (
@@ -61,7 +62,7 @@ class Report:
             "asked": _asked(spec),
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
-            "findings": [finding.to_json() for finding in outcome.findings[:SAMPLES]],
+            "findings": [finding.to_json() for finding in of_every_kind(outcome.findings, SAMPLES)],
             "findings_kept": len(outcome.findings),
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
@@ -69,6 +70,16 @@ class Report:
             "snapshot": _main_snapshot(self.snapshots),
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
+
+
+def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
+    """Return so many findings in their order: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, finding in enumerate(findings):
+        ranked.append((turns[finding.kind], index))
+        turns[finding.kind] += 1
+    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:limit])]
 
 
 def arranged(outcome: Outcome, *, hide_keys: bool) -> Outcome:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
+from pyconnect_reconcile.charts import event_time_buckets, partition_ranges
 from pyconnect_reconcile.findings import (
     Finding,
     Outcome,
@@ -132,3 +134,40 @@ def test_the_page_is_self_contained_and_escapes_names() -> None:
     assert 'class="missing"' in text
     assert 'class="open"' in text
     assert 'class="aborted"' in text
+
+
+def test_no_kind_of_finding_hides_another() -> None:
+    """Of thousands a report shows the first of each kind, in their order."""
+    holes = [finding("missing", Severity.ERROR, first=n, last=n) for n in range(1000)]
+    rare = finding("repeated", Severity.ERROR, first=7, last=7)
+    document = report(*holes, rare, finding("n", Severity.NOTE)).to_json()
+    shown = document["findings"]
+    assert isinstance(shown, list)
+    assert [each["kind"] for each in shown] == ["missing"] * 48 + ["repeated", "n"]
+    assert [each.get("first") for each in shown[:49]] == [*range(48), 7]
+    assert document["findings_kept"] == 1002
+    assert "and 952 more in findings/findings.ndjson" in page(document)
+
+
+def test_charts_say_what_they_leave_out() -> None:
+    """Of two clusters each is named; long names keep their end; nothing is drawn of nothing."""
+    topic = SNAPSHOT.topics[0]
+    many = tuple(replace(topic.partitions[0], topic="x" * 99, partition=n) for n in range(70))
+    document = replace(SNAPSHOT, topics=(replace(topic, partitions=many),)).to_json()
+    chart = partition_ranges({"main": document})
+    assert ("xxx:59" in chart, "xxx:60" in chart, "and 10 more" in chart) == (True, False, True)
+    both = partition_ranges({"near": SNAPSHOT.to_json(), "far": SNAPSHOT.to_json()})
+    assert ("t&lt;script&gt;:0 (near)" in both, "t&lt;script&gt;:0 (far)" in both) == (True, True)
+    empty = replace(many[0], start=0, end=0, earliest=0, last_stable=0, high_watermark=0)
+    nothing = replace(SNAPSHOT, topics=(replace(topic, partitions=(empty,)),))
+    assert partition_ranges({"main": nothing.to_json()}) == ""
+
+
+def test_a_year_of_event_time_is_drawn_in_few_columns() -> None:
+    """A difference of one bucket stays in sight; the ends of the time are named."""
+    buckets = [{"time": f"t{n}", "rows": [5, 5]} for n in range(52_560)]
+    buckets[17] = {"time": "t17", "rows": [5, 4]}
+    chart = event_time_buckets({"tiers": ["a", "b"], "buckets": buckets})
+    assert chart.count("<rect") <= 2 * 300
+    assert chart.count('class="missing"') == 2
+    assert (">t0</text>" in chart, ">t52559</text>" in chart) == (True, True)

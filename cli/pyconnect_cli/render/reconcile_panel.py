@@ -18,11 +18,11 @@ from rich.text import Text
 
 from pyconnect_cli.render.reconcile_summary import (
     SEVERITY_STYLES,
-    SHOWN,
     VERDICT_STYLES,
     counts,
     duration,
     head,
+    of_every_kind,
     places,
     report_line,
     unshown,
@@ -72,7 +72,7 @@ def _panel(report: Mapping[str, Any]) -> Panel:
 
 
 def _findings(report: Mapping[str, Any]) -> Table:
-    findings = report["findings"][:SHOWN]
+    findings = of_every_kind(report["findings"])
     table = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
     table.add_column("finding", no_wrap=True)
     table.add_column("what", overflow="fold")

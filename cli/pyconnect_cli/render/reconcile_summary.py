@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,21 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     findings: Sequence[Mapping[str, Any]] = report["findings"]
     if findings:
         lines.append("")
-        lines += [_line(finding, paint) for finding in findings[:SHOWN]]
+        lines += [_line(finding, paint) for finding in of_every_kind(findings)]
         if more := unshown(report):
             lines.append(f"  {more}")
     lines += ["", report_line(directory)]
     return "\n".join(lines)
+
+
+def of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return SHOWN findings in their order: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, finding in enumerate(findings):
+        ranked.append((turns[finding["kind"]], index))
+        turns[finding["kind"]] += 1
+    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:SHOWN])]
 
 
 def head(report: Mapping[str, Any]) -> str:

@@ -15,15 +15,15 @@ def finding(number: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def text_of(findings: int) -> str:
+def text_of(findings: int, *more: dict[str, object]) -> str:
     report = {
         "job": "duplicates",
         "target": "t",
         "verdict": "differ",
         "duration_ms": 1500,
         "counts": {"rows_uncommitted": 1234567},
-        "findings": [finding(number) for number in range(findings)],
-        "findings_kept": findings,
+        "findings": [*(finding(number) for number in range(findings)), *more],
+        "findings_kept": findings + len(more),
     }
     return summary(report, Path("/report"), lambda text, style: text)
 
@@ -43,3 +43,10 @@ def test_many_findings_are_cut() -> None:
     text = text_of(SHOWN + 3)
     assert text.count("repeated") == SHOWN
     assert "and 3 more in findings/findings.ndjson" in text
+
+
+def test_no_kind_of_finding_hides_another() -> None:
+    """Of many the first of each kind are shown."""
+    text = text_of(SHOWN + 3, {"kind": "rare", "severity": "note", "message": "seen", "count": 1})
+    assert text.count("repeated") == SHOWN - 1
+    assert "  rare seen\n" in text
