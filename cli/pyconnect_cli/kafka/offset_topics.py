@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
 from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.reader import end_offsets
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.orphans import Place, SinkGroup, StoredRecord, latest
 
@@ -128,10 +129,10 @@ class OffsetsTopics:
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+        unread = end_offsets(consumer, starts, min(METADATA_S, self._timeout_s()))
         consumer.assign(
             [KafkaTopicPartition(at.topic, at.partition, start) for at, start in starts.items()]
         )
-        unread = set(starts)
         until = time.monotonic() + self._timeout_s()
         while unread:
             if time.monotonic() > until:
@@ -141,9 +142,11 @@ class OffsetsTopics:
                 error = message.error()
                 if error is None:
                     yield _stored(message)
+                    if int(message.offset() or 0) + 1 >= unread.get(at, 0):
+                        unread.pop(at, None)
                 # The end, for who reads committed records only, is before an open transaction.
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(at)
+                    unread.pop(at, None)
                 elif not error.retriable():
                     raise KafkaException(error)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.plan.offset_seek import TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -52,11 +53,12 @@ def _task_count(value: bytes | str | None) -> int | None:
 
 
 def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator[Message]:
-    """Yield every record up to the ends as they are met, tombstones too; NotFound without it.
+    """Yield every record up to the ends, and maybe newer ones, tombstones too; NotFound without it.
 
     `settings` are librdkafka's.
     """
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
 
     consumer = Consumer(
         {
@@ -72,31 +74,59 @@ def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator
         found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
         if found is None or found.error is not None:
             raise NotFound(f"there is no topic {topic}", hint="see the workers' properties")
-        numbers = list(found.partitions)
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
-        yield from _read(consumer, set(numbers))
+        partitions = [TopicPartition(topic, number) for number in found.partitions]
+        unread = end_offsets(consumer, partitions, WAIT_S)
+        consumer.assign(
+            [KafkaTopicPartition(topic, at.partition, OFFSET_BEGINNING) for at in partitions]
+        )
+        yield from _read(consumer, unread)
     except KafkaException as exc:
         raise translated(exc, f"read {topic}") from exc
     finally:
         consumer.close()
 
 
-def _read(consumer: Consumer, open_partitions: set[int]) -> Iterator[Message]:
+def end_offsets(
+    consumer: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, int]:
+    """Return where partitions end now, of `read_committed` before what is open.
+
+    Reading ends there: librdkafka tells the end of a partition only with an answer that brings
+    nothing new, of one that is written all the time never. Raises KafkaException.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+    ends = {}
+    for at in partitions:
+        partition = KafkaTopicPartition(at.topic, at.partition)
+        found = consumer.get_watermark_offsets(partition, timeout=timeout_s, cached=False)
+        if found is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        ends[at] = int(found[1])
+    return ends
+
+
+def _read(consumer: Consumer, unread: dict[TopicPartition, int]) -> Iterator[Message]:
+    """Yield records until each of the `unread` partitions is read to its end."""
     from confluent_kafka import KafkaError, KafkaException
 
     until = time.monotonic() + WAIT_S
-    while open_partitions:
+    while unread:
         messages = consumer.consume(_BATCH, timeout=_SLICE_S)
         if messages:
             until = time.monotonic() + WAIT_S
         elif time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         for message in messages:
+            at = TopicPartition(str(message.topic()), int(message.partition() or 0))
             error = message.error()
             if error is None:
                 yield message
+                if int(message.offset() or 0) + 1 >= unread.get(at, 0):
+                    unread.pop(at, None)
             elif error.code() == KafkaError._PARTITION_EOF:
-                open_partitions.discard(int(message.partition() or 0))
+                unread.pop(at, None)
             elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                 # The group is looked up and not needed: it is never joined.
                 raise KafkaException(error)

@@ -1,0 +1,40 @@
+"""The command line reads topics that are written all the time, as busy sources' offsets are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_cli.kafka.offset_topics import OffsetsTopics
+from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.steady_writer import steady_writer
+
+pytestmark = pytest.mark.kafka
+
+KEY = b'["busy",{"file":"a"}]'
+
+
+@pytest.fixture
+def busy_topic(kafka_broker: SharedBroker) -> Iterator[str]:
+    topic = unique_name("offsets")
+    with steady_writer(kafka_broker.bootstrap_servers, topic, KEY, b'{"position":1}'):
+        yield topic
+
+
+def test_offsets_of_a_running_source_are_not_taken_for_aborted(
+    kafka_broker: SharedBroker, busy_topic: str
+) -> None:
+    """Neither one whose transaction is open when the topic is read, nor one committed meanwhile."""
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    assert [aborted_offsets(settings, busy_topic) for _ in range(3)] == [()] * 3
+
+
+def test_stored_offsets_are_read_while_sources_write(
+    kafka_broker: SharedBroker, busy_topic: str
+) -> None:
+    """Reading ends where the topic ended when it began."""
+    topics = OffsetsTopics({"bootstrap.servers": kafka_broker.bootstrap_servers}, lambda: 60.0)
+    assert [place.key for place in topics.read([busy_topic])] == [KEY]
