@@ -21,13 +21,14 @@ def librdkafka_settings(security: Security) -> dict[str, str]:
     """Return the properties of librdkafka; key stores are still named (see `with_pem`)."""
     settings = {"security.protocol": security.protocol.value.lower()}
     if security.tls is not None:
-        settings |= _tls(security.tls)
+        settings |= tls_settings(security.tls)
     if security.sasl is not None:
         settings |= _sasl(security.sasl)
     return settings
 
 
-def _tls(tls: Tls) -> dict[str, str]:
+def tls_settings(tls: Tls) -> dict[str, str]:
+    """Return the `ssl.` properties of librdkafka."""
     settings = {
         "ssl.endpoint.identification.algorithm": "https" if tls.checks_host_name else "none"
     }

@@ -226,11 +226,11 @@ def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Pat
     [
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"},
-            "sasl.mechanism=OAUTHBEARER",
+            "sasl.mechanism: OAUTHBEARER",
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
-            "ssl.keystore.location=/no/store.p12",
+            "ssl.keystore.location: /no/store.p12",
         ),
     ],
 )

@@ -13,16 +13,16 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from pyconnect_agent.core import client_configs
+from pyconnect_agent.core.client_security import parse_jaas
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
-from pyconnect_agent.core.jaas import parse_jaas
 from pyconnect_agent.core.transactional_ids import task_transactional_ids
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.sasl import PASSWORD_MECHANISMS
 
 ANONYMOUS = "User:ANONYMOUS"
 PHASES = tuple(ExactlyOnceSourceSupport)
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-_NAMED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class AclClient(Enum):
@@ -196,7 +196,7 @@ def principal_of(config: Mapping[str, str | None]) -> str | None:
     if protocol == "PLAINTEXT":
         return ANONYMOUS
     mechanism = (config.get("sasl.mechanism") or "").strip().upper()
-    if not protocol.startswith("SASL_") or mechanism not in _NAMED_MECHANISMS:
+    if not protocol.startswith("SASL_") or mechanism not in PASSWORD_MECHANISMS:
         return None
     try:
         username = parse_jaas(config.get("sasl.jaas.config") or "").options.get("username")

@@ -1,8 +1,7 @@
 """How to reach the brokers with kafka-python, which serves the group protocol.
 
-Layer: core. Networking and security only; timeouts of the group come from the worker's typed
-configuration. PEM texts and OAuth tokens need objects that only the adapter can make, so they are
-handed over as values.
+Layer: core. Networking only; timeouts of the group come from the worker's typed configuration.
+Security is handed over as a value: TLS needs objects that only the adapter can make.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.librdkafka_security import SECURITY_PREFIXES, translate_security
+from pyconnect_agent.core.client_security import client_security
 from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_clients.security import Security
 
 _NUMBERS = {
     "connections.max.idle.ms": "connections_max_idle_ms",
@@ -32,42 +32,21 @@ _BUFFERS = {
     "receive.buffer.bytes": "receive_buffer_bytes",
     "send.buffer.bytes": "send_buffer_bytes",
 }
-_FILES = {
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
-_LOGIN = {
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPythonConfig:
-    """Keyword arguments for kafka-python's clients, and what has to be made into objects.
+    """Keyword arguments for kafka-python's clients, and the security to be added to them."""
 
-    ``pem_ca``, ``pem_certificate`` and ``pem_key`` are PEM texts for an SSL context, ``pkcs12``
-    the path of a key store for it; ``oauth`` are the ``sasl.oauthbearer.*`` settings in
-    librdkafka's words. All may hold secrets.
-    """
-
-    arguments: Mapping[str, object] = field(repr=False)
-    pem_ca: str | None = field(repr=False, default=None)
-    pem_certificate: str | None = field(repr=False, default=None)
-    pem_key: str | None = field(repr=False, default=None)
-    pkcs12: str | None = None
-    oauth: Mapping[str, str] = field(repr=False, default_factory=dict)
+    arguments: Mapping[str, object]
+    security: Security = field(default_factory=Security)
     warnings: tuple[str, ...] = ()
 
 
 def kafka_python_config(
     java_config: Mapping[str, str | None], *, client_id: str
 ) -> KafkaPythonConfig:
-    """Translate a worker's unprefixed properties; raises ConfigException as for librdkafka."""
+    """Translate a client's properties; raises ConfigException for what cannot be used."""
     config = {name: value.strip() for name, value in java_config.items() if value is not None}
     servers = parse_type(
         "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST
@@ -81,24 +60,5 @@ def kafka_python_config(
         size = parse_type(key, config.get(key), ConfigType.INT)
         if isinstance(size, int) and size >= 0:
             arguments[argument] = size
-    security, warnings = translate_security(
-        {name: value for name, value in config.items() if name.startswith(SECURITY_PREFIXES)}
-    )
-    arguments["security_protocol"] = security.get("security.protocol", "plaintext").upper()
-    for names in (_FILES, _LOGIN):
-        arguments |= {names[name]: security[name] for name in names if name in security}
-    if security.get("ssl.endpoint.identification.algorithm") == "none":
-        arguments["ssl_check_hostname"] = False
-    return KafkaPythonConfig(
-        arguments=arguments,
-        pem_ca=security.get("ssl.ca.pem"),
-        pem_certificate=security.get("ssl.certificate.pem"),
-        pem_key=security.get("ssl.key.pem"),
-        pkcs12=security.get("ssl.keystore.location"),
-        oauth={
-            name: value
-            for name, value in security.items()
-            if name.startswith(("sasl.oauthbearer.", "enable.sasl.oauthbearer."))
-        },
-        warnings=tuple(warnings),
-    )
+    security, warnings = client_security(config)
+    return KafkaPythonConfig(arguments=arguments, security=security, warnings=tuple(warnings))

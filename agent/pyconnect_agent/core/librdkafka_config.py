@@ -1,7 +1,8 @@
 """From the keys of Kafka's Java clients to those of librdkafka.
 
 Layer: core. What librdkafka cannot do becomes a warning, or an error where going on would be
-wrong (a JKS trust store). Values are texts on both sides. Security is in `librdkafka_security`.
+wrong. Values are texts on both sides. What security means says `pyconnect_clients`; key stores are
+read where clients are made (`kafka/key_stores.py`).
 
 Settings added because librdkafka's defaults do not suit (reasons in docs/design.md): producers
 place keys as Java does (`partitioner=murmur2_random`), consumers ask for more data 10 ms after
@@ -14,8 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
-from pyconnect_agent.core.librdkafka_security import SECURITY_PREFIXES, translate_security
+from pyconnect_agent.core.client_security import client_security
 from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security import SECURITY_PREFIXES
 
 INFINITE_MS = 2**31 - 1
 _INFINITE_LONG_MS = 2**63 - 1
@@ -153,9 +156,8 @@ def translate(
     translation = _Translation(kind)
     for name, value in config.items():
         translation.take(name, value)
-    security = {name: value for name, value in config.items() if name.startswith(SECURITY_PREFIXES)}
-    properties, warnings = translate_security(security)
-    translation.properties.update(properties)
+    security, warnings = client_security(config)
+    translation.properties.update(librdkafka_settings(security))
     translation.warnings.extend(warnings)
     translation.complete(config)
     translation.properties.update(passthrough or {})
@@ -179,12 +181,14 @@ class _Translation:
 
     def take(self, name: str, value: str) -> None:
         """Translate one setting, unless it is about security."""
+        if name.startswith(SECURITY_PREFIXES):
+            return
         key = self._known.get(name)
         if key is None:
             if not any(name in other.keys for other in CLIENT_CONFIG_DEFS.values()):
                 self.warnings.append(f"The client setting '{name}' is unknown and has no effect")
             return
-        if name.startswith(SECURITY_PREFIXES) or name in _HONOURED_ELSEWHERE:
+        if name in _HONOURED_ELSEWHERE:
             return
         if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.BOOLEAN):
             parse_type(name, value, key.type)

@@ -1,10 +1,10 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
-Layer: kafka. Java client properties were translated before (`core/client_configs.py`); here only
-log and error callbacks are added: librdkafka's lines go to the Python logger of the client's kind,
-connection errors are warnings, since librdkafka reconnects by itself, twenty times a second: the
-same error of one client is told once in a while. Both callbacks run on the thread that polls the
-client.
+Layer: kafka. Java client properties were translated before (`core/client_configs.py`); here key
+stores are read, and log and error callbacks are added: librdkafka's lines go to the Python logger
+of the client's kind, connection errors are warnings, since librdkafka reconnects by itself, twenty
+times a second: the same error of one client is told once in a while. Both callbacks run on the
+thread that polls the client.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.key_stores import with_key_stores
+from pyconnect_clients.errors import ClientPropertyError
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
@@ -72,8 +74,8 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
         )
 
     try:
-        return client_class({**config, "error_cb": log_error}, logger=logger)
-    except (ValueError, TypeError, *errors.CLIENT_ERRORS) as exc:
+        return client_class({**with_key_stores(config), "error_cb": log_error}, logger=logger)
+    except (ValueError, TypeError, ClientPropertyError, *errors.CLIENT_ERRORS) as exc:
         detail = errors.error_of(exc)
         reason = exc if detail is None else detail.str()
         raise WorkerConfigError(

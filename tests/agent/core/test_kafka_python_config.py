@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_clients.sasl import PasswordLogin
+from pyconnect_clients.security import PemFile, Tls
 from tests.support.worker_properties import distributed
 
 PLAIN = (
@@ -12,7 +14,7 @@ PLAIN = (
 
 
 def test_kafka_python_gets_the_same_network_and_login() -> None:
-    """In its own argument names; what needs objects is handed over beside them."""
+    """In its own argument names; security is handed over beside them."""
     worker_properties = dict(
         distributed(bootstrap_servers="a:1,b:2", request_timeout_ms="50000").originals
     )
@@ -23,7 +25,6 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": PLAIN,
             "ssl.truststore.location": "/ca.pem",
-            "ssl.keystore.key": "K",
             "send.buffer.bytes": "-1",
             "receive.buffer.bytes": "100",
         },
@@ -35,13 +36,10 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
         "request_timeout_ms": 50000,
         "reconnect_backoff_max_ms": 1000,
         "receive_buffer_bytes": 100,
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "a",
-        "sasl_plain_password": 'b c;"',
-        "ssl_cafile": "/ca.pem",
     }
-    assert config.pem_key == "K"
+    assert config.security.tls == Tls(trust=PemFile(location="/ca.pem"))
+    assert config.security.sasl is not None
+    assert config.security.sasl.login == PasswordLogin(username="a", password='b c;"')
     assert "b c" not in repr(config)
 
 

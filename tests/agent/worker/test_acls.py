@@ -30,7 +30,8 @@ class Brokers:
         assert timeout_ms > 0
         if self.unreachable:
             raise KafkaError("nobody answers")
-        self.users.append(config.arguments.get("sasl_plain_username"))
+        sasl = config.security.sasl
+        self.users.append(None if sasl is None else sasl.username)
         return self
 
     def __enter__(self) -> Self:

@@ -12,19 +12,21 @@ from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_api.configdef import ConfigDef
 
 _DOCUMENTATION = {
-    "ssl.keystore.type": "Format of the key store: PEM or PKCS12 (JKS cannot be read).",
+    "ssl.keystore.type": "Format of the key store: PEM, PKCS12 or JKS.",
     "ssl.keystore.location": "File with the private key and its certificate chain.",
     "ssl.keystore.password": "Password of the key store file.",
     "ssl.keystore.key": "Private key as PEM text, instead of a file.",
     "ssl.keystore.certificate.chain": "Certificate chain as PEM text, instead of a file.",
     "ssl.key.password": "Password of the private key.",
-    "ssl.truststore.type": "Format of the trust store: PEM (JKS cannot be read).",
+    "ssl.truststore.type": "Format of the trust store: PEM, PKCS12 or JKS.",
     "ssl.truststore.location": "File with the trusted certificates.",
     "ssl.truststore.certificates": "Trusted certificates as PEM text, instead of a file.",
     "ssl.endpoint.identification.algorithm": (
         "https checks that a server's certificate names the host; empty turns the check off."
     ),
-    "sasl.mechanism": "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+    "sasl.mechanism": (
+        "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER."
+    ),
     "sasl.jaas.config": "Login module and credentials, in the form of a JAAS file's entry.",
 }
 
