@@ -6,22 +6,25 @@ only client with DescribeProducers. The only module that imports either.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.kafka_python import kafka_python_arguments
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.tls import client_context
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.key_stores import is_pem, with_pem_stores
-from pyconnect_reconcile.properties import (
-    kafka_python_settings,
-    librdkafka_settings,
-    read_properties,
+from pyconnect_reconcile.properties import client_properties, client_security
+from pyconnect_reconcile.snapshot import (
+    UNKNOWN_POLICY,
+    OpenProducer,
+    PartitionRange,
+    Snapshot,
+    TopicSnapshot,
 )
-from pyconnect_reconcile.snapshot import OpenProducer, PartitionRange, Snapshot, TopicSnapshot
 from pyconnect_reconcile.spec import Cluster
 
 TIMEOUT_S = 30.0
@@ -63,19 +66,18 @@ class ClusterView:
         from confluent_kafka.admin import AdminClient
 
         self._cluster = cluster
-        self._properties = read_properties(cluster.properties)
+        self._security = client_security(client_properties(cluster.properties))
         self._connections = _Connections()
         settings: dict[str, Any] = {
+            **librdkafka_settings(self._security),
             "bootstrap.servers": cluster.bootstrap,
             "log_level": "0",
             "error_cb": self._connections,
         }
-        with tempfile.TemporaryDirectory(prefix="pyconnect-stores-") as work:
-            settings |= librdkafka_settings(with_pem_stores(self._properties, Path(work)))
-            try:
-                self._admin = AdminClient(settings)
-            except KafkaException as exc:
-                raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
+        try:
+            self._admin = AdminClient(settings)
+        except KafkaException as exc:
+            raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
 
     def snapshot(self, topics: Sequence[str]) -> Snapshot:
         """Return these topics with whole ranges, from the earliest offset to the last stable one.
@@ -194,7 +196,7 @@ class ClusterView:
                 policies[resource.name] = str(self._result(future)["cleanup.policy"].value)
             except KafkaException:
                 # Reading topics needs no grant to describe their configuration.
-                policies[resource.name] = "unknown"
+                policies[resource.name] = UNKNOWN_POLICY
         return policies
 
     def _cluster_id(self) -> str:
@@ -214,12 +216,13 @@ class ClusterView:
         """
         if not at:
             return {}
-        with tempfile.TemporaryDirectory(prefix="pyconnect-stores-") as work:
-            properties = with_pem_stores(self._properties, Path(work))
-            key_store = properties.get("ssl.keystore.location")
-            if key_store is not None and not is_pem(key_store):
-                return {}
-            return self._described_producers(at, kafka_python_settings(properties))
+        try:
+            arguments = kafka_python_arguments(self._security)
+            if self._security.tls is not None:
+                arguments["ssl_context"] = client_context(self._security.tls)
+        except ClientPropertyError:
+            return {}
+        return self._described_producers(at, arguments)
 
     def _described_producers(
         self, at: list[tuple[str, int]], settings: Mapping[str, object]

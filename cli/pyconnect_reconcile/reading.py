@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.properties import read_properties, spark_options
+from pyconnect_reconcile.properties import client_properties, spark_options
 from pyconnect_reconcile.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster
 
@@ -47,7 +47,7 @@ def read_topics(
     length = sum(part.length for part in parts)
     options = {
         **FETCH,
-        **spark_options(read_properties(cluster.properties)),
+        **spark_options(client_properties(cluster.properties)),
         "kafka.bootstrap.servers": cluster.bootstrap,
         "kafka.isolation.level": isolation,
         "assign": _assigned(parts),

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pyconnect_reconcile.errors import ReconcileError
 
 FORMAT_VERSION = 1
+UNKNOWN_POLICY = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,10 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One topic: its id changes when it is created anew (KIP-516)."""
+    """One topic: its id changes when it is created anew (KIP-516).
+
+    `cleanup_policy` as the topic's configuration has it, UNKNOWN_POLICY where it may not be read.
+    """
 
     topic: str
     topic_id: str

@@ -24,8 +24,13 @@ from tests.support.tls_clusters import (
     STORE_PASSWORD,
     Stores,
     TlsClusters,
+    known_by_pem,
+    known_by_store,
+    known_by_text,
     properties_file,
     tls_clusters,
+    trusting_pem,
+    trusting_store,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -53,42 +58,6 @@ def clusters(
         yield made
     finally:
         servers.close()
-
-
-def trusting_pem(stores: Stores) -> dict[str, str]:
-    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(stores.authority)}
-
-
-def trusting_store(stores: Stores, kind: str) -> dict[str, str]:
-    """Without a type: Java takes JKS and PKCS#12 for one another."""
-    return {
-        "ssl.truststore.location": str(stores.trust_store(kind)),
-        "ssl.truststore.password": STORE_PASSWORD,
-    }
-
-
-def known_by_pem(stores: Stores) -> dict[str, str]:
-    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(stores.identity("client"))}
-
-
-def known_by_text(stores: Stores) -> dict[str, str]:
-    """Key and chain in the properties themselves (KIP-651)."""
-    identity = stores.identity("client-text").read_text()
-    key, mark, chain = identity.partition("-----END PRIVATE KEY-----\n")
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": key + mark,
-        "ssl.keystore.certificate.chain": chain,
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": stores.authority.read_text(),
-    }
-
-
-def known_by_store(stores: Stores, kind: str) -> dict[str, str]:
-    return {
-        "ssl.keystore.location": str(stores.key_store(kind)),
-        "ssl.keystore.password": STORE_PASSWORD,
-    }
 
 
 def audited(audit: Audit, bootstrap: str, properties: Path) -> set[object]:
@@ -251,7 +220,7 @@ def test_what_is_refused_is_said_at_once(clusters: TlsClusters, tmp_path: Path, 
     reason = {
         "password": "Authentication failed",
         "authority": "certificate verify failed",
-        "store-password": "password was incorrect",
+        "store-password": "the password is wrong",
     }[wrong]
     match wrong:
         case "password":

@@ -109,6 +109,42 @@ class TlsClusters:
         }
 
 
+def trusting_pem(stores: Stores) -> dict[str, str]:
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(stores.authority)}
+
+
+def trusting_store(stores: Stores, kind: str) -> dict[str, str]:
+    """Without a type: Java takes JKS and PKCS#12 for one another."""
+    return {
+        "ssl.truststore.location": str(stores.trust_store(kind)),
+        "ssl.truststore.password": STORE_PASSWORD,
+    }
+
+
+def known_by_pem(stores: Stores) -> dict[str, str]:
+    return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(stores.identity("client"))}
+
+
+def known_by_text(stores: Stores) -> dict[str, str]:
+    """Key and chain in the properties themselves (KIP-651)."""
+    identity = stores.identity("client-text").read_text()
+    key, mark, chain = identity.partition("-----END PRIVATE KEY-----\n")
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key + mark,
+        "ssl.keystore.certificate.chain": chain,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": stores.authority.read_text(),
+    }
+
+
+def known_by_store(stores: Stores, kind: str) -> dict[str, str]:
+    return {
+        "ssl.keystore.location": str(stores.key_store(kind)),
+        "ssl.keystore.password": STORE_PASSWORD,
+    }
+
+
 def tls_clusters(servers: Servers, directory: Path) -> TlsClusters:
     """Start both; the listener of SASL users is the one behind TLS."""
     stores = Stores(directory / "stores")

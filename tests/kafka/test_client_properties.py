@@ -1,0 +1,146 @@
+"""One file of client properties convinces brokers, whichever of the packages reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.librdkafka_config import translate
+from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_cli.client_properties import read_security
+from pyconnect_cli.kafka.admin import KafkaAdmin
+from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.protocol import connected
+from pyconnect_cli.plan.offset_seek import TopicPartition
+from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_clients.properties_file import read_client_properties
+from pyconnect_reconcile.kafka_snapshot import ClusterView
+from pyconnect_reconcile.spec import Cluster
+from tests.support.kafka import Servers
+from tests.support.seeding import Record, seed_topic
+from tests.support.tls_clusters import (
+    TlsClusters,
+    known_by_pem,
+    known_by_store,
+    known_by_text,
+    properties_file,
+    tls_clusters,
+    trusting_pem,
+    trusting_store,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+TOPIC = "seen"
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TlsClusters]:
+    """Both hold one topic, on which a transaction is open."""
+    directory = tmp_path_factory.mktemp("tls")
+    servers = Servers(kafka_runtime, directory)
+    opened = []
+    try:
+        made = tls_clusters(servers, directory)
+        for broker in (made.scram, made.mutual):
+            seed = seed_topic(broker.bootstrap_servers, name=TOPIC)
+            opened.append(seed.open([Record(b"open")])[0])
+        yield made
+        for producer in opened:
+            producer.abort_transaction(WAIT_S)
+    finally:
+        servers.close()
+
+
+def agents_librdkafka(bootstrap: str, file: Path) -> bool:
+    java = {**read_client_properties(str(file)), "bootstrap.servers": bootstrap}
+    cluster_id = Admin(translate(java, ClientKind.ADMIN).properties).cluster_id(int(WAIT_S * 1000))
+    return bool(cluster_id)
+
+
+def agents_kafka_python(bootstrap: str, file: Path) -> bool:
+    java = {**read_client_properties(str(file)), "bootstrap.servers": bootstrap}
+    arguments = client_arguments(kafka_python_config(java, client_id="group"))
+    client = KafkaAdminClient(**arguments, bootstrap_timeout_ms=int(WAIT_S * 1000))
+    try:
+        return TOPIC in client.list_topics()
+    finally:
+        client.close()
+
+
+def commands_librdkafka(bootstrap: str, file: Path) -> bool:
+    cluster = KafkaCluster(bootstrap=bootstrap, security=read_security(str(file)))
+    admin = KafkaAdmin(cluster.librdkafka(), lambda: WAIT_S)
+    return admin.partitions([TOPIC]) == {TopicPartition(TOPIC, 0)}
+
+
+def commands_kafka_python(bootstrap: str, file: Path) -> bool:
+    cluster = KafkaCluster(bootstrap=bootstrap, security=read_security(str(file)))
+    with connected(cluster, lambda: WAIT_S) as protocol:
+        return len(protocol.brokers()) == 1
+
+
+def snapshots(bootstrap: str, file: Path) -> bool:
+    """Offsets come from librdkafka, who holds a transaction open from kafka-python."""
+    view = ClusterView(Cluster(bootstrap=bootstrap, properties=str(file)))
+    [part] = view.snapshot([TOPIC]).partitions
+    return len(part.open_producers) == 1
+
+
+CLIENTS = [
+    agents_librdkafka,
+    agents_kafka_python,
+    commands_librdkafka,
+    commands_kafka_python,
+    snapshots,
+]
+FORMS: Mapping[str, Callable[[TlsClusters], dict[str, str]]] = {
+    "pem": lambda made: {**trusting_pem(made.stores), **known_by_pem(made.stores)},
+    "text": lambda made: known_by_text(made.stores),
+    "jks": lambda made: {
+        **trusting_store(made.stores, "JKS"),
+        **known_by_store(made.stores, "JKS"),
+    },
+    "pkcs12": lambda made: {
+        **trusting_store(made.stores, "PKCS12"),
+        **known_by_store(made.stores, "PKCS12"),
+    },
+}
+
+
+def refused(broker: KafkaBroker, file: Path) -> list[str]:
+    """The clients that were not convinced."""
+    bootstrap = broker.sasl_bootstrap_servers
+    return [client.__name__ for client in CLIENTS if not client(bootstrap, file)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_stores_of_every_kind_serve_every_client(
+    clusters: TlsClusters, tmp_path: Path, form: str
+) -> None:
+    """The broker wants a certificate, and gets one from the agent, commands and jobs."""
+    properties = {"security.protocol": "SSL", **FORMS[form](clusters)}
+    assert refused(clusters.mutual, properties_file(tmp_path / "p", properties)) == []
+
+
+def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path: Path) -> None:
+    """SCRAM, with a password that stands elsewhere."""
+    properties = {**clusters.scram_properties(), **trusting_store(clusters.stores, "JKS")}
+    secret = properties_file(tmp_path / "secret", {"jaas": properties["sasl.jaas.config"]})
+    package = "org.apache.kafka.common.config.provider"
+    properties |= {
+        "config.providers": "file",
+        "config.providers.file.class": f"{package}.FileConfigProvider",
+        "sasl.jaas.config": f"${{file:{secret}:jaas}}",
+    }
+    assert refused(clusters.scram, properties_file(tmp_path / "p", properties)) == []
