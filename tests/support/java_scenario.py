@@ -59,7 +59,13 @@ def run_scenario(done: JavaScenario, directory: Path) -> None:
     rest.do("POST", f"/connectors/{done.source}/restart?includeTasks=true&onlyFailed=false")
     rest.wait_for_states(done.stopped, "STOPPED", timeout_s=WAIT_S)
     rest.wait_for_states(done.paused, "PAUSED", timeout_s=WAIT_S)
+    # RUNNING may be from before the restart; PAUSED cannot.
+    rest.do("PUT", f"/connectors/{done.source}/pause")
+    rest.wait_for_states(done.source, "PAUSED", "PAUSED", timeout_s=WAIT_S)
+    rest.do("PUT", f"/connectors/{done.source}/resume")
     rest.wait_for_states(done.source, "RUNNING", "RUNNING", timeout_s=WAIT_S)
-    eventually(lambda: rest.get(f"/connectors/{done.source}/offsets")["offsets"], WAIT_S)
+    read = [{"position": (directory / "in").stat().st_size}]
+    offsets = f"/connectors/{done.source}/offsets"
+    eventually(lambda: [at["offset"] for at in rest.get(offsets)["offsets"]] == read, WAIT_S)
     for name in (done.source, done.sink):
         eventually(lambda name=name: rest.get(f"/connectors/{name}/topics")[name]["topics"], WAIT_S)

@@ -113,6 +113,13 @@ class Life:
         with Path(self.file).open("a") as opened:
             opened.writelines(f"line {number}\n" for number in range(count))
 
+    def has_read_its_file(self, answer: Answer) -> bool:
+        """Tell whether a source's offsets are at the end of `file`."""
+        if answer.status != 200:
+            return False
+        positions = [entry["offset"].get("position") for entry in answer.json()["offsets"]]
+        return positions == [Path(self.file).stat().st_size]
+
     def create(self, config: Mapping[str, str | None], **members: str) -> None:
         """Ask for the connector to be created; `members` stand beside `name` and `config`."""
         self.ask("POST", "/connectors", {"name": self._connector, "config": config, **members})

@@ -48,6 +48,7 @@ def _change_config(life: Life, config: Mapping[str, str]) -> None:
     life.ask("GET", "/connectors/{c}/config", until=lambda it: "batch.size" not in it.json())
     life.ask("PATCH", "/connectors/{c}/config", {"topic": None})
     life.ask("PATCH", "/connectors/{c}/config", {"name": None})
+    life.ask("GET", "/connectors/{c}/tasks", until=lambda it: "errors.log.enable" in it.text)
     life.wait_for_state("RUNNING", tasks=1)
 
 
@@ -63,13 +64,24 @@ def _change_state(life: Life, tasks: int = 1) -> None:
 
 def _restart(life: Life) -> None:
     life.ask("POST", "/connectors/{c}/restart")
-    life.wait_for_state("RUNNING", tasks=1)
+    _settle(life)
     life.ask("POST", "/connectors/{c}/tasks/0/restart")
     life.ask("POST", "/connectors/{c}/tasks/7/restart")
-    life.wait_for_state("RUNNING", tasks=1)
+    _settle(life)
     for flags in ("onlyFailed=true", "onlyFailed=true&includeTasks=true", "includeTasks=true"):
         life.ask("POST", f"/connectors/{{c}}/restart?{flags}")
-        life.wait_for_state("RUNNING", tasks=1)
+        _settle(life)
+
+
+def _settle(life: Life) -> None:
+    """Wait until a restart is over.
+
+    RUNNING may be from before it. What is PAUSED was asked for later, so it is reported later.
+    """
+    life.ask("PUT", "/connectors/{c}/pause")
+    life.wait_for_state("PAUSED", tasks=1)
+    life.ask("PUT", "/connectors/{c}/resume")
+    life.wait_for_state("RUNNING", tasks=1)
 
 
 def _stop_and_delete(life: Life, config: Mapping[str, str]) -> None:
@@ -223,7 +235,7 @@ def offsets_of_both_kinds(life: Life) -> None:
     life.wait_for_states("STOPPED")
     life.ask("GET", offsets)
     life.ask("PUT", "/connectors/{c}/resume")
-    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    life.ask("GET", offsets, until=life.has_read_its_file)
     life.ask("PUT", "/connectors/{c}/stop")
     life.wait_for_states("STOPPED")
     life.ask("GET", offsets)
@@ -235,6 +247,7 @@ def offsets_of_both_kinds(life: Life) -> None:
     life.wait_for_states("STOPPED")
     life.ask("GET", offsets)
     life.ask("PATCH", "/connectors/{c}/config", {"consumer.override.group.id": "nobody-{c}"})
+    life.ask("GET", "/connectors/{c}/config", until=lambda it: "nobody" in it.text)
     life.ask("GET", offsets)
     _delete(life)
 
@@ -245,7 +258,7 @@ def changed_offsets_of_a_source(life: Life) -> None:
     life.write_lines(3)
     life.create({**life.source_config(), "file": life.file})
     life.wait_for_states("RUNNING", "RUNNING")
-    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    life.ask("GET", offsets, until=life.has_read_its_file)
     good = _file_offsets({"filename": "f"}, {"position": 7})
     for state, tasks in (("pause", ["PAUSED"]), ("resume", ["RUNNING"]), ("stop", [])):
         life.ask("PATCH", offsets, good)
@@ -281,7 +294,7 @@ def changed_offsets_of_a_source(life: Life) -> None:
         life.ask("DELETE", offsets)
         life.ask("GET", offsets, until=lambda it: _count(it) == 0)
     life.ask("PUT", "/connectors/{c}/resume")
-    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    life.ask("GET", offsets, until=life.has_read_its_file)
     _delete(life)
 
 
@@ -296,7 +309,7 @@ def changed_offsets_of_a_sink(life: Life) -> None:
     _delete(life)
     life.write_lines(3)
     life.create({**life.source_config(), "file": life.file})
-    life.ask("GET", offsets, until=lambda it: "position" in it.text)
+    life.ask("GET", offsets, until=life.has_read_its_file)
     _delete(life)
     life.create(life.sink_config(), initial_state="STOPPED")
     life.wait_for_states("STOPPED")
