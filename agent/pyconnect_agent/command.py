@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, launcher: Launcher) -> int:
             levels.set_level(name or ROOT, parse_level(level))
         parts = _parts(options, levels, log_format)
     except (ConfigException, ConnectException, WorkerConfigError) as error:
-        reason = f"{options.worker_file}: {error}"
+        reason = _about(options.worker_file, str(error))
         LOG.error("worker cannot run with this configuration", extra={"reason": reason})
         return EXIT_CONFIG
     except WorkerStartError as error:
@@ -56,6 +56,11 @@ def run(options: argparse.Namespace, launcher: Launcher) -> int:
         LOG.error("option cannot be used", extra={"reason": error.message})
         return EXIT_CONFIG
     return run_worker(parts, launcher)
+
+
+def _about(file: str, text: str) -> str:
+    """Put the file's name before a text that does not begin with it."""
+    return text if text.startswith((f"{file}:", f"{file},")) else f"{file}: {text}"
 
 
 def _parts(

@@ -209,6 +209,19 @@ class DistributedConfig(WorkerConfig):
         for name in ("config", "offset", "status"):
             if not getattr(self, f"{name}_storage_topic"):
                 raise invalid_value(f"{name}.storage.topic", "", "Must be specified")
+        self._check_membership()
+
+    def _check_membership(self) -> None:
+        """Check what the group's client and the broker would refuse, after everything started."""
+        if not self.group_id:
+            raise invalid_value("group.id", "", "Must be specified")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise invalid_value(
+                "heartbeat.interval.ms",
+                self.heartbeat_interval_ms,
+                "Heartbeat must be set lower than the session timeout"
+                f" (session.timeout.ms {self.session_timeout_ms})",
+            )
 
     @property
     def exactly_once_source_enabled(self) -> bool:

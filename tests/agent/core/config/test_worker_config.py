@@ -136,6 +136,14 @@ def test_required_keys_must_be_set(name: str) -> None:
             {"status_storage_topic": " "},
             ("Invalid value  for configuration status.storage.topic: Must be specified"),
         ),
+        ({"group_id": " "}, "Invalid value  for configuration group.id: Must be specified"),
+        (
+            {"session_timeout_ms": "3000", "heartbeat_interval_ms": "3000"},
+            (
+                "Invalid value 3000 for configuration heartbeat.interval.ms: "
+                "Heartbeat must be set lower than the session timeout (session.timeout.ms 3000)"
+            ),
+        ),
     ],
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:

@@ -1,0 +1,39 @@
+"""What `pyconnect-agent` says when its files are wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.worker_properties import PROPERTIES
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"group.id": ""}, "Invalid value  for configuration group.id"),
+        (None, "there is no such file"),
+    ],
+    ids=["wrong value", "no file"],
+)
+def test_the_reason_names_the_properties_file_once(
+    tmp_path: Path, changes: dict[str, str] | None, reason: str
+) -> None:
+    """Whether it is about the file itself or about what stands in it."""
+    file = tmp_path / "worker.properties"
+    if changes is not None:
+        entries = PROPERTIES | changes
+        file.write_text("".join(f"{key}={value}\n" for key, value in entries.items()))
+    ended = subprocess.run(
+        [sys.executable, "-m", "pyconnect_agent", str(file)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert f'reason="{file}: {reason}' in ended.stdout + ended.stderr
