@@ -22,7 +22,7 @@ from pyconnect_agent.rest.heads import HeadReader
 
 LOG = logging.getLogger(__name__)
 
-HEAD_TIMEOUT_S = 30.0
+HEAD_TIMEOUT_S = 90.0
 """From the first byte of a head to its last, of the first one from the connection's making."""
 
 

@@ -1,7 +1,8 @@
 """The worker's HTTP servers: listeners, TLS, addresses, orderly stop (spec rest-api.md §10).
 
 Layer: rest. Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the
-worker's. Life: `bind` (ports known), `start` (answers), `wait` (ends only by failure), `stop`.
+worker's. Life: `bind` (ports known, connections refused), `start` (answers), `wait` (ends only by
+failure), `stop`.
 All but `bind` run on the event loop.
 """
 
@@ -35,7 +36,7 @@ from pyconnect_agent.rest.tls import client_context, server_context
 LOG = logging.getLogger(__name__)
 
 GRACEFUL_STOP_MS = 60_000
-_KEEP_ALIVE_S = 30
+_KEEP_ALIVE_S = 90
 _MAIN_TLS_PREFIX = "listeners.https."
 _ADMIN_TLS_PREFIX = "admin.listeners.https."
 
@@ -89,8 +90,13 @@ class RestServer:
         )
 
     async def start(self, herder: Herder, admin: WorkerAdmin | None = None) -> None:
-        """Serve requests; returns when all listeners answer. `admin` None: no `/agent`."""
+        """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
+
+        Raises WorkerStartError when another process listens there by now.
+        """
         config = self._config
+        for bound in (*self._main, *self._admin):
+            bound.listen()
         services = Services(
             herder=herder,
             forwarder=Forwarder(self.client),

@@ -1,6 +1,7 @@
-"""Listening sockets, bound before anything is served so that ports are known (spec §10).
+"""Sockets of listeners, bound before anything is served so that ports are known (spec §10).
 
-Layer: rest.
+Layer: rest. Until `listen` connections are refused, as by Apache's worker: who would connect
+earlier would wait for as long as the brokers are away.
 """
 
 from __future__ import annotations
@@ -23,17 +24,21 @@ class BoundListener:
     listener: Listener
     socket: socket.socket
 
+    def listen(self) -> None:
+        """Let clients connect. Raises WorkerStartError: somebody else may have been quicker."""
+        try:
+            self.socket.listen(BACKLOG)
+        except OSError as exc:
+            raise _start_error(self.listener, exc) from exc
+
 
 def bind(listener: Listener) -> BoundListener:
-    """Bind and listen; port 0 takes a free one. Raises WorkerStartError."""
+    """Bind; port 0 takes a free one. Raises WorkerStartError."""
     try:
         bound = _bound_socket(listener)
     # UnicodeError: a host name that cannot be.
     except (OSError, UnicodeError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise WorkerStartError(
-            f"Unable to listen on {listener.protocol}://{listener.netloc}: {reason}"
-        ) from exc
+        raise _start_error(listener, exc) from exc
     port = bound.getsockname()[1]
     return BoundListener(Listener(protocol=listener.protocol, host=listener.host, port=port), bound)
 
@@ -46,6 +51,13 @@ def local_address() -> str:
         return "127.0.0.1"
 
 
+def _start_error(listener: Listener, error: Exception) -> WorkerStartError:
+    reason = getattr(error, "strerror", None) or error
+    return WorkerStartError(
+        f"Unable to listen on {listener.protocol}://{listener.netloc}: {reason}"
+    )
+
+
 def _bound_socket(listener: Listener) -> socket.socket:
     if not 0 <= listener.port <= HIGHEST_PORT:
         # getaddrinfo would cut it to 16 bits.
@@ -55,19 +67,17 @@ def _bound_socket(listener: Listener) -> socket.socket:
     addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
     # As Java: of several addresses the first of IPv4.
     family, _, _, _, address = min(addresses, key=lambda found: found[0] != socket.AF_INET)
-    return _listening(family, address)
+    return _bound(family, address)
 
 
 def _every_interface(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         try:
-            return socket.create_server(
-                ("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
-            )
+            return _bound(socket.AF_INET6, ("::", port), dualstack=True)
         except OSError:
             if _is_taken(port):
                 raise
-    return _listening(socket.AF_INET, ("", port))
+    return _bound(socket.AF_INET, ("", port))
 
 
 def _is_taken(port: int) -> bool:
@@ -81,6 +91,14 @@ def _is_taken(port: int) -> bool:
     return False
 
 
-def _listening(family: int, address: tuple[object, ...]) -> socket.socket:
-    host, port = str(address[0]), int(str(address[1]))
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+def _bound(family: int, address: tuple[object, ...], *, dualstack: bool = False) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dualstack)
+        bound.bind((str(address[0]), int(str(address[1]))))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
