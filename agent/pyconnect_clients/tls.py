@@ -1,4 +1,4 @@
-"""Makes TLS contexts of Python's `ssl`, for clients that speak Kafka's protocol in Python. Edge."""
+"""Makes TLS contexts of Python's `ssl`, for those who speak with Python's sockets. Edge."""
 
 from __future__ import annotations
 
@@ -19,14 +19,23 @@ from pyconnect_clients.security import (
 
 def client_context(tls: Tls) -> ssl.SSLContext:
     """Return the context of a client's connections; raises ClientPropertyError."""
-    readable = with_pem(tls)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = tls.checks_host_name
+    if tls.trust is None:
+        context.load_default_certs()
+    load_stores(context, tls)
+    return context
+
+
+def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
+    """Load whom to trust and with what to identify, as far as given, into a context of any side.
+
+    Raises ClientPropertyError for what cannot be read.
+    """
+    readable = with_pem(tls)
     try:
         match readable.trust:
-            case None:
-                context.load_default_certs()
             case PemCertificates(text=text):
                 context.load_verify_locations(cadata=text)
             case PemFile(location=location):
@@ -45,7 +54,6 @@ def client_context(tls: Tls) -> ssl.SSLContext:
                     _identify(context, file.name, readable.key_password)
     except (OSError, ValueError) as exc:
         raise _unusable(KEY_STORE, exc) from exc
-    return context
 
 
 def _identify(context: ssl.SSLContext, location: str, password: str | None) -> None:

@@ -14,6 +14,7 @@ from pyconnect_agent.rest.tls import client_context, server_context
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_url
 from tests.support.rest_services import rest_config, serving
+from tests.support.tls_clusters import STORE_PASSWORD, Stores
 
 pytestmark = pytest.mark.wire
 
@@ -94,10 +95,13 @@ def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
     ("settings", "message"),
     [
         ({}, "An https listener needs a certificate"),
-        ({"ssl.keystore.location": "/absent.pem"}, "ssl.keystore.location cannot be read"),
+        (
+            {"ssl.keystore.location": "/absent.pem"},
+            "ssl.keystore.location: /absent.pem cannot be used",
+        ),
         (
             {"ssl.keystore.key": "k", "ssl.keystore.certificate.chain": "c"},
-            "The key and certificates of the REST server cannot be read",
+            r"TLS of the REST server: ssl\.keystore\.\*",
         ),
     ],
 )
@@ -114,9 +118,29 @@ def test_tls_mistakes_are_found_before_anything_is_served() -> None:
         server.bind()
 
 
-def test_a_java_key_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    """A store that is not PEM is refused with how to convert it."""
-    store = tmp_path / "store.jks"
-    store.write_bytes(b"\xfe\xed\xfe\xed")
-    with pytest.raises(WorkerConfigError, match=r"is not PEM: convert .*keytool"):
-        server_context({"ssl.keystore.location": str(store)})
+@pytest.mark.parametrize("form", ["JKS", "PKCS12"])
+def test_stores_of_a_java_worker_serve_as_they_are(tmp_path: Path, form: str) -> None:
+    """A Java worker's file needs no other files here; JKS is what it has unless it says so."""
+    stores = Stores(tmp_path / "stores")
+    config = rest_config(
+        listeners="https://127.0.0.1:0",
+        **{
+            "ssl.keystore.location": str(stores.key_store(form)),
+            "ssl.keystore.password": STORE_PASSWORD,
+            "ssl.truststore.location": str(stores.trust_store(form)),
+            "ssl.truststore.password": STORE_PASSWORD,
+            "ssl.client.auth": "required",
+        },
+    )
+    with serving(config, FakeHerder()) as server:
+        url = f"https://{server.listeners[0].netloc}"
+        known = client_context(config.rest_ssl())
+        assert call_url(url, "GET", "/", ssl_context=known).status == 200
+
+
+def test_a_store_that_is_none_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """With the formats that there are."""
+    store = tmp_path / "store.jceks"
+    store.write_bytes(b"\xce\xce\xce\xce")
+    with pytest.raises(WorkerConfigError, match=r"neither JKS nor PKCS#12 nor PEM; keytool"):
+        server_context({"ssl.keystore.location": str(store), "ssl.keystore.password": "p"})

@@ -1,19 +1,26 @@
 """TLS contexts of the REST server and of requests to other workers (spec rest-api.md §10).
 
-Layer: rest. Corresponds to ``SSLUtils``. Key and trust stores are PEM, in a file or as text; Java's
-own store formats are refused with what to do. Settings are those of `WorkerConfig.rest_ssl`.
+Layer: rest. Corresponds to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JKS files, or PEM
+texts, and are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
 """
 
 from __future__ import annotations
 
 import logging
 import ssl
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 
 from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.security import (
+    KEY_STORE,
+    TRUST_STORE,
+    PemCertificates,
+    PemIdentity,
+    StoreFile,
+    Tls,
+)
+from pyconnect_clients.tls import load_stores
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +35,6 @@ _VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
-_PEM_MARK = b"-----BEGIN "
 
 
 def server_context(settings: Settings) -> ssl.SSLContext:
@@ -71,67 +77,39 @@ def _set_versions(context: ssl.SSLContext, settings: Settings) -> None:
 
 
 def _load_own_certificate(context: ssl.SSLContext, settings: Settings) -> bool:
-    key = _text(settings, "ssl.keystore.key")
-    chain = _text(settings, "ssl.keystore.certificate.chain")
-    location = _text(settings, "ssl.keystore.location")
+    identity = _store(settings, KEY_STORE) or _identity(settings)
     password = _text(settings, "ssl.key.password") or _text(settings, "ssl.keystore.password")
-    if not location and not (key and chain):
-        return False
-    with ExitStack() as files:
-        if location:
-            path = _pem_file(location, "ssl.keystore.location")
-        else:
-            path = files.enter_context(_private_file(f"{key}\n{chain}\n"))
-        try:
-            # An empty password would make OpenSSL ask for one on the terminal.
-            context.load_cert_chain(path, password=lambda: password or "")
-        except (ssl.SSLError, OSError) as exc:
-            raise WorkerConfigError(
-                f"The key and certificates of the REST server cannot be read ({exc}): check "
-                "ssl.keystore.* and ssl.key.password"
-            ) from exc
-    return True
+    _load(context, Tls(identity=identity, key_password=password))
+    return identity is not None
 
 
 def _load_trusted(context: ssl.SSLContext, settings: Settings) -> bool:
     text = _text(settings, "ssl.truststore.certificates")
-    location = _text(settings, "ssl.truststore.location")
-    if not text and not location:
-        return False
+    trust = PemCertificates(text=text) if text else _store(settings, TRUST_STORE)
+    _load(context, Tls(trust=trust))
+    return trust is not None
+
+
+def _identity(settings: Settings) -> PemIdentity | None:
+    key = _text(settings, "ssl.keystore.key")
+    chain = _text(settings, "ssl.keystore.certificate.chain")
+    return PemIdentity(key=key, chain=chain) if key and chain else None
+
+
+def _store(settings: Settings, store: str) -> StoreFile | None:
+    """Return a file whatever its type is said to be: the content tells, and JKS is the default."""
+    location = _text(settings, f"{store}.location")
+    if location is None:
+        return None
+    password = _text(settings, f"{store}.password")
+    return StoreFile(store=store, location=location, type=None, password=password)
+
+
+def _load(context: ssl.SSLContext, tls: Tls) -> None:
     try:
-        if text:
-            context.load_verify_locations(cadata=text)
-        else:
-            path = _pem_file(str(location), "ssl.truststore.location")
-            context.load_verify_locations(cafile=str(path))
-    except (ssl.SSLError, OSError) as exc:
-        raise WorkerConfigError(
-            f"The trusted certificates cannot be read ({exc}): check ssl.truststore.*"
-        ) from exc
-    return True
-
-
-def _pem_file(location: str, key: str) -> Path:
-    path = Path(location)
-    try:
-        content = path.read_bytes()
-    except OSError as exc:
-        raise WorkerConfigError(f"{key} cannot be read: {exc}") from exc
-    if _PEM_MARK not in content:
-        raise WorkerConfigError(
-            f"{key} {location} is not PEM: convert a Java key store with `keytool "
-            "-importkeystore -deststoretype PKCS12` and `openssl pkcs12 -in ... -out ...`"
-        )
-    return path
-
-
-@contextmanager
-def _private_file(text: str) -> Iterator[Path]:
-    """Hold text in a file that only this user reads: ssl takes nothing but files."""
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(text)
-        file.flush()
-        yield Path(file.name)
+        load_stores(context, tls)
+    except ClientPropertyError as exc:
+        raise WorkerConfigError(f"TLS of the REST server: {exc}") from exc
 
 
 def _text(settings: Settings, key: str) -> str | None:
