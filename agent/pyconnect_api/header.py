@@ -198,4 +198,7 @@ def _check_fits(schema: Schema, value: object) -> None:
         if not schema.optional:
             raise DataException(f"A null value requires an optional schema but was {schema}")
     elif not fits_class(schema, value):
-        raise DataException(f"The value {value} is not compatible with the schema {schema}")
+        raise DataException(
+            f"The value of class {type(value).__qualname__} is not compatible with the schema "
+            f"{schema}"
+        )

@@ -176,10 +176,9 @@ def date_from_days(days: int) -> date:
     """Return the day; DataException outside the years 1 to 9999."""
     try:
         return date.fromordinal(days + _EPOCH_DAY)
-    except (ValueError, OverflowError) as exc:
-        raise DataException(
-            f"Date value {days} days since the epoch is outside the years 1 to 9999"
-        ) from exc
+    except (ValueError, OverflowError):
+        # Their texts quote the value.
+        raise DataException("A Date is outside the years 1 to 9999") from None
 
 
 def time_to_milliseconds(value: time) -> int:
@@ -213,7 +212,6 @@ def timestamp_from_milliseconds(milliseconds: int) -> datetime:
     """Return the moment in UTC; DataException outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError as exc:
-        raise DataException(
-            f"Timestamp value {milliseconds} ms since the epoch is outside the years 1 to 9999"
-        ) from exc
+    except OverflowError:
+        # Its text quotes the value.
+        raise DataException("A Timestamp is outside the years 1 to 9999") from None

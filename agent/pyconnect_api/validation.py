@@ -126,7 +126,7 @@ def _checked_integer(schema: Schema, value: object, location: str) -> object:
     lowest, highest = INTEGER_RANGES[schema.type]
     if not lowest <= value <= highest:  # type: ignore[operator]  # an int, as checked before
         raise DataException(
-            f"Invalid value: {value} is out of range for schema type {schema.type} for {location}"
+            f"Invalid value: a number is out of range for schema type {schema.type} for {location}"
         )
     return value
 
@@ -136,7 +136,7 @@ def _checked_float32(schema: Schema, value: object, location: str) -> object:
     rounded = to_float32(given)
     if isinf(rounded) and isfinite(given):
         raise DataException(
-            f"Invalid value: {value} is out of range for schema type {schema.type} for {location}"
+            f"Invalid value: a number is out of range for schema type {schema.type} for {location}"
         )
     return rounded
 

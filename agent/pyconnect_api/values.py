@@ -317,5 +317,5 @@ def _as_double(schema: Schema | None, value: object) -> float:
 
 def _inconvertible(value: object, target: str) -> DataException:
     return DataException(
-        f"Unable to convert {value} (class {type(value).__qualname__}) to {target}"
+        f"Unable to convert a value of class {type(value).__qualname__} to {target}"
     )

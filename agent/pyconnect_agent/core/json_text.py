@@ -203,7 +203,7 @@ def _boolean_text(value: object) -> str:
 
 def _integer_text(value: int) -> str:
     if not _LOWEST <= value <= _HIGHEST:
-        raise DataException(f"The integer {value} does not fit into 64 bits")
+        raise DataException("An integer does not fit into 64 bits")
     return str(value)
 
 

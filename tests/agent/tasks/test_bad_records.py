@@ -32,6 +32,8 @@ from pyconnect_api import (
 from tests.support.fake_clients import FakeMessage
 
 SECRET = "hunter2"
+DIGITS = "41111111"
+"""With which every number begins that must not be told."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms."
 WORKER = {
@@ -81,6 +83,11 @@ def consume(
     return batch
 
 
+def logical(type_name: str, name: str, payload: str) -> bytes:
+    schema = {"type": type_name, "name": f"org.apache.kafka.connect.data.{name}", "version": 1}
+    return f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()
+
+
 BAD = [
     pytest.param(f"{SECRET} is no JSON".encode(), {}, False, id="poison"),
     pytest.param(f'{{"a": "{SECRET}'.encode(), {}, False, id="cut off"),
@@ -91,6 +98,27 @@ BAD = [
         {},
         True,
         id="value of another type than its schema",
+    ),
+    pytest.param(
+        f'{{"schema":{{"type":"int8"}},"payload":{DIGITS}}}'.encode(),
+        {},
+        True,
+        id="number out of the range of its schema",
+    ),
+    pytest.param(
+        f'{{"schema":{{"type":"int64"}},"payload":{DIGITS}e40}}'.encode(),
+        {},
+        True,
+        id="number with an exponent out of every range",
+    ),
+    pytest.param(f'{{"card":{DIGITS * 4}}}'.encode(), {}, False, id="number without a schema"),
+    pytest.param(logical("int32", "Date", DIGITS), {}, True, id="date of no year"),
+    pytest.param(logical("int64", "Timestamp", DIGITS * 2), {}, True, id="time of no year"),
+    pytest.param(
+        f'{{"name":{DIGITS * 2}}}'.encode(),
+        transformation("TimestampConverter$Value", field="name", target_type="Date"),
+        False,
+        id="converted time of no year",
     ),
     pytest.param(
         AN_OBJECT, transformation("Cast$Value", spec="name:int32"), False, id="cast of no number"
@@ -127,6 +155,7 @@ def test_a_bad_record_fails_the_task_by_its_place_alone(
     assert "Tolerance exceeded in error handler" in trace
     assert "for the record of topic 'orders', partition 3, offset 7\n" in trace
     assert SECRET not in trace
+    assert DIGITS not in trace
 
 
 @pytest.mark.parametrize(("value", "config", "schemas"), BAD)
@@ -146,6 +175,7 @@ def test_a_bad_record_is_left_out_when_errors_are_tolerated(
     (message,) = caplog.messages
     assert "{topic='orders', partition=3, offset=7" in message
     assert SECRET not in caplog.text
+    assert DIGITS not in caplog.text
     assert (counts.record_failures, counts.record_errors, counts.records_skipped) == (1, 1, 1)
 
 

@@ -103,7 +103,7 @@ def _unfit(schema: Schema, found: object) -> DataException:
 def _in_range(number: int, type: Type) -> int:
     lowest, highest = INTEGER_RANGES[type]
     if not lowest <= number <= highest:
-        raise DataException(f"The number {number} is out of range for {type}")
+        raise DataException(f"A number is out of range for {type}")
     return number
 
 
@@ -117,7 +117,7 @@ def _integer_reader(schema: Schema, _: JsonOptions) -> Read:
             raise _unfit(schema, found)
         # An exponent can stand for more digits than memory holds.
         if isinstance(found, Decimal) and found.adjusted() > 20:
-            raise DataException(f"The number {found} is out of range for {schema.type}")
+            raise DataException(f"A number is out of range for {schema.type}")
         return _in_range(int(found), schema.type)
 
     return read

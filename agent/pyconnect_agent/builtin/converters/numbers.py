@@ -50,7 +50,7 @@ class NumberConverter(DataConverter):
             return self.layout.pack(value)
         except (BinaryLayoutError, OverflowError) as exc:
             raise DataException(
-                f"Failed to serialize to {self.type_name}: {value} is out of range"
+                f"Failed to serialize to {self.type_name}: the value is out of range"
             ) from exc
 
     def to_connect_data(

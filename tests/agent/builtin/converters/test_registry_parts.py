@@ -10,18 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_agent.builtin.converters.avro.names import AvroOptions
 from pyconnect_agent.builtin.converters.avro.reading import connect_schema, without_logical_types
 from pyconnect_agent.builtin.converters.avro.writing import avro_schema
 from pyconnect_agent.builtin.converters.json_writer import JsonOptions
+from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConverter
 from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
 from pyconnect_agent.builtin.converters.protobuf.writing import proto_text
+from pyconnect_agent.builtin.converters.registry import converter as registry_converter
 from pyconnect_agent.builtin.converters.registry import framing, subjects
+from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
 from pyconnect_agent.builtin.converters.registry.options import (
     registry_config_def,
     registry_options,
 )
 from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
+from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
     INT8_SCHEMA,
     INT64_SCHEMA,
@@ -31,6 +37,7 @@ from pyconnect_api import (
     DataException,
     Schema,
     SchemaBuilder,
+    Struct,
     decimal_schema,
 )
 
@@ -286,3 +293,46 @@ def test_what_protobuf_lacks_is_refused(schema: Schema) -> None:
     """Rather than written as something else."""
     with pytest.raises(DataException, match="Protobuf"):
         proto_text(schema, ProtobufOptions())
+
+
+SECRET = "hunter2"
+
+
+class OnlyLatest:
+    """A registry with one schema, which is every subject's latest."""
+
+    def __init__(self, text: str, kind: str) -> None:
+        self._schema = RegisteredSchema(7, text, kind)
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        return self._schema
+
+
+@pytest.mark.parametrize(
+    ("converter", "latest"),
+    [
+        (
+            AvroConverter(),
+            OnlyLatest(
+                '{"type":"record","name":"R","fields":[{"name":"a","type":["null","int"]}]}', "AVRO"
+            ),
+        ),
+        (
+            ProtobufConverter(),
+            OnlyLatest('syntax = "proto3"; message R { int32 a = 1; }', "PROTOBUF"),
+        ),
+    ],
+    ids=["avro", "protobuf"],
+)
+def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
+    converter: RegistryConverter, latest: OnlyLatest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by us nor by the libraries' errors, which would stand below ours."""
+    monkeypatch.setattr(registry_converter, "SchemaRegistry", lambda _: latest)
+    settings = {"auto.register.schemas": "false", "use.latest.version": "true"}
+    converter.configure({"schema.registry.url": "http://r", **settings}, False)
+    schema = SchemaBuilder.struct().name("R").field("a", STRING_SCHEMA).build()
+    value = Struct(schema).put("a", SECRET)
+    with pytest.raises(DataException) as raised:
+        converter.from_connect_data("t", [], schema, value)
+    assert SECRET not in format_trace(raised.value)

@@ -75,11 +75,12 @@ class AvroConverter(RegistryConverter):
             made = datum(value)
             try:
                 write(buffer, parsed, made)
-            # The library raises what its parts raise: ValueError, TypeError, KeyError, ….
-            except Exception as error:
+            # The library raises what its parts raise (ValueError, TypeError, KeyError, …). It quotes
+            # the value, which must not stand in the trace.
+            except Exception as error:  # noqa: BLE001
                 raise DataException(
                     f"Failed to serialize Avro data with schema {schema}: {type(error).__name__}"
-                ) from error
+                ) from None
             return buffer.getvalue()
 
         return encode
@@ -96,11 +97,11 @@ class AvroConverter(RegistryConverter):
             try:
                 found = read_datum(body, parsed, None, return_record_name=True)
             # As for writing; also EOFError and UnicodeDecodeError of damaged messages.
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 raise DataException(
                     f"Failed to deserialize Avro data with schema {frame.schema}: "
                     f"{type(error).__name__}"
-                ) from error
+                ) from None
             return SchemaAndValue(schema, read(found))
 
         return decode

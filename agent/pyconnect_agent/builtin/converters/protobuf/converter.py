@@ -84,10 +84,11 @@ class ProtobufConverter(RegistryConverter):
             try:
                 fill(message, value)
             except (ValueError, TypeError, AttributeError) as error:
+                # The library quotes the value.
                 raise DataException(
                     f"Failed to serialize Protobuf data with schema {schema}: "
                     f"{type(error).__name__}"
-                ) from error
+                ) from None
             return path + bytes(message.SerializeToString())
 
         return encode

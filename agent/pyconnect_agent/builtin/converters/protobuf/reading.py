@@ -289,8 +289,9 @@ def _checked(read: Read) -> Read:
     def read_or_refuse(message: Any) -> object:
         try:
             return read(message)
-        except (ValueError, OverflowError) as error:
-            raise DataException(f"Not a {message.DESCRIPTOR.full_name}: {error}") from error
+        except (ValueError, OverflowError):
+            # Their texts quote the value.
+            raise DataException(f"Not a valid {message.DESCRIPTOR.full_name}") from None
 
     return read_or_refuse
 
