@@ -75,7 +75,7 @@ class AvroConverter(RegistryConverter):
             made = datum(value)
             try:
                 write(buffer, parsed, made)
-            # The library raises what its parts raise (ValueError, TypeError, KeyError, …). It quotes
+            # The library raises what its parts raise: ValueError, TypeError, KeyError, … They quote
             # the value, which must not stand in the trace.
             except Exception as error:  # noqa: BLE001
                 raise DataException(
