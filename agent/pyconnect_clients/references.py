@@ -21,9 +21,14 @@ class Variable:
     key: str
 
 
+def find_references(text: str) -> tuple[tuple[str, Variable], ...]:
+    """Return the references in a value, as written and as read, in order; they do not nest."""
+    return tuple((found[0], _variable(found)) for found in _VARIABLE.finditer(text))
+
+
 def find_variables(text: str) -> tuple[Variable, ...]:
-    """Return the references in a value, in order; they do not nest."""
-    return tuple(_variable(found) for found in _VARIABLE.finditer(text))
+    """Return the references in a value, in order."""
+    return tuple(variable for _, variable in find_references(text))
 
 
 def replace_variables(text: str, found: Mapping[Variable, str]) -> str:

@@ -7,28 +7,22 @@ Kafka Connect. Providers themselves do IO, so a look-up function stands for them
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyconnect_api.config_provider import ConfigData
-
-_VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
+from pyconnect_clients.references import (
+    Variable,
+    find_references,
+    find_variables,
+    replace_variables,
+)
 
 SHORTEST_SECRET = 4
 
 Lookup: TypeAlias = Callable[[str, str, frozenset[str]], ConfigData | None]
 """``(provider, path, keys)`` -> what the provider found, None when there is no such provider."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Variable:
-    """One reference; ``path`` is empty when the text has none."""
-
-    provider: str
-    path: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +40,9 @@ class ResolvedConfig:
     secrets: Mapping[str, str] = field(repr=False)
 
 
-def find_variables(text: str) -> tuple[Variable, ...]:
-    """Return the references in a value, in order; they do not nest."""
-    return tuple(_variable(found) for found in _VARIABLE.finditer(text))
-
-
 def has_variables(text: str | None) -> bool:
     """Return whether a value holds anything that looks like a reference."""
-    return text is not None and _VARIABLE.search(text) is not None
+    return text is not None and bool(find_variables(text))
 
 
 def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
@@ -66,17 +55,18 @@ def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
     for text in config.values():
         for variable in find_variables(text or ""):
             wanted.setdefault((variable.provider, variable.path), set()).add(variable.key)
-    found: dict[tuple[str, str], Mapping[str, str]] = {}
+    found: dict[Variable, str] = {}
     ttls: dict[str, int] = {}
     for (provider, path), keys in sorted(wanted.items()):
         data = lookup(provider, path, frozenset(keys))
         if data is None:
             continue
-        found[provider, path] = data.data
+        found |= {Variable(provider, path, key): text for key, text in data.data.items()}
         if data.ttl_ms is not None and data.ttl_ms >= 0:
             ttls[path] = data.ttl_ms
     values = {
-        name: None if text is None else _replaced(text, found) for name, text in config.items()
+        name: None if text is None else replace_variables(text, found)
+        for name, text in config.items()
     }
     return ResolvedConfig(
         values=values,
@@ -114,7 +104,7 @@ def mask(text: str, secrets: Mapping[str, str]) -> str:
 def _secrets(
     config: Mapping[str, str | None],
     values: Mapping[str, str | None],
-    found: Mapping[tuple[str, str], Mapping[str, str]],
+    found: Mapping[Variable, str],
 ) -> dict[str, str]:
     """Return whole values and what was supplied for parts of them, also trimmed and escaped.
 
@@ -127,11 +117,9 @@ def _secrets(
         if raw is None or value is None or value == raw:
             continue
         shown[value] = raw
-        for match in _VARIABLE.finditer(raw):
-            variable = _variable(match)
-            part = found.get((variable.provider, variable.path), {}).get(variable.key)
-            if part is not None:
-                shown[part] = match[0]
+        for reference, variable in find_references(raw):
+            if variable in found:
+                shown[found[variable]] = reference
     shown |= {text.strip(): reference for text, reference in shown.items()}
     shown |= {_escaped(text): _escaped(reference) for text, reference in shown.items()}
     return {text: reference for text, reference in shown.items() if len(text) >= SHORTEST_SECRET}
@@ -139,16 +127,3 @@ def _secrets(
 
 def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _variable(found: re.Match[str]) -> Variable:
-    return Variable(provider=found[1], path=found[3] or "", key=found[4])
-
-
-def _replaced(text: str, found: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
-    def replacement(match: re.Match[str]) -> str:
-        variable = _variable(match)
-        values = found.get((variable.provider, variable.path), {})
-        return values.get(variable.key, match[0])
-
-    return _VARIABLE.sub(replacement, text)

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.config.variables import (
-    Variable,
-    find_variables,
     mask,
     resolve,
     restore_references,
@@ -33,22 +31,6 @@ def lookup(provider: str, path: str, keys: frozenset[str]) -> ConfigData | None:
         data={key: found[key] for key in keys if key in found},
         ttl_ms=60_000 if provider == "file" else None,
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "variables"),
-    [
-        ("${file:/p:k}", [Variable("file", "/p", "k")]),
-        ("${env:K}", [Variable("env", "", "K")]),
-        ("${file:/p:k:with:colons}", [Variable("file", "/p", "k:with:colons")]),
-        ("a${env:A}b${env:B}", [Variable("env", "", "A"), Variable("env", "", "B")]),
-        ("${nothing}", []),
-        ("$ {env:A}", []),
-    ],
-)
-def test_references_are_split_at_the_first_two_colons(text: str, variables: list[Variable]) -> None:
-    """The key may hold colons, the path may not."""
-    assert list(find_variables(text)) == variables
 
 
 @pytest.mark.parametrize(

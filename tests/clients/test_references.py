@@ -1,0 +1,36 @@
+"""References to config providers in values."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_clients.references import (
+    Variable,
+    find_references,
+    find_variables,
+    replace_variables,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ("${file:/p:k}", [Variable("file", "/p", "k")]),
+        ("${env:K}", [Variable("env", "", "K")]),
+        ("${file:/p:k:with:colons}", [Variable("file", "/p", "k:with:colons")]),
+        ("a${env:A}b${env:B}", [Variable("env", "", "A"), Variable("env", "", "B")]),
+        ("${nothing}", []),
+        ("$ {env:A}", []),
+    ],
+)
+def test_references_are_split_at_the_first_two_colons(text: str, variables: list[Variable]) -> None:
+    """The key may hold colons, the path may not."""
+    assert list(find_variables(text)) == variables
+
+
+def test_what_was_not_found_stays_as_it_is_written() -> None:
+    """Also where a path is written that is empty."""
+    text = "<${file:/p:k}> ${env::K}"
+    assert [written for written, _ in find_references(text)] == ["${file:/p:k}", "${env::K}"]
+    found = {Variable("file", "/p", "k"): "${env:K}"}
+    assert replace_variables(text, found) == "<${env:K}> ${env::K}"
