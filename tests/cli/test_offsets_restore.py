@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,38 @@ def test_undo_makes_the_offsets_what_they_were_and_can_be_undone(
     first = backups(environ)[0].stem
     assert run("offsets", "undo", first, "--yes").code == 0
     assert connect.connectors["broken"].offsets == before
+
+
+def test_undo_passes_over_a_change_that_came_to_nothing(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """A connector may refuse offsets with HTTP 500: what was changed before is then the newest."""
+    sink = connect.connectors["broken"]
+    before = sink.offsets
+    assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0
+    connect.failures["PATCH /connectors/broken/offsets"] = [(500, "not these")]
+    assert run("offsets", "alter", "broken", "--set", "t:0=6", "--yes").code == 10
+    assert [kept["failed"] for kept in _history(run)] == [True, False]
+    outcome = run("offsets", "undo", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert f"{backups(environ)[1].stem} was made for a change that failed" in outcome.err
+    assert sorted(sink.offsets, key=str) == before
+
+
+def test_undo_takes_back_a_failed_change_that_did_something(run: Run, connect: FakeConnect) -> None:
+    """Part of it may have been done, or all of it after the worker had given its answer."""
+    sink = connect.connectors["broken"]
+    before = sink.offsets
+    connect.failures["PATCH /connectors/broken/offsets"] = [(500, "Request timed out")]
+    assert run("offsets", "alter", "broken", "--set", "t:0=6", "--yes").code == 10
+    sink.offsets = [sink_entry("t", 0, 6), sink_entry("t", 1, 200)]
+    assert run("offsets", "undo", "--yes").code == 0
+    assert sorted(sink.offsets, key=str) == before
+
+
+def _history(run: Run) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run("offsets", "history", "-o", "json").out)
+    return found
 
 
 def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect) -> None:

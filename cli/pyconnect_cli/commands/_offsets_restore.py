@@ -26,6 +26,7 @@ from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.options import GLOBAL_OPTIONS
+from pyconnect_cli.plan.offset_entries import same_entries
 from pyconnect_cli.plan.offset_origin import (
     require_fitting,
     require_same_connector,
@@ -237,9 +238,24 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
     for reason in broken:
         session.output.warning(reason)
     ours = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
-    if not ours:
-        raise NotFound(
-            f"there is nothing to undo: no backup of Kafka cluster {cluster_id} in"
-            f" {backups.directory}"
+    for snapshot in ours:
+        if not _came_to_nothing(session, snapshot):
+            return snapshot
+        session.output.message(
+            f"backup {snapshot.id} was made for a change that failed and left nothing: passed over"
         )
-    return ours[0]
+    raise NotFound(
+        f"there is nothing to undo: no backup of a change in Kafka cluster {cluster_id} in"
+        f" {backups.directory}"
+    )
+
+
+def _came_to_nothing(session: Session, snapshot: Snapshot) -> bool:
+    """Whether a change ended in an error and the offsets are what they were before it."""
+    if not snapshot.failed:
+        return False
+    try:
+        stored = session.client.connector_offsets(snapshot.connector).entries
+    except NotFound:
+        return False
+    return same_entries(stored, snapshot.offsets)

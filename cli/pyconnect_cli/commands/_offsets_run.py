@@ -194,35 +194,39 @@ class _Run:
         plan = _plan_or_raise(self.session, self._planner, fresh)
         if not plan.needed:
             return "nothing to change"
-        identity = self._back_up(plan)
+        backup = self._back_up(plan)
         try:
             if plan.everything:
                 message = client.reset_offsets(view.name)
             else:
                 message = client.alter_offsets(view.name, plan.wanted)
         except (UsageError, PreconditionFailed):
-            # Refused: nothing has changed, there is nothing to undo. After any other failure
-            # part of it may have been done.
-            if identity:
-                self.backups.discard(identity)
-                self.stored.remove(identity)
+            # Refused: nothing has changed, there is nothing to undo.
+            if backup:
+                self.backups.discard(backup.id)
+                self.stored.remove(backup.id)
+            raise
+        except PyconnectError:
+            # Nothing, part or all of it may have been done; `undo` looks at what became of it.
+            if backup:
+                self.backups.mark_failed(backup)
             raise
         self._read_back(plan)
         remarks = [counted_partitions(len(plan.changes))]
-        if identity:
-            remarks.append(f"backup {identity}")
+        if backup:
+            remarks.append(f"backup {backup.id}")
         if EXTERNAL in message:
             remarks.append("offsets that the connector keeps elsewhere are not changed")
         return ", ".join(remarks)
 
-    def _back_up(self, plan: OffsetsPlan) -> str | None:
+    def _back_up(self, plan: OffsetsPlan) -> Snapshot | None:
         if not self._around.backup or not plan.changes:
             return None
         worker = self.session.client.worker_info()
         snapshot = replace(snapshot_of(plan.view, worker), action=plan.action.value, left=plan.left)
-        identity = self.backups.store(snapshot, datetime.now(UTC)).id
-        self.stored.append(identity)
-        return identity
+        stored = self.backups.store(snapshot, datetime.now(UTC))
+        self.stored.append(stored.id)
+        return stored
 
     def _read_back(self, plan: OffsetsPlan) -> None:
         """Raise ServerError when the worker goes on answering other offsets than were sent.

@@ -11,6 +11,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,14 +45,21 @@ class Backups:
         """Write a backup, on the disk when this returns; give back the snapshot with its id."""
         identity = f"{now.strftime(TIME_FORMAT)}{now.microsecond:06d}Z-{secrets.token_hex(3)}"
         stored = replace(snapshot, id=identity)
-        text = json.dumps(stored.to_json(), indent=1, ensure_ascii=False) + "\n"
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(self._path(identity), text)
+            write_whole(self._path(identity), _text(stored))
             self._remove_expired(now)
         except OSError as exc:
             raise self._unwritable(exc) from exc
         return stored
+
+    def mark_failed(self, stored: Snapshot) -> None:
+        """Note in a backup that its change failed; where that cannot be written it stays as it is.
+
+        The backup is what matters, and the caller has the change's own error to tell.
+        """
+        with suppress(OSError):
+            write_whole(self._path(stored.id), _text(replace(stored, failed=True)))
 
     def discard(self, identity: str) -> None:
         """Remove the backup of a change that did not happen."""
@@ -111,6 +119,10 @@ class Backups:
             f"{self.directory}: a backup cannot be written: {error.strerror}; nothing was changed",
             hint="set XDG_STATE_HOME to a directory you can write, or give --no-backup",
         )
+
+
+def _text(snapshot: Snapshot) -> str:
+    return json.dumps(snapshot.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def backup_directory(environ: Mapping[str, str]) -> Path:

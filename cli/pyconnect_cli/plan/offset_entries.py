@@ -56,6 +56,14 @@ def same_offset(one: Primitives | None, other: Primitives | None) -> bool:
     return _canonical(one) == _canonical(other)
 
 
+def same_entries(one: Iterable[OffsetEntry], other: Iterable[OffsetEntry]) -> bool:
+    """Whether both hold the same offsets of the same partitions, in whatever order."""
+    ours, theirs = by_key(one), by_key(other)
+    return ours.keys() == theirs.keys() and all(
+        same_offset(entry.offset, theirs[key].offset) for key, entry in ours.items()
+    )
+
+
 def by_key(entries: Iterable[OffsetEntry]) -> dict[str, OffsetEntry]:
     """Return entries by the identity of their partition; the last of two wins, as over REST."""
     return {entry.key: entry for entry in entries}

@@ -19,8 +19,9 @@ TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
 class Snapshot:
     """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
 
-    `action`, `id` and `left` are set in backups only: what was about to be done, the file's name,
-    and all offsets as that was to leave them, None in backups of earlier versions.
+    `action`, `id`, `left` and `failed` are set in backups only: what was about to be done, the
+    file's name, all offsets as that was to leave them, None in backups of earlier versions, and
+    whether it ended in an error, so that nothing, a part or all of it may have been done.
     `orphan`: of a connector that was no more; `records` are then what a source left in offsets
     topics, byte for byte, and class and version are unknown.
     """
@@ -35,6 +36,7 @@ class Snapshot:
     action: str = ""
     id: str = ""
     left: tuple[OffsetEntry, ...] | None = None
+    failed: bool = False
     orphan: bool = False
     records: tuple[StoredRecord, ...] = ()
 
@@ -50,7 +52,7 @@ class Snapshot:
             "version": self.version,
         }
         if self.action:
-            document |= {"id": self.id, "action": self.action}
+            document |= {"id": self.id, "action": self.action, "failed": self.failed}
         document["offsets"] = [entry.to_json() for entry in self.offsets]
         if self.left is not None:
             document["left"] = [entry.to_json() for entry in self.left]
@@ -84,6 +86,7 @@ def read_snapshot(text: str, place: str) -> Snapshot:
         action=str(document.get("action") or ""),
         id=str(document.get("id") or ""),
         left=None if left is None else _read_offsets(left, connector_type, f"{place}: left"),
+        failed=document.get("failed") is True,
         orphan=document.get("orphan") is True,
         records=_read_records(document.get("records") or [], place),
     )
