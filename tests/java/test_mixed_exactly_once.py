@@ -24,7 +24,7 @@ from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
 from tests.support.topics import create_topics, read_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "2000"}

@@ -19,7 +19,7 @@ from tests.support.names import unique_name
 from tests.support.topics import read_topic
 from tests.support.witness import WITNESS, Journal
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 NO_CLASS = "Failed to find any class that implements Connector and which name matches {}"
 COMPACTED_SOON = {

@@ -15,7 +15,7 @@ from tests.support.kafka import Servers
 from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 KEY = "agent.leader.transactional.id"
 WAIT_S = 60

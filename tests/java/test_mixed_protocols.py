@@ -17,7 +17,7 @@ from tests.support.kafka import Servers
 from tests.support.mixed_group import WAIT_S, MixedGroup
 from tests.support.names import unique_name
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

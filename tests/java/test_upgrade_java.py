@@ -16,7 +16,7 @@ from tests.support.kafka import SharedBroker
 from tests.support.rest_client import call_url
 from tests.support.upgrade_cluster import ALLOWED, Tool
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.support.kafka import SharedBroker
 from tests.support.rest_client import call_url
 from tests.support.upgrade_cluster import Tool
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

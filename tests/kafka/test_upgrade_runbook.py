@@ -12,7 +12,7 @@ import pytest
 from tests.support.kafka import SharedBroker
 from tests.support.upgrade_cluster import SETTLE, Tool, phases, supervised_cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "upgrade.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -42,7 +42,7 @@ BOUNDARIES: Sequence[Mapping[str, str]] = (
 FILES_OF_MANY = 4
 """Of a connector with several tasks, which are at most as many."""
 OUT_OF_REACH = (OSError, HTTPException)
-SETTLE_S = 120.0
+SETTLE_S = 240.0
 LOOK_S = 0.1
 
 
