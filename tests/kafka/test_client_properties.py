@@ -36,7 +36,7 @@ from tests.support.tls_clusters import (
     trusting_store,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 TOPIC = "seen"
 WAIT_S = 60.0
