@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.offsets_world import backups, changes, sink_entry, stored
+from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -63,6 +63,25 @@ def test_undo_takes_back_a_failed_change_that_did_something(run: Run, connect: F
 def _history(run: Run) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(run("offsets", "history", "-o", "json").out)
     return found
+
+
+def test_a_source_may_have_one_nameless_partition(
+    run: Run, connect: FakeConnect, stored: FakeConnector, tmp_path: Path
+) -> None:
+    """A connector that reads one thing needs no keys; its backup and its file are as good."""
+    stop(connect)
+    stored.offsets = [{"partition": {}, "offset": {"position": 5}}]
+    before = stored.offsets
+    file = tmp_path / "offsets.json"
+    file.write_text(run("offsets", "get", "orders", "-o", "json").out)
+    assert run("offsets", "reset", "orders", "--yes").code == 0
+    outcome = run("offsets", "undo", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert stored.offsets == before
+    assert run("offsets", "reset", "orders", "--partition", "{}", "--yes").code == 0
+    outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
+    assert outcome.code == 0, outcome.err
+    assert stored.offsets == before
 
 
 def test_undo_forgets_partitions_that_came_later(run: Run, connect: FakeConnect) -> None:

@@ -208,8 +208,6 @@ def _object(document: object, place: str) -> Mapping[str, object]:
 
 def _primitives(document: object, place: str) -> Primitives:
     members = _object(document, place)
-    if not members:
-        raise UsageError(f"{place}: is empty")
     for key, value in members.items():
         if value is not None and not isinstance(value, str | int | float | bool):
             raise UsageError(
