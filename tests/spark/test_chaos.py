@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.sequences import WAIT_S, Sequences
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 PROVENANCE = {"pyconnect.provenance.headers": "true"}
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}

@@ -95,7 +95,7 @@ def test_a_second_cluster_that_does_not_answer_is_named(
     kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its address and why, never an empty topic that agrees with an empty one."""
-    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 3.0)
+    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 10.0)
     seed = seed_topic(kafka_broker.bootstrap_servers)
     side = {"kind": "topic", "topics": [seed.topic]}
     clusters = {
