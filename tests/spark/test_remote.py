@@ -25,9 +25,9 @@ from tests.support.reconcile_command import RUN_S, Reconcile
 from tests.support.seeding import Record, seed_topic
 from tests.support.spark_connect import ConnectServer, connect_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-UNREACHABLE_S = 20.0
+UNREACHABLE_S = 120.0
 NUMBER = ("--sequence", r"regex:n=(\d+)")
 LONG = 200_000
 PASSWORD = "hunter2-is-secret"
