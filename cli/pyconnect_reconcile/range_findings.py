@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
-from pyconnect_reconcile.snapshot import PartitionRange, Snapshot
+from pyconnect_reconcile.snapshot import UNKNOWN_POLICY, PartitionRange, Snapshot
 
 
 def open_tails(snapshot: Snapshot) -> Iterator[Finding]:
@@ -52,6 +52,21 @@ def refuse_compacted(snapshot: Snapshot, job: str) -> None:
             f"{job} cannot tell losses in compacted topics: {', '.join(names)}",
             hint="compare by key instead (upsert mode), or use `ranges` and `transactions`",
         )
+
+
+def unknown_policies(
+    snapshot: Snapshot, severity: Severity = Severity.UNKNOWN
+) -> Iterator[Finding]:
+    """Yield topics that may be compacted, for jobs that refuse such: they prove little there."""
+    for topic in snapshot.topics:
+        if topic.cleanup_policy == UNKNOWN_POLICY:
+            yield Finding(
+                kind="unknown-policy",
+                severity=severity,
+                message="whether the topic is compacted is not known: records may have been"
+                " removed from between; grant DescribeConfigs on it",
+                topic=topic.topic,
+            )
 
 
 def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:

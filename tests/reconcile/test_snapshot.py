@@ -9,8 +9,14 @@ import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Severity
-from pyconnect_reconcile.range_findings import against_previous, hanging, open_tails
+from pyconnect_reconcile.range_findings import (
+    against_previous,
+    hanging,
+    open_tails,
+    unknown_policies,
+)
 from pyconnect_reconcile.snapshot import (
+    UNKNOWN_POLICY,
     OpenProducer,
     PartitionRange,
     Snapshot,
@@ -65,6 +71,15 @@ def test_an_open_tail_is_told_only_where_the_range_reaches_it() -> None:
     assert (finding.first, finding.last, finding.count) == (90, 94, 5)
     assert finding.severity is Severity.NOTE
     assert list(open_tails(snapshot(replace(opened, end=80)))) == []
+
+
+def test_only_a_topic_that_may_be_compacted_unseen_is_told() -> None:
+    """A known policy is refused or fine; jobs over offsets only note an unknown one."""
+    known = snapshot(part())
+    assert list(unknown_policies(known)) == []
+    topics = (replace(known.topics[0], cleanup_policy=UNKNOWN_POLICY),)
+    [finding] = unknown_policies(replace(known, topics=topics))
+    assert (finding.topic, finding.severity) == ("t", Severity.UNKNOWN)
 
 
 def test_retention_is_a_loss_only_where_nobody_had_read() -> None:

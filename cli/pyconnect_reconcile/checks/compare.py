@@ -20,7 +20,7 @@ from pyconnect_reconcile.files import changes, fingerprint, local_files, rows_of
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.hashes import HASHES
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import open_tails, refuse_compacted
+from pyconnect_reconcile.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
 from pyconnect_reconcile.unparsable import unparsable_finding
@@ -44,7 +44,7 @@ def check(bench: Bench, work: Path) -> Outcome:
     assert spec.right is not None
     columns = spec.columns or inferred_columns(bench, spec.left, spec.right)
     if spec.mode == "append":
-        for side in (spec.left, spec.right):
+        for side in (spec.left, spec.right, spec.arrived):
             _refuse_compacted(bench, side)
     sides = _Sides(
         left=rows_of(bench, spec.left, columns=columns, work=work),
@@ -89,7 +89,7 @@ def check(bench: Bench, work: Path) -> Outcome:
     )
 
 
-def _refuse_compacted(bench: Bench, side: Side) -> None:
+def _refuse_compacted(bench: Bench, side: Side | None) -> None:
     if isinstance(side, TopicSide):
         refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
 
@@ -98,7 +98,10 @@ def _beginning(bench: Bench, sides: _Sides, sums: compare.Checksums) -> Iterator
     """Yield what is known after the first stage."""
     for rows in (sides.left, sides.right):
         if isinstance(rows.side, TopicSide):
-            yield from open_tails(bench.snapshot(rows.side.topics, rows.side.cluster))
+            snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
+            yield from open_tails(snapshot)
+            if bench.spec.mode == "append":
+                yield from unknown_policies(snapshot)
     if sums.left == 0 and sums.right == 0:
         yield Finding(
             kind="empty-range",

@@ -19,8 +19,9 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extract import text_of
 from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.range_findings import refuse_compacted, unknown_policies
 from pyconnect_reconcile.sides import inferred_columns, rows_of
-from pyconnect_reconcile.spec import FileSide, Tier
+from pyconnect_reconcile.spec import FileSide, Tier, TopicSide
 
 MOST_BUCKETS = 100_000
 MINUTE_MS = 60_000
@@ -40,6 +41,13 @@ class _Bucket:
 def check(bench: Bench, work: Path) -> Outcome:
     """Count every tier by event time and compare each with the first."""
     spec = bench.spec
+    snapshots = [
+        bench.snapshot(tier.side.topics, tier.side.cluster)
+        for tier in spec.tiers
+        if isinstance(tier.side, TopicSide)
+    ]
+    for snapshot in snapshots:
+        refuse_compacted(snapshot, "completeness")
     bench.events.step("counting the tiers by event time")
     names = [tier.name for tier in spec.tiers]
     rows = _joined(bench, work).orderBy("bucket").limit(MOST_BUCKETS).collect()
@@ -60,7 +68,12 @@ def check(bench: Bench, work: Path) -> Outcome:
         for index, name in enumerate(names)
     }
     return Outcome(
-        findings=(*empty, *strange, *differing[: spec.findings]),
+        findings=(
+            *empty,
+            *(finding for snapshot in snapshots for finding in unknown_policies(snapshot)),
+            *strange,
+            *differing[: spec.findings],
+        ),
         totals={"difference": len(differing), "unparsable": timeless},
         counts={"buckets": len(buckets), **totals},
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},

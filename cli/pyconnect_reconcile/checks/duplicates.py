@@ -24,7 +24,12 @@ from pyconnect_reconcile.extract import (
 from pyconnect_reconcile.findings import Finding, Outcome, Severity
 from pyconnect_reconcile.hashes import HASHES, hashes
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails, refuse_compacted
+from pyconnect_reconcile.range_findings import (
+    empty_ranges,
+    open_tails,
+    refuse_compacted,
+    unknown_policies,
+)
 from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.unparsable import unparsable_finding
 
@@ -73,7 +78,13 @@ def check(bench: Bench) -> Outcome:
         fatal=spec.fail_unparsable,
     )
     return Outcome(
-        findings=(*empty_ranges(snapshot), *open_tails(snapshot), *strange, *found.findings),
+        findings=(
+            *empty_ranges(snapshot),
+            *open_tails(snapshot),
+            *unknown_policies(snapshot),
+            *strange,
+            *found.findings,
+        ),
         totals={
             "duplicate": found.violations,
             "benign-duplicate": counted.identities - found.violations,

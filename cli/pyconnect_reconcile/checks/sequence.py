@@ -26,7 +26,12 @@ from pyconnect_reconcile.extract import (
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.intervals import Interval, holes_within
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails, refuse_compacted
+from pyconnect_reconcile.range_findings import (
+    empty_ranges,
+    open_tails,
+    refuse_compacted,
+    unknown_policies,
+)
 from pyconnect_reconcile.unparsable import unparsable_finding
 
 
@@ -80,6 +85,7 @@ def check(bench: Bench) -> Outcome:
         findings=(
             *empty_ranges(snapshot),
             *open_tails(snapshot),
+            *unknown_policies(snapshot),
             *strange,
             *gaps,
             *copies,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.findings import Finding, Outcome, PartitionCounts, Severity
 from pyconnect_reconcile.intervals import Interval, joined, numbers_of, runs_of
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails
+from pyconnect_reconcile.range_findings import empty_ranges, open_tails, unknown_policies
 from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.snapshot import PartitionRange
 
@@ -43,6 +43,7 @@ def check(bench: Bench) -> Outcome:
         both.unpersist()
     counts = tuple(_counts(part, counted.get(_key(part))) for part in snapshot.partitions)
     findings = [*empty_ranges(snapshot), *open_tails(snapshot)]
+    findings += unknown_policies(snapshot, Severity.NOTE)
     findings += [_compaction(topic.topic) for topic in snapshot.topics if topic.compacted]
     for key, intervals in aborted.items():
         findings += [_finding(key, interval) for interval in intervals]

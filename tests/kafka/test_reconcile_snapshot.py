@@ -1,0 +1,51 @@
+"""What a reconciliation reads, taken by a principal that may not ask everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.acls.grants import Grant
+from pyconnect_cli.acls.model import Operation, Pattern, Resource, ResourceType
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.kafka_snapshot import ClusterView
+from pyconnect_reconcile.snapshot import UNKNOWN_POLICY
+from pyconnect_reconcile.spec import Cluster
+from tests.support.acls import sasl
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.secured import SecuredBroker
+
+pytestmark = pytest.mark.kafka
+
+WAIT_S = 60
+
+
+def test_who_may_not_describe_configurations_knows_no_cleanup_policy(
+    secured: SecuredBroker, tmp_path: Path
+) -> None:
+    """Offsets are there all the same; with the right the topic is seen to be compacted."""
+    topic, user = unique_name("audited"), secured.user()
+    secured.create_topics(topic)
+    properties = tmp_path / "client.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in sasl(user).items()))
+    cluster = Cluster(bootstrap=secured.sasl, properties=str(properties))
+
+    def may(operation: Operation) -> None:
+        resource = Resource(ResourceType.TOPIC, topic)
+        secured.grant([Grant("", f"User:{user}", resource, Pattern.LITERAL, operation)])
+
+    def policy() -> str | None:
+        try:
+            [found] = ClusterView(cluster).snapshot([topic]).topics
+        except ReconcileError:
+            # The broker does not know of the grants yet.
+            return None
+        return found.cleanup_policy
+
+    may(Operation.DESCRIBE)
+    may(Operation.READ)
+    eventually(lambda: policy() == UNKNOWN_POLICY, WAIT_S)
+    may(Operation.DESCRIBE_CONFIGS)
+    eventually(lambda: policy() == "compact", WAIT_S)
