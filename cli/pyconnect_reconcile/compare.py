@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.hashes import HASHES
+from pyconnect_reconcile.lookup import PLACE_COLUMNS
 from pyconnect_reconcile.sides import KEY_HASHES
 
 FEWEST_BUCKETS, MOST_BUCKETS, BUCKET_ROWS = 64, 65536, 512
@@ -114,24 +115,44 @@ def last_versions(rows: DataFrame) -> DataFrame:
     """Return one row per key: the hashes of its last version; keys that end in a tombstone go.
 
     The rows' own hashes become those of key and version together, so that buckets are of keys.
+    A key is `unparsable` when its last version is: the earlier ones no longer matter.
     """
     last = rows.groupBy(*KEY_HASHES).agg(
-        sql.max_by(sql.struct(*HASHES, "tombstone"), "position").alias("last"),
-        sql.bool_or("unparsable").alias("unparsable"),
+        sql.max_by(sql.struct(*HASHES, "tombstone", "unparsable"), "position").alias("last")
     )
     alive = last.where("NOT last.tombstone")
     return alive.select(
         *KEY_HASHES,
         sql.col("key_first").alias("first"),
         sql.expr("xxhash64(key_second, last.first, last.second)").alias("second"),
-        "unparsable",
+        "last.unparsable",
     )
 
 
+def unparsable_versions(rows: DataFrame, last: DataFrame, limit: int) -> DataFrame:
+    """Return last versions that do not parse: PLACE_COLUMNS and `value`.
+
+    `last` are `last_versions` of these rows.
+    """
+    keys = sql.broadcast(last.where("unparsable").select(*KEY_HASHES).limit(limit))
+    strange = rows.where("unparsable").join(keys, list(KEY_HASHES), "left_semi")
+    version = sql.struct(*map(sql.expr, PLACE_COLUMNS), "value")
+    latest = strange.groupBy(*KEY_HASHES).agg(sql.max_by(version, "position").alias("version"))
+    return latest.select("version.*")
+
+
 def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
-    """Return the keys of bad buckets whose last versions differ: KEY_HASHES and `kind`."""
+    """Return the keys of bad buckets whose last versions differ: KEY_HASHES and `kind`.
+
+    Nobody knows what should be on the right where the left's last version does not parse, nor what
+    a version is that does not parse on the right only. One that the left has otherwise differs.
+    """
     sides = [
-        _of_buckets(bench, rows, sums).select(*KEY_HASHES, sql.col("second").alias(name))
+        _of_buckets(bench, rows, sums).select(
+            *KEY_HASHES,
+            sql.col("second").alias(name),
+            sql.col("unparsable").alias(f"{name}_unparsable"),
+        )
         for rows, name in ((left, "before"), (right, "after"))
     ]
     kind = (
@@ -142,7 +163,8 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     return (
         sides[0]
         .join(sides[1], list(KEY_HASHES), "full_outer")
-        .where("before IS NULL OR after IS NULL OR before <> after")
+        .where("NOT coalesce(before_unparsable, after_unparsable)")
+        .where("before IS NULL OR after IS NULL OR before <> after OR after_unparsable")
         .select(*KEY_HASHES, kind.alias("kind"))
     )
 

@@ -71,11 +71,11 @@ def changes(before: Fingerprint, after: Fingerprint) -> list[Finding]:
     ]
 
 
-def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[str, str | None]:
-    """Return the first `limit_bytes` of a file and the rest (None: there is none) as files.
+def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[Path, Path | None]:
+    """Return copies of the first `limit_bytes` of a file and of the rest (None: there is none).
 
-    The whole file itself is returned when the limit lies at its end. ReconcileError when the file
-    is shorter than the limit: it is not the file that the offset is about.
+    The file may be appended to: Spark would read a line that comes after the end it was told of.
+    ReconcileError when the file is shorter than the limit: it is not the one the offset is about.
     """
     file = Path(path)
     size = file.stat().st_size
@@ -84,8 +84,6 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[str, s
             f"{path} has {size} bytes, but the committed offset is {limit_bytes}",
             hint="the file was truncated or replaced since it was read",
         )
-    if size == limit_bytes:
-        return path, None
     head, tail = directory / "committed-part", directory / "uncommitted-part"
     with file.open("rb") as source:
         with head.open("wb") as target:
@@ -94,7 +92,19 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[str, s
                 left -= target.write(chunk)
         with tail.open("wb") as target:
             shutil.copyfileobj(source, target, COPY_BYTES)
-    return str(head), str(tail)
+    return head, tail if tail.stat().st_size else None
+
+
+def begins_with(path: str, head: Path) -> bool:
+    """Tell whether a file still begins with the bytes of a copy."""
+    try:
+        with Path(path).open("rb") as file, head.open("rb") as copy:
+            while expected := copy.read(COPY_BYTES):
+                if file.read(len(expected)) != expected:
+                    return False
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def rows_of_lines(

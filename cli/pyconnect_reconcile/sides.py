@@ -47,13 +47,17 @@ NO_PLACE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """One side: lazy rows, each use of them reads again; `name` is for people."""
+    """One side: lazy rows, each use of them reads again; `name` is for people.
+
+    `head` is the copy of a file's committed part that is read in its place.
+    """
 
     name: str
     rows: DataFrame
     side: Side
     length: int | None = None
     files: Fingerprint = ()
+    head: Path | None = None
 
 
 def rows_of(bench: Bench, side: Side, *, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
@@ -112,19 +116,19 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
 
 def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
     before = fingerprint(side.paths)
-    paths: tuple[str, ...] = side.paths
-    tail: str | None = None
+    paths = side.paths
+    head, tail = None, None
     if side.limit_bytes is not None:
         if len(paths) != 1 or side.format != "text" or not is_local(paths[0]):
             raise ReconcileError("limit_bytes bounds one local text file, nothing else")
         head, tail = bounded_copies(paths[0], side.limit_bytes, work)
-        paths = (head,)
+        paths = (str(head),)
     frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
     if tail is not None:
-        rest = _load(bench, side, (tail,)).withColumn("tail", sql.lit(True))
+        rest = _load(bench, side, (str(tail),)).withColumn("tail", sql.lit(True))
         frame = frame.unionByName(rest)
     rows = _from_frame(bench, frame, side.format in {"text", "json"}, side.value, columns)
-    return Rows(name=", ".join(side.paths), rows=rows, side=side, files=before)
+    return Rows(name=", ".join(side.paths), rows=rows, side=side, files=before, head=head)
 
 
 def _table(bench: Bench, side: TableSide, columns: tuple[ColumnRule, ...]) -> Rows:

@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
+    begins_with,
     bounded_copies,
     changes,
     fingerprint,
@@ -18,15 +19,36 @@ from pyconnect_reconcile.findings import Severity
 
 
 def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
-    """Both parts are the file's bytes; nothing is copied when the offset is its end."""
+    """Both parts are the file's bytes, and stay so when it grows."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\nthree\n")
     head, tail = bounded_copies(str(file), 8, tmp_path)
     assert tail is not None
-    assert (Path(head).read_bytes(), Path(tail).read_bytes()) == (b"one\ntwo\n", b"three\n")
-    assert bounded_copies(str(file), 14, tmp_path) == (str(file), None)
+    assert (head.read_bytes(), tail.read_bytes()) == (b"one\ntwo\n", b"three\n")
+    whole, rest = bounded_copies(str(file), 14, tmp_path)
+    with file.open("ab") as stream:
+        stream.write(b"four\n")
+    assert (whole.read_bytes(), rest) == (b"one\ntwo\nthree\n", None)
+    file.write_bytes(b"one\ntwo\nthree\n")
     with pytest.raises(ReconcileError, match="14 bytes, but the committed offset is 15"):
         bounded_copies(str(file), 15, tmp_path)
+
+
+def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
+    """What is appended is beyond it; a changed byte, a cut file and one that is gone are not."""
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"one\ntwo\n")
+    head, _ = bounded_copies(str(file), 8, tmp_path)
+    for content, same in (
+        (b"one\ntwo\n", True),
+        (b"one\ntwo\nthree\n", True),
+        (b"one\ntwO\nthree\n", False),
+        (b"one\n", False),
+    ):
+        file.write_bytes(content)
+        assert begins_with(str(file), head) is same, content
+    file.unlink()
+    assert not begins_with(str(file), head)
 
 
 def test_a_file_that_is_written_meanwhile_is_no_agreement(tmp_path: Path) -> None:

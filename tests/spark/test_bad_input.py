@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
+from pyconnect_reconcile.run import take_snapshots
+from pyconnect_reconcile.snapshot import UNKNOWN_POLICY
+from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.unparsable import SAMPLES
 from tests.support.audits import Audit
 from tests.support.kafka import SharedBroker
 from tests.support.reconcile_command import QUICK, Reconcile
@@ -71,13 +77,109 @@ def test_a_sink_file_that_is_being_written_is_no_agreement(
     assert "file-changed" in [kind for kind, _ in ended.found]
 
 
-def test_append_compares_refuse_compacted_topics(audit: Audit, seed: Seed, tmp_path: Path) -> None:
+def test_a_source_may_be_appended_to_while_it_is_compared(
+    reconcile: Reconcile, seed: Seed, tmp_path: Path
+) -> None:
+    """Lines beyond the committed offset are nobody's yet; a changed line before it is told."""
+    files = [tmp_path / name for name in ("appended.txt", "changed.txt")]
+    content = "".join(f"{line}\n" for line in LINES)
+    bound = {"limit_bytes": len(content)}
+    started = []
+    for file in files:
+        file.write_text(content)
+        side = {"kind": "files", "paths": [str(file)], "format": "text", **bound}
+        spec = file.with_suffix(".json")
+        spec.write_text(json.dumps({"left": side}))
+        command = ("source-topic", "--topic", seed.topic, "--files", str(file))
+        started.append(reconcile.start(*command, "--spec", str(spec), *QUICK))
+    for process in started:
+        assert process.stderr is not None
+        assert any("comparing" in line for line in iter(process.stderr.readline, ""))
+    with files[0].open("a") as stream:
+        stream.write("n=1\nlater")
+    files[1].write_text(content.replace("n=7", "n=0"))
+    appended, changed = map(reconcile.end, started)
+    assert (appended.code, appended.found) == (0, [])
+    assert (changed.code, changed.found) == (2, [("file-changed", [])])
+
+
+def test_an_unknown_cleanup_policy_is_no_agreement(
+    audit: Audit, seed: Seed, tmp_path: Path
+) -> None:
+    """Whoever may not ask might read a compacted topic; what differs differs all the same."""
+    spec = {
+        "job": "ranges",
+        "topics": [seed.topic],
+        "clusters": {"main": {"bootstrap": audit.bootstrap}},
+    }
+    known = take_snapshots(read_spec(spec))["main"]
+    topics = tuple(replace(topic, cleanup_policy=UNKNOWN_POLICY) for topic in known.topics)
+    saved = tmp_path / "ranges.json"
+    saved.write_text(json.dumps(replace(known, topics=topics).to_json()))
+    file = tmp_path / "sink.txt"
+    file.write_text("".join(f"{line}\n" for line in LINES))
+    files = {"kind": "files", "paths": [str(file)], "format": "text"}
+    sides = {"left": topic_side(seed), "right": files}
+    tiers = [{"name": each, "side": topic_side(seed)} for each in ("one", "other")]
+    scanned: dict[str, object] = {"topics": [seed.topic], "ranges": str(saved)}
+    asked: dict[str, dict[str, object]] = {
+        "duplicates": scanned,
+        "sequence": {**scanned, "sequence": r"regex:n=(\d+)"},
+        "topic-sink": {**sides, "ranges": str(saved)},
+        "completeness": {"tiers": tiers, "ranges": str(saved)},
+    }
+    for job, members in asked.items():
+        answer = audit.run(job, **members)
+        assert (answer.verdict, answer.kinds()) == (Verdict.UNKNOWN, {"unknown-policy"}), job
+    assert audit.run("transactions", **scanned).verdict is Verdict.AGREE
+    file.write_text("")
+    assert audit.run("topic-sink", **asked["topic-sink"]).verdict is Verdict.DIFFER
+
+
+def test_a_last_version_that_does_not_parse_proves_nothing(audit: Audit) -> None:
+    """Earlier ones do not matter; where it was readable on the left, it has to be on the right."""
+    good, other, bad = b'{"v":1}', b'{"v":2}', b"no json"
+    histories: dict[bytes, tuple[list[bytes], list[bytes]]] = {
+        b"same": ([good], [good]),
+        b"once bad": ([bad, good], [good]),
+        b"once bad, changed": ([bad, good], [bad, other]),
+        b"bad": ([good, bad], [good]),
+        b"bad, dropped": ([bad], []),
+        b"bad on both": ([bad], [bad]),
+        b"bad on the right": ([good], [bad]),
+        b"bad, foreign": ([], [bad]),
+        b"changed": ([good], [other]),
+    }
+    seeds = [seed_topic(audit.bootstrap) for _ in range(2)]
+    for side, topic in enumerate(seeds):
+        records = [Record(v, key=key) for key, both in histories.items() for v in both[side]]
+        topic.write(records)
+    left, right = ({**topic_side(topic), "value": "json"} for topic in seeds)
+    answer = audit.run("topic-topic", left=left, right=right, mode="upsert")
+    found = {each.copies[0].key for each in answer.of("different")}
+    assert found == {"once bad, changed", "bad on the right", "changed"}
+    assert answer.outcome.totals == {"different": len(found)}
+    strange = [{copy.key for copy in each.copies} for each in answer.of("unparsable")]
+    assert sorted(strange, key=lambda keys: "bad, foreign" in keys) == [
+        {"bad", "bad, dropped", "bad on both"},
+        {"bad on both", "bad on the right", "bad, foreign"},
+    ]
+    asked = audit.run("topic-topic", left=left, right=left, mode="upsert", fail_unparsable=True)
+    assert asked.kinds() == {"unparsable"}
+
+
+def test_append_compares_and_counts_refuse_compacted_topics(
+    audit: Audit, seed: Seed, tmp_path: Path
+) -> None:
     """On either side: what is gone was there once."""
     compacted = seed_topic(audit.bootstrap, config={"cleanup.policy": "compact,delete"})
     compacted.write([Record(line.encode(), key=b"k") for line in LINES])
     for left, right in ((seed, compacted), (compacted, seed)):
         with pytest.raises(ReconcileError, match=rf"compacted topics: {compacted.topic}"):
             audit.run("topic-topic", left=topic_side(left), right=topic_side(right))
+    tiers = [{"name": each.topic, "side": topic_side(each)} for each in (seed, compacted)]
+    with pytest.raises(ReconcileError, match=rf"compacted topics: {compacted.topic}"):
+        audit.run("completeness", tiers=tiers)
 
 
 def test_nothing_to_compare_is_no_agreement(audit: Audit, tmp_path: Path) -> None:
@@ -108,4 +210,6 @@ def test_values_that_do_not_parse_are_counted_and_never_agree_by_themselves(
     answer = audit.run("topic-sink", **members)
     assert answer.verdict is Verdict.UNKNOWN
     assert {finding.count for finding in answer.of("unparsable")} == {len(LINES)}
+    assert answer.rows("unparsable") <= set(range(1, len(LINES) + 1))
+    assert [len(finding.copies) for finding in answer.of("unparsable")] == [SAMPLES, SAMPLES]
     assert audit.run("topic-sink", fail_unparsable=True, **members).verdict is Verdict.DIFFER

@@ -120,6 +120,7 @@ VALUES = st.one_of(st.none(), st.just(b""), st.integers(0, 30).map(lambda n: b"v
     beyond=st.lists(VALUES, max_size=5),
     there=st.lists(VALUES, max_size=60),
     common=st.lists(st.binary(max_size=3), max_size=40),
+    strange=st.tuples(st.lists(VALUES, max_size=5), st.lists(VALUES, max_size=5)),
 )
 def test_the_difference_of_multisets_is_that_of_the_oracle(
     spark: SparkSession,
@@ -127,25 +128,38 @@ def test_the_difference_of_multisets_is_that_of_the_oracle(
     beyond: list[bytes | None],
     there: list[bytes | None],
     common: list[bytes],
+    strange: tuple[list[bytes | None], list[bytes | None]],
 ) -> None:
-    """Null and empty differ; rows beyond the committed offset may be there or not."""
+    """Null and empty differ; rows beyond the committed offset may be there or not.
+
+    Rows that do not parse are counted and otherwise not there.
+    """
     left = [(value, False) for value in [*committed, *common]]
     left += [(value, True) for value in beyond]
     right = [(value, False) for value in [*there, *common]]
-    sides = [_hashed(spark, side) for side in (left, right)]
-    sums = compare.checksums(*sides, compare.FEWEST_BUCKETS)
-    assert (sums.left, sums.right) == (len(left), len(right))
+    origin, copy = (
+        _hashed(spark, side).unionByName(
+            _hashed(spark, [(value, False) for value in wrong], unparsable=True)
+        )
+        for side, wrong in zip((left, right), strange, strict=True)
+    )
+    sums = compare.checksums(origin, copy, compare.FEWEST_BUCKETS)
+    assert (sums.unparsable_left, sums.unparsable_right) == tuple(map(len, strange))
+    assert sums.left == len(left) + sums.unparsable_left
+    assert sums.right == len(right) + sums.unparsable_right
     # The bench gives no more than its session here.
     bench = type("Session", (), {"spark": spark})()
-    rows = compare.differing_rows(bench, *sides, sums).collect() if sums.bad else []
+    rows = compare.differing_rows(bench, origin, copy, sums).collect() if sums.bad else []
     found = {(row.first, row.second): (row.committed, row.uncommitted, row.there) for row in rows}
     assert found == _oracle(spark, left, right)
 
 
-def _hashed(spark: SparkSession, rows: list[tuple[bytes | None, bool]]) -> DataFrame:
+def _hashed(
+    spark: SparkSession, rows: list[tuple[bytes | None, bool]], *, unparsable: bool = False
+) -> DataFrame:
     made = spark.createDataFrame(rows, "value binary, tail boolean")
     columns = dict(zip(HASHES, hashes([sql.col("value")]), strict=True))
-    return made.withColumns({**columns, "unparsable": sql.lit(False)})
+    return made.withColumns({**columns, "unparsable": sql.lit(unparsable)})
 
 
 def _oracle(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
@@ -16,14 +17,20 @@ from pyconnect_reconcile import compare
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import changes, fingerprint, local_files, rows_of_lines
+from pyconnect_reconcile.files import (
+    begins_with,
+    changes,
+    fingerprint,
+    local_files,
+    rows_of_lines,
+)
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.hashes import HASHES
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
-from pyconnect_reconcile.unparsable import unparsable_finding
+from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
 
 SURPLUS = """
 coalesce(sum(CASE WHEN committed + uncommitted > 0
@@ -50,31 +57,28 @@ def check(bench: Bench, work: Path) -> Outcome:
         left=rows_of(bench, spec.left, columns=columns, work=work),
         right=rows_of(bench, spec.right, columns=columns, work=work),
     )
-    upsert = spec.mode == "upsert"
     left, right = sides.left.rows, sides.right.rows
     if spec.arrived is not None:
         arrived = rows_of(bench, spec.arrived, columns=columns, work=work)
         right = right.select(*compare.APPENDED).unionByName(arrived.rows.select(*compare.APPENDED))
-    if upsert:
+    if spec.mode == "upsert":
         left = compare.last_versions(left.where("NOT tail"))
         right = compare.last_versions(right)
     buckets = compare.bucket_count(sides.left.length or sides.right.length)
     bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
     sums = compare.checksums(left, right, buckets)
-    findings = list(_beginning(bench, sides, sums))
+    findings = [*_beginning(bench, sides, sums), *_unparsable(bench, sides, (left, right), sums)]
     totals: dict[str, int] = {}
     if sums.bad:
         bench.events.step(f"looking at {len(sums.bad)} of {buckets} buckets that differ")
-        look = _keys if upsert else _rows
+        look = _keys if spec.mode == "upsert" else _rows
         more, totals = look(bench, sides, left, right, sums)
         findings += more
     if spec.ordered:
         more, late = key_order.check(bench, sides.left, sides.right)
         findings += more
         totals = {**totals, "disorder": late}
-    for rows in (sides.left, sides.right):
-        if isinstance(rows.side, FileSide):
-            findings += changes(rows.files, fingerprint(rows.side.paths))
+    findings += [*_changed(sides.left), *_changed(sides.right)]
     return Outcome(
         findings=tuple(findings),
         totals=totals,
@@ -108,16 +112,54 @@ def _beginning(bench: Bench, sides: _Sides, sums: compare.Checksums) -> Iterator
             severity=Severity.UNKNOWN,
             message="there is nothing to compare: both sides are empty",
         )
-    counted = ((sides.left, sums.left, sums.unparsable_left),)
-    for rows, total, wrong in (*counted, (sides.right, sums.right, sums.unparsable_right)):
+
+
+def _unparsable(
+    bench: Bench,
+    sides: _Sides,
+    compared: tuple[DataFrame, DataFrame],
+    sums: compare.Checksums,
+) -> Iterator[Finding]:
+    """Yield what does not parse among the rows that are compared."""
+    upsert = bench.spec.mode == "upsert"
+    counted = ((sums.left, sums.unparsable_left), (sums.right, sums.unparsable_right))
+    for rows, last, (total, wrong) in zip(
+        (sides.left, sides.right), compared, counted, strict=True
+    ):
+        strange = compare.unparsable_versions(rows.rows, last, SAMPLES) if upsert else rows.rows
         yield from unparsable_finding(
-            rows.rows,
-            sql.col("unparsable"),
+            strange,
+            sql.lit(True) if upsert else sql.col("unparsable"),
             count=wrong,
             rows=total,
-            what=f"value that parses ({rows.name})",
+            what=f"{'last version' if upsert else 'value'} that parses ({rows.name})",
             fatal=bench.spec.fail_unparsable,
+            of="keys" if upsert else "records",
+            places=partial(_places_of_strange, rows),
         )
+
+
+def _places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
+    match rows.side:
+        case TopicSide():
+            return places_of_records(strange)
+        case FileSide(format="text" | "json") as side:
+            lines = strange.selectExpr("CAST(value AS BINARY) AS line").distinct().collect()
+            found = _places_of_lines(rows, side, {bytes(row.line) for row in lines})
+            return [place for places in found.values() for place in places][:SAMPLES]
+        case FileSide() | TableSide():
+            return []
+    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
+
+
+def _changed(rows: Rows) -> list[Finding]:
+    """Return a finding when files changed; beyond what was committed they may."""
+    if not isinstance(rows.side, FileSide):
+        return []
+    found = changes(rows.files, fingerprint(rows.side.paths))
+    if found and rows.head is not None and begins_with(rows.side.paths[0], rows.head):
+        return []
+    return found
 
 
 def _rows(
@@ -246,8 +288,14 @@ def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], lim
         .limit(limit)
         .collect()
     )
-    where = rows_of_lines(local_files(side.paths), {bytes(row.line) for row in found})
+    places = _places_of_lines(rows, side, {bytes(row.line) for row in found})
+    return {_identity(row, on): places[bytes(row.line)] for row in found}
+
+
+def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
+    """Find lines in the files; what follows a committed part is not looked at."""
+    found = rows_of_lines([rows.head] if rows.head else local_files(side.paths), lines)
     return {
-        _identity(row, on): [Place(file=file, row=line) for file, line in where[bytes(row.line)]]
-        for row in found
+        line: [Place(file=side.paths[0] if rows.head else file, row=row) for file, row in where]
+        for line, where in found.items()
     }
