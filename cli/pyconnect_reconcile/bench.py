@@ -8,25 +8,28 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.framed_values import AvroSchemas
 from pyconnect_reconcile.reading import fit_shuffles, read_topics
-from pyconnect_reconcile.registry_values import with_avro_members
+from pyconnect_reconcile.registry_values import TopicSchemas, avro_members, with_avro_members
 from pyconnect_reconcile.snapshot import PartitionRange, Snapshot
 from pyconnect_reconcile.spec import MAIN, Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """One run's tools; `snapshots` by the name of the cluster.
-
-    `schemas` are filled while topics are read: by cluster and topics.
-    """
+    """One run's tools; `snapshots` by the name of the cluster."""
 
     spark: SparkSession
     spec: Spec
     snapshots: Mapping[str, Snapshot]
     events: Events
-    schemas: dict[tuple[str, tuple[str, ...]], AvroSchemas] = field(default_factory=dict)
+    schemas: TopicSchemas = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know no schema yet; where they are is said by the spec."""
+        schemas = TopicSchemas(
+            registries=self.spec.registries, fatal=self.spec.fail_unparsable, events=self.events
+        )
+        object.__setattr__(self, "schemas", schemas)
 
     def snapshot(self, topics: Sequence[str], cluster: str = MAIN) -> Snapshot:
         """Return the part of a cluster's snapshot that concerns these topics."""
@@ -51,4 +54,5 @@ class Bench:
             headers=headers,
         )
         topics = tuple(dict.fromkeys(part.topic for part in parts))
-        return with_avro_members(self, records, topics, cluster)
+        asked = avro_members(self.spec, topics)
+        return with_avro_members(self.schemas, records, asked, topics, cluster)

@@ -1,15 +1,17 @@
-"""Reads values whose schemas a registry keeps, for the jobs: `framed_values` with a run's spec."""
+"""Reads values whose schemas a registry keeps, for the jobs: `framed_values` and the registries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import framed_values
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.findings import Finding
 from pyconnect_reconcile.framed_values import AvroSchemas
 from pyconnect_reconcile.normal import (
     is_unparsable,
@@ -18,24 +20,56 @@ from pyconnect_reconcile.normal import (
     with_json_columns,
 )
 from pyconnect_reconcile.registry import open_registry
-from pyconnect_reconcile.spec import AVRO, MAIN, ColumnRule, Spec, TopicSide
-
-if TYPE_CHECKING:
-    from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.spec import AVRO, MAIN, ColumnRule, Registry, Spec, TopicSide
 
 AVRO_MEMBER = "avro:"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSchemas:
+    """The schemas that values of topics name; a run asks for those of the same topics once.
+
+    `registries` are by cluster; with `fatal` a schema that cannot be used is a difference.
+    """
+
+    registries: Mapping[str, Registry]
+    fatal: bool
+    events: Events
+    _known: dict[tuple[str, tuple[str, ...]], AvroSchemas] = field(default_factory=dict)
+
+    def of(self, records: DataFrame, topics: Sequence[str], cluster: str) -> AvroSchemas:
+        """Return those that the records name, which are all of these topics."""
+        place = (cluster, tuple(sorted(topics)))
+        if place not in self._known:
+            self._known[place] = self._asked(records, cluster)
+        return self._known[place]
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the schemas that were asked for."""
+        return tuple(finding for schemas in self._known.values() for finding in schemas.findings)
+
+    def _asked(self, records: DataFrame, cluster: str) -> AvroSchemas:
+        settings = self.registries.get(cluster) or self.registries.get(MAIN)
+        if settings is None:
+            raise ReconcileError(
+                "the values are Avro, and no schema registry is known",
+                hint="give --registry URL, or `registries` in the spec",
+            )
+        self.events.step("reading which schemas the values have")
+        with open_registry(settings) as registry:
+            return framed_values.avro_schemas(records, registry, fatal=self.fatal)
+
+
 def framed_content(
-    bench: Bench, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
+    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
 ) -> tuple[DataFrame, list[Column], Column]:
     """Return the records, what of their values is compared, and which do not parse."""
     if side.value != AVRO:
         records = framed_values.without_frame(records)
     elif columns:
-        return _avro_columns(bench, records, side, columns)
+        return _avro_columns(known, records, side, columns)
     else:
-        schemas = schemas_of(bench, records, side.topics, side.cluster)
+        schemas = known.of(records, side.topics, side.cluster)
         records = framed_values.as_json(records, schemas)
     if columns:
         return with_json_columns(records, "json", columns)
@@ -43,9 +77,9 @@ def framed_content(
 
 
 def _avro_columns(
-    bench: Bench, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
+    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
 ) -> tuple[DataFrame, list[Column], Column]:
-    schemas = schemas_of(bench, records, side.topics, side.cluster)
+    schemas = known.of(records, side.topics, side.cluster)
     content = []
     for rule in columns:
         found = framed_values.member(schemas, rule.path)
@@ -62,13 +96,16 @@ def _avro_columns(
 
 
 def with_avro_members(
-    bench: Bench, records: DataFrame, topics: Sequence[str], cluster: str
+    known: TopicSchemas,
+    records: DataFrame,
+    asked: Sequence[str],
+    topics: Sequence[str],
+    cluster: str,
 ) -> DataFrame:
-    """Return the records with a column for each `avro:PATH` that the spec asks of these topics."""
-    asked = avro_members(bench.spec, topics)
+    """Return the records with a column for each `avro:PATH` that is asked of these topics."""
     if not asked:
         return records
-    schemas = schemas_of(bench, records, topics, cluster)
+    schemas = known.of(records, topics, cluster)
     paths = {extraction: extraction.removeprefix(AVRO_MEMBER) for extraction in asked}
     for extraction, path in paths.items():
         if schemas.texts and not framed_values.member(schemas, path):
@@ -85,24 +122,3 @@ def avro_members(spec: Spec, topics: Sequence[str]) -> list[str]:
     ]
     texts = [spec.sequence, spec.group, spec.identity, spec.key, *tiers]
     return sorted({text for text in texts if text is not None and text.startswith(AVRO_MEMBER)})
-
-
-def schemas_of(
-    bench: Bench, records: DataFrame, topics: Sequence[str], cluster: str
-) -> AvroSchemas:
-    """Return the schemas that the values of topics name; each run asks for them once."""
-    place = (cluster, tuple(sorted(topics)))
-    known = bench.schemas.get(place)
-    if known is not None:
-        return known
-    settings = bench.spec.registries.get(cluster) or bench.spec.registries.get(MAIN)
-    if settings is None:
-        raise ReconcileError(
-            "the values are Avro, and no schema registry is known",
-            hint="give --registry URL, or `registries` in the spec",
-        )
-    bench.events.step("reading which schemas the values have")
-    with open_registry(settings) as registry:
-        found = framed_values.avro_schemas(records, registry, fatal=bench.spec.fail_unparsable)
-    bench.schemas[place] = found
-    return found

@@ -93,7 +93,7 @@ def check(bench: Bench, directory: Path) -> Outcome:
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
         )
         return Outcome(findings=(finding,), totals={finding.kind: 1})
-    unusable = [finding for schemas in bench.schemas.values() for finding in schemas.findings]
+    unusable = bench.schemas.findings()
     if not unusable:
         return outcome
     totals = {**outcome.totals, unusable[0].kind: len(unusable)}

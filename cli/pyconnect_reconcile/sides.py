@@ -98,7 +98,7 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
         headers=bench.spec.key.startswith("header:"),
     )
     if side.value in FRAMED_FORMS:
-        records, content, unparsable = framed_content(bench, records, side, columns)
+        records, content, unparsable = framed_content(bench.schemas, records, side, columns)
     elif columns:
         form = side.value if side.value in {"json", "connect-json"} else "json"
         records, content, unparsable = with_json_columns(records, form, columns)
