@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.plan.apply import ConnectorFile
+from pyconnect_cli.plan.offset_checks import parse_json
 from pyconnect_cli.streams import read_stdin
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml", ".properties"})
@@ -49,7 +50,7 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
 
 def _read(path: Path, name: str | None) -> list[ConnectorFile]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
@@ -75,18 +76,13 @@ def _parse(text: str, suffix: str, place: str, name: str | None) -> list[Connect
 
 def _documents(text: str, suffix: str, place: str) -> list[object]:
     if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
-        try:
-            document = json.loads(text)
-        except json.JSONDecodeError as exc:
-            raise UsageError(
-                f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}"
-            ) from exc
+        document = parse_json(text, place)
         return document if isinstance(document, list) else [document]
     import yaml
 
     try:
         loaded = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as exc:
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
         raise UsageError(f"{place}: is not YAML: {' '.join(str(exc).split())}") from exc
     return [entry for d in loaded for entry in (d if isinstance(d, list) else [d])]
 

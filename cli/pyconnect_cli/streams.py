@@ -46,7 +46,7 @@ def write_data(text: str) -> OSError | None:
 def read_stdin() -> str:
     """Return all of stdin as UTF-8, whatever the locale; UnicodeDecodeError when it is none."""
     binary = getattr(sys.stdin, "buffer", None)
-    return sys.stdin.read() if binary is None else binary.read().decode("utf-8")
+    return sys.stdin.read() if binary is None else binary.read().decode("utf-8-sig")
 
 
 def discard(stream: TextIO) -> None:

@@ -259,6 +259,45 @@ def test_every_entry_of_a_map_is_a_line_of_ndjson(run: Run) -> None:
     assert run("connectors", "describe", "orders", "-o", "name").out == "orders\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"name": "a",\r\n"x": "1"}\r\n'),
+        ("a.yaml", "name: a\r\nx: 1\r\n"),
+        ("a.properties", "name=a\r\nx=1\r\n"),
+    ],
+)
+def test_files_of_windows_editors_are_read(
+    run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str
+) -> None:
+    """They begin with a mark of their encoding, and their lines end with two characters."""
+    file = tmp_path / name
+    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    outcome = run("connectors", "create", "-f", str(file))
+    assert outcome.code == 0, outcome.err
+    assert connect.connectors["a"].config == {"name": "a", "x": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` stands twice in one object"),
+        ("a.json", "[" * 100_000, "cannot be read"),
+        ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
+    ],
+    ids=["member twice", "too deep", "no date"],
+)
+def test_files_that_cannot_be_meant_are_refused(
+    run: Run, connect: FakeConnect, tmp_path: Path, name: str, text: str, reason: str
+) -> None:
+    """One of two values would be dropped without a word."""
+    file = tmp_path / name
+    file.write_text(text)
+    outcome = run("connectors", "create", "-f", str(file))
+    assert (outcome.code, reason in outcome.err) == (2, True), outcome.err
+    assert "a" not in connect.connectors
+
+
 def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
     """A parser's error about line 1 helps nobody."""
     (tmp_path / "c.json").touch()

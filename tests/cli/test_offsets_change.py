@@ -198,6 +198,16 @@ def test_alter_sets_many_partitions_in_one_request(run: Run, connect: FakeConnec
     assert changes(connect) == ["PATCH /connectors/broken/offsets"]
 
 
+def test_a_file_of_a_windows_editor_is_read(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """It begins with a mark of its encoding, and its lines end with two characters."""
+    body = run("offsets", "get", "broken", "-o", "json").out.replace("200", "201")
+    file = tmp_path / "offsets.json"
+    file.write_bytes(b"\xef\xbb\xbf" + body.replace("\n", "\r\n").encode())
+    outcome = run("offsets", "alter", "broken", "-f", str(file), "--yes")
+    assert outcome.code == 0, outcome.err
+    assert sink_entry("t", 1, 201) in connect.connectors["broken"].offsets
+
+
 def test_alter_takes_json_on_both_sides(
     run: Run, connect: FakeConnect, stored: FakeConnector
 ) -> None:

@@ -51,7 +51,7 @@ def _text(place: str) -> tuple[str, str]:
     try:
         if place == "-":
             return read_stdin(), "stdin"
-        return Path(place).read_text("utf-8"), place
+        return Path(place).read_text("utf-8-sig"), place
     except OSError as exc:
         raise UsageError(f"{place}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
@@ -65,6 +65,6 @@ def _document(text: str, place: str, shown: str) -> object:
 
     try:
         document: object = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
         raise UsageError(f"{shown}: is not YAML: {' '.join(str(exc).split())}") from exc
     return document
