@@ -153,8 +153,9 @@ class SourceConnector(Connector):
     ) -> bool:
         """Prepare for or refuse a change of stored offsets made through the REST API.
 
-        ``offsets`` holds ``(partition, offset)`` pairs, because partitions are not hashable;
-        offset None means the partition is to be forgotten. Integers are 64-bit, as they would be
+        ``offsets`` holds ``(partition, offset)`` pairs, because partitions are not hashable; each
+        is made when it is asked for, as there may be very many. Offset None means the partition
+        is to be forgotten. Integers are 64-bit, as they would be
         after reading them from the topic. May be called again with the same arguments. Returns
         True when the connector has checked the offsets, False (the default) when the worker
         should say that it could not. Raises ConnectException to refuse, NotImplementedError when

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.tasks.source_offset_change import ENTRIES_AT_ONCE
 from tests.support.agent import Agents, closing
 from tests.support.changed_offsets import ALTERED, RESET, Numbers, Worker
 from tests.support.kafka import SharedBroker
@@ -91,6 +92,19 @@ def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None
     numbers.resume()
     numbers.run(13)
     assert numbers.sequences.seen()["1"][-13:] == [*range(1, 14)]
+
+
+def test_more_offsets_than_are_written_at_once_are_one_change(numbers: Numbers) -> None:
+    """All are there afterwards, and none after a reset."""
+    numbers.create(initial_state="STOPPED")
+    numbers.agent.wait_for_states(numbers.name, "STOPPED")
+    positions = list(range(1, ENTRIES_AT_ONCE + 2))
+    answer = numbers.alter(*positions)
+    assert answer.status == 200, answer.text
+    assert numbers.positions() == positions == numbers.stored()
+    answer = numbers.reset()
+    assert answer.status == 200, answer.text
+    assert numbers.positions() == [] == numbers.stored()
 
 
 def test_a_reset_tombstones_keys_of_any_form(numbers: Numbers, worker: Worker) -> None:

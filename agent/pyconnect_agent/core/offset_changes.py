@@ -10,25 +10,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Any
 
 from pyconnect_agent.core import json_text
 from pyconnect_agent.core.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
 from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.offset_documents import OffsetPair, each_entry, is_plain
 from pyconnect_agent.core.offsetlog import content_of
+from pyconnect_agent.core.source_offsets import offset_value, partition_key
 from pyconnect_api import DataException, TopicPartition
 
 JsonMap = Mapping[str, Any]
-OffsetPair = tuple[JsonMap | None, JsonMap | None]
-"""Partition and offset; offset None: there shall be none."""
 
 NOTHING_TO_ALTER = "Partitions / offsets need to be provided for an alter offsets request"
 LEADER_CHANGES = "Only the leader can process external offsets modification requests"
 CONFIG_UNREADABLE = "Failed to read to end of config topic before modifying connector offsets"
 FENCING_FAILED = "Failed to perform zombie fencing for source connector prior to modifying offsets"
 
+_DECODER = json.JSONDecoder()
 _INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _INT, _LONG = 1 << 31, 1 << 63
 _PLAIN = frozenset({str, bool, type(None)})
@@ -106,10 +107,13 @@ def zombie_text(connector: str, verb: str) -> str:
     )
 
 
-def read_pairs(text: bytes) -> list[OffsetPair]:
-    """Return the pairs of a request whose JSON `text` is known to be bound without errors."""
-    document = json.loads(text)
-    return [(entry.get("partition"), entry.get("offset")) for entry in document["offsets"]]
+def read_pairs(text: bytes) -> Iterator[OffsetPair]:
+    """Yield the pairs of a request whose JSON `text` is known to be bound without errors."""
+    document = text.decode()
+    plain = is_plain(document)
+    entries = each_entry(document, _DECODER) if plain else json.loads(document)["offsets"]
+    for entry in entries:
+        yield entry.get("partition"), entry.get("offset")
 
 
 def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
@@ -124,15 +128,16 @@ def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int 
     return asked
 
 
-def source_offsets_asked(pairs: Iterable[OffsetPair]) -> tuple[OffsetPair, ...]:
-    """Return the pairs as a connector's reader of offsets would find them later.
+def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[bytes, bytes | None]:
+    """Return the raw entries of the pairs, of those of one partition the last.
 
-    Integers are 64-bit, other numbers floats. Raises DataException for other values than
-    primitive ones.
+    As in Java 1, 1.0, "1" and true are four partitions. Integers are 64-bit, other numbers
+    floats. Raises DataException for other values than primitive ones.
     """
-    return tuple(
-        (_normalized(partition), _normalized(offset)) for partition, offset in _last_of_each(pairs)
-    )
+    return {
+        partition_key(connector, _normalized(partition)): offset_value(_normalized(offset))
+        for partition, offset in pairs
+    }
 
 
 def _last_of_each(pairs: Iterable[OffsetPair]) -> list[OffsetPair]:

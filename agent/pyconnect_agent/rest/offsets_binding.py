@@ -1,17 +1,20 @@
 """The body of `PATCH /connectors/{c}/offsets`, bound as Jackson binds it (KIP-875).
 
 Layer: rest, pure. Corresponds to ``ConnectorOffsets`` and ``ConnectorOffset``. Bodies may be large:
-a good one is read by Python's own parser. One that this parser or the shapes refuse is read once
-more, token by token, for what Jackson says or makes of it.
+a good one is read by Python's own parser, entry by entry. One that this parser or the shapes refuse
+is read once more, token by token, for what Jackson says or makes of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from pyconnect_agent.core.offset_changes import OffsetPair
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER
+from pyconnect_agent.core.offset_documents import OffsetPair, each_entry
+from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.jackson import (
     Reference,
     bind_document,
@@ -36,33 +39,49 @@ class _UnusualError(ValueError):
     """Nothing for the quick way."""
 
 
+def check_offsets(body: bytes) -> None:
+    """Raise what Apache's worker answers to a body that it cannot use; of others nothing is kept.
+
+    Raises BodyError, NullBodyError and BadRequestError.
+    """
+    try:
+        is_empty = not sum(1 for _ in each_offset(body))
+    except (ValueError, RecursionError):
+        offsets = bind_offsets(body)
+        if offsets is None:
+            raise NullBodyError(f"{OFFSETS_CLASS}.offsets()", "offsets") from None
+        if None in offsets:
+            raise NullBodyError(f"{OFFSET_CLASS}.partition()", "offset") from None
+        is_empty = not offsets
+    if is_empty:
+        raise BadRequestError(NOTHING_TO_ALTER)
+
+
 def bind_offsets(body: bytes) -> Offsets | None:
     """Return the list of a body, empty without one; None for no body at all. Raises BodyError.
 
     A null in the list is None: what becomes of it is not decided here.
     """
-    try:
-        return _quickly(body)
-    except (ValueError, RecursionError):
-        bound = bind_document(body, _offsets, bound_as=OFFSETS_CLASS)
-        return None if bound is None else tuple(bound)
+    bound = bind_document(body, _offsets, bound_as=OFFSETS_CLASS)
+    return None if bound is None else tuple(bound)
 
 
-def _quickly(body: bytes) -> Offsets:
-    document = json.loads(body.decode(), parse_constant=_refuse_constant)
-    if not isinstance(document, dict) or document.keys() != {"offsets"}:
-        raise _UnusualError
-    entries = document["offsets"]
-    if not isinstance(entries, list):
-        raise _UnusualError
-    pairs = tuple(_pair(entry) for entry in entries)
+def each_offset(body: bytes) -> Iterator[OffsetPair]:
+    """Yield the pairs of a good body, the quick way.
+
+    Raises ValueError or RecursionError for one that only `bind_offsets` can tell of.
+    """
+    text = body.decode()
+    members = 0
+    for entry in each_entry(text, _DECODER):
+        yield _pair(entry)
+        members += len(entry)
     # Python keeps the last of members of one name. That none was lost their number tells, unless
     # maps hold such names too, or names are escaped: then every object is looked at.
-    members = sum(map(len, entries))
     named = body.count(b'"partition"') + body.count(b'"offset"')
-    if named != members or body.count(b'"offsets"') != 1 or b"\\u" in body:
-        json.loads(body.decode(), object_pairs_hook=_refuse_repetition)
-    return pairs
+    if named != members or b"\\u" in body:
+        for _ in each_entry(text, _STRICT_DECODER):
+            pass
 
 
 def _pair(entry: Any) -> OffsetPair:
@@ -81,6 +100,10 @@ def _refuse_repetition(members: list[tuple[str, Any]]) -> None:
 
 def _refuse_constant(_: str) -> NoReturn:
     raise _UnusualError
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_STRICT_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repetition)
 
 
 def _offsets(reader: JsonReader, token: Token) -> list[OffsetPair | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Callable
 
 from pyconnect_agent.supervise.channel import FRAME_HEADER
@@ -30,7 +31,8 @@ class ChildPipe:
         self._connection = connection
         self._on_frame = on_frame
         self._received = bytearray()
-        self._unsent = bytearray()
+        # As it is: a frame may be very large.
+        self._unsent: deque[memoryview] = deque()
         self._takes_more = True
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Done when there is no more to read: what the other side wrote before its end was."""
@@ -40,14 +42,14 @@ class ChildPipe:
     @property
     def unsent_bytes(self) -> int:
         """What the other side has not taken yet."""
-        return len(self._unsent)
+        return sum(map(len, self._unsent))
 
     def write(self, data: bytes) -> None:
         """Send without waiting; dropped when nobody reads any more."""
         if not self._takes_more:
             return
         idle = not self._unsent
-        self._unsent += data
+        self._unsent.append(memoryview(data))
         if idle:
             self._send()
             if self._unsent:
@@ -72,14 +74,18 @@ class ChildPipe:
         self._connection.close()
 
     def _send(self) -> None:
+        data = self._unsent[0]
         try:
-            sent = self._connection.send(self._unsent)
+            sent = self._connection.send(data)
         except BlockingIOError:
             return
         except OSError:
             self._end_writing()
             return
-        del self._unsent[:sent]
+        if sent < len(data):
+            self._unsent[0] = data[sent:]
+            return
+        self._unsent.popleft()
         if not self._unsent:
             self._loop.remove_writer(self._connection)
 

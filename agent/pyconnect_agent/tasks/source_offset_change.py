@@ -9,7 +9,7 @@ Apache's leaders use the id of task 0, which is fenced too. In the end all is re
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -21,13 +21,13 @@ from pyconnect_agent.core.errors import AgentError, AuthorizationError, Internal
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig
 from pyconnect_agent.core.offset_changes import (
-    OffsetPair,
     failed_text,
     read_pairs,
-    source_offsets_asked,
+    source_entries_asked,
 )
+from pyconnect_agent.core.offset_documents import StoredPairs, forgotten_pairs
 from pyconnect_agent.core.offsetlog import content_of, parse_key
-from pyconnect_agent.core.source_offsets import offset_value, parse_offset, partition_key
+from pyconnect_agent.core.source_offsets import parse_offset
 from pyconnect_agent.core.transactional_ids import (
     alter_transactional_id,
     task_transactional_id,
@@ -74,7 +74,7 @@ class SourceOffsetChange:
             use=OffsetUse.EXACTLY_ONCE if self._transactional else OffsetUse.AT_LEAST_ONCE,
             is_brief=True,
         )
-        self._asked: tuple[OffsetPair, ...] = ()
+        self._asked = StoredPairs(())
         self._entries: dict[bytes, bytes | None] = {}
         self._producer: Future[TransactionalProducer] | None = None
 
@@ -87,13 +87,10 @@ class SourceOffsetChange:
                 self._job.connector, self._deadline.remaining_ms()
             )
             self._entries = dict.fromkeys(found)
-            self._asked = _partitions(found)
+            self._asked = forgotten_pairs(found)
             return
-        self._asked = source_offsets_asked(read_pairs(self._job.offsets))
-        self._entries = {
-            partition_key(self._job.connector, partition): offset_value(offset)
-            for partition, offset in self._asked
-        }
+        self._entries = source_entries_asked(self._job.connector, read_pairs(self._job.offsets))
+        self._asked = StoredPairs(self._entries.items())
 
     def ask_connector(self) -> bool:
         return self._connector.alter_offsets(dict(self._config), self._asked)
@@ -104,8 +101,7 @@ class SourceOffsetChange:
         if self._producer is not None:
             self._write_in_transaction(self._producer)
         else:
-            entries = iter(self._entries.items())
-            while some := dict(islice(entries, ENTRIES_AT_ONCE)):
+            for some in self._parts():
                 self._stores.write(some, self._deadline.remaining_ms())
         self._stores.close()
         self._read_back()
@@ -128,17 +124,24 @@ class SourceOffsetChange:
         return ThreadPoolExecutor(1).submit(initialised)
 
     def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
-        records = self._stores.prepare(self._entries)
         self._fence_apaches()
         producer = initialised.result()
         try:
             producer.begin()
-            for record in records:
-                self._produce(producer, record.key, record.value)
+            for some in self._parts():
+                for record in self._stores.prepare(some):
+                    self._produce(producer, record.key, record.value)
             producer.commit()
         finally:
             producer.close(0.0)
-        self._stores.committed(self._entries)
+        for some in self._parts():
+            self._stores.committed(some)
+
+    def _parts(self) -> Iterator[dict[bytes, bytes | None]]:
+        """Yield the entries, some at once."""
+        entries = iter(self._entries.items())
+        while some := dict(islice(entries, ENTRIES_AT_ONCE)):
+            yield some
 
     def _produce(
         self, producer: TransactionalProducer, key: bytes | None, value: bytes | None
@@ -187,16 +190,6 @@ class SourceOffsetChange:
         if wrong:
             LOG.error("offsets read back are others than those written", extra={"count": wrong})
             raise InternalError(failed_text(self._job.connector, "source"))
-
-
-def _partitions(entries: Mapping[bytes, bytes]) -> tuple[OffsetPair, ...]:
-    """Every partition once, to be forgotten."""
-    found: dict[str, OffsetPair] = {}
-    for key in entries:
-        parsed = parse_key(key)
-        assert not isinstance(parsed, str), "the store indexes readable keys only"
-        found[parsed.content] = (parsed.partition, None)
-    return tuple(found.values())
 
 
 def _holds(actual: Mapping[str, Any], key: bytes, value: bytes | None) -> bool:

@@ -186,7 +186,8 @@ class OwnOffsets:
         own = self._image.connector_entries(connector)
         for key in own:
             found.pop(key, None)
-        return {**found, **own}
+        found.update(own)
+        return found
 
     def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         deadline = Deadline(timeout_ms)

@@ -4,7 +4,7 @@ Layer: tasks. Kafka: the secondary store of ConnectorOffsetBackingStore. The cop
 commit, where Kafka sends it when the records are acknowledged: an aborted transaction leaves none.
 
 Threads: any may call; a thread of its own writes, one write at a time. What came while it wrote
-goes out together, only the newest offset of each partition.
+goes out together, only the newest offset of each partition, and of very many some at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 
 LOG = logging.getLogger(__name__)
+
+COPIED_AT_ONCE = 10_000
+"""Each write is one message to the worker."""
 
 
 class WriteOffsets(Protocol):
@@ -72,13 +76,21 @@ class WorkerCopies:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._copying = True
             with self._writing:
-                with self._changed:
-                    entries, self._waiting = self._waiting, {}
-                if entries:
+                if entries := self._next():
                     self._copy(entries)
             with self._changed:
                 self._copying = False
                 self._changed.notify_all()
+
+    def _next(self) -> dict[bytes, bytes | None]:
+        with self._changed:
+            if len(self._waiting) <= COPIED_AT_ONCE:
+                entries, self._waiting = self._waiting, {}
+            else:
+                entries = dict(islice(self._waiting.items(), COPIED_AT_ONCE))
+                for key in entries:
+                    del self._waiting[key]
+            return entries
 
     def _copy(self, entries: dict[bytes, bytes | None]) -> None:
         try:

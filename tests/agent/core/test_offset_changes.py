@@ -13,10 +13,11 @@ from pyconnect_agent.core.offset_changes import (
     ChangeStage,
     read_pairs,
     sink_offsets_asked,
-    source_offsets_asked,
+    source_entries_asked,
     success_text,
     timed_out_text,
 )
+from pyconnect_agent.core.offset_documents import StoredPairs
 from pyconnect_api import DataException, TopicPartition
 
 
@@ -37,7 +38,11 @@ def test_the_last_of_a_partitions_entries_counts() -> None:
     asked = sink_offsets_asked([sink_pair(0, 1), sink_pair("0", 2), sink_pair(1, None), more])
     assert asked == {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
     pairs = [({"a": 1, "b": 2}, {"o": 1}), ({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None)]
-    assert source_offsets_asked(pairs) == (({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None))
+    entries = source_entries_asked("c", pairs)
+    assert list(StoredPairs(entries.items())) == [
+        ({"b": 2, "a": 1}, {"o": 2}),
+        ({"a": True}, None),
+    ]
 
 
 def test_a_topic_of_any_type_becomes_its_text() -> None:
@@ -104,19 +109,21 @@ def test_a_sources_values_are_primitive(value: object, found: str) -> None:
     """In partitions and offsets alike."""
     for pair in (({"f": value}, None), ({"p": 1}, {"f": value})):
         with pytest.raises(DataException, match=f"but field f contains {found}$"):
-            source_offsets_asked([pair])
+            source_entries_asked("c", [pair])
 
 
 def test_a_source_is_given_what_it_would_read_later() -> None:
     """Infinity is written as a text; nothing else changes, and null partitions are passed on."""
     pairs = [({"p": -math.inf, "q": 1}, {"o": 1.5, "n": None, "b": False}), (None, {"o": 2})]
-    assert source_offsets_asked(pairs) == (({"p": "-Infinity", "q": 1}, pairs[0][1]), pairs[1])
+    asked = StoredPairs(source_entries_asked("c", pairs).items())
+    assert list(asked) == [({"p": "-Infinity", "q": 1}, pairs[0][1]), pairs[1]]
 
 
 def test_the_text_of_a_request_is_read_as_pairs() -> None:
-    """What is absent is None."""
-    text = json.dumps({"offsets": [{"partition": {"a": 1}}, {"offset": {"b": 2}}]}).encode()
-    assert read_pairs(text) == [({"a": 1}, None), (None, {"b": 2})]
+    """What is absent is None; the list's name may be spelled as JSON allows."""
+    text = json.dumps({"offsets": [{"partition": {"a": 1}}, {"offset": {"b": 2}}]})
+    for spelled in (text, text.replace("offsets", "\\u006fffsets")):
+        assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]
 
 
 def test_success_says_what_is_left_to_do() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.rest.json_reader import BodyError
-from pyconnect_agent.rest.offsets_binding import bind_offsets
+from pyconnect_agent.rest.offsets_binding import bind_offsets, each_offset
 
 NAMES = st.sampled_from(["partition", "offset", "offsets", "a", 'x"offset"', "ö"])
 VALUES = st.recursive(
@@ -28,12 +28,34 @@ ENTRIES = st.fixed_dictionaries({}, optional={"partition": MAPS, "offset": MAPS}
 
 @given(st.lists(ENTRIES, max_size=4))
 def test_a_good_body_is_read_the_same_in_both_ways(entries: list[dict[str, object]]) -> None:
-    """A null beside the good entries sends the body the slow way."""
+    """Blanks between its tokens are nothing."""
     expected = tuple((entry.get("partition"), entry.get("offset")) for entry in entries)
-    quick = json.dumps({"offsets": entries}, ensure_ascii=False).encode()
-    slow = json.dumps({"offsets": [*entries, None]}).encode()
-    assert bind_offsets(quick) == expected
-    assert bind_offsets(slow) == (*expected, None)
+    for indent in (None, 1):
+        body = json.dumps({"offsets": entries}, ensure_ascii=False, indent=indent).encode()
+        assert tuple(each_offset(body)) == expected
+        assert bind_offsets(body) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"offsets":null}',
+        b'{"offsets":[null]}',
+        b'{"offsets":[{"partition":{}},]}',
+        b'{"offsets":[{"partition":{}}',
+        b'{"offsets":[{"partition":{}}]',
+        b'{"offsets":[{}],"more":1}',
+        b'{"offsets":[{"partition":{"a":NaN}}]}',
+        b'{"offsets":[]} []',
+        b"[]",
+        b"\xff",
+    ],
+)
+def test_what_is_no_plain_list_is_not_for_the_quick_way(body: bytes) -> None:
+    """Whatever it has read by then."""
+    with pytest.raises(ValueError):
+        tuple(each_offset(body))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +68,8 @@ def test_a_good_body_is_read_the_same_in_both_ways(entries: list[dict[str, objec
 )
 def test_a_member_that_is_repeated_too_late_is_refused(body: bytes) -> None:
     """Jackson has made its object by then; number and spelling of the others do not hide it."""
+    with pytest.raises(ValueError):
+        tuple(each_offset(body))
     with pytest.raises(BodyError, match="Should never call `set"):
         bind_offsets(body)
 

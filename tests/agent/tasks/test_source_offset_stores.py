@@ -11,7 +11,7 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.tasks import source_offset_stores
 from pyconnect_agent.tasks.source_offset_stores import OwnOffsets, WorkerOffsets
-from pyconnect_agent.tasks.worker_copies import WorkerCopies
+from pyconnect_agent.tasks.worker_copies import COPIED_AT_ONCE, WorkerCopies
 from pyconnect_api import ConnectException
 from tests.support.fake_log import FakeLog, FakeTopic
 from tests.support.fake_offsets import FakeWorkerStore
@@ -128,6 +128,17 @@ def test_copies_of_one_partition_are_not_piled_up() -> None:
     go_on.set()
     assert copies.flush(WAIT_MS / 1000)
     assert writes == [{KEY: b"1"}, {KEY: b"99"}]
+
+
+def test_very_many_copies_go_out_in_parts() -> None:
+    """Each partition once, none left behind."""
+    writes: list[dict[bytes, bytes | None]] = []
+    copies = WorkerCopies(lambda entries, timeout_ms: writes.append(entries), WAIT_MS)
+    entries = {b"%d" % number: b"1" for number in range(2 * COPIED_AT_ONCE + 1)}
+    copies.put(entries)
+    assert copies.flush(WAIT_MS / 1000)
+    assert [len(written) for written in writes] == [COPIED_AT_ONCE, COPIED_AT_ONCE, 1]
+    assert {key for written in writes for key in written} == entries.keys()
 
 
 def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:

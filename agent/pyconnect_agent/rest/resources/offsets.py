@@ -13,18 +13,11 @@ from starlette.responses import Response
 
 from pyconnect_agent.core import json_text
 from pyconnect_agent.core.connector_offsets import ConnectorOffset
-from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.herder.requests import ChangeOffsets
-from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER
-from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
 from pyconnect_agent.rest.media_types import JSON
-from pyconnect_agent.rest.offsets_binding import (
-    OFFSET_CLASS,
-    OFFSETS_CLASS,
-    bind_offsets,
-)
+from pyconnect_agent.rest.offsets_binding import check_offsets
 from pyconnect_agent.rest.routing import Route
 from pyconnect_agent.rest.streamed import StreamedResponse
 
@@ -46,7 +39,7 @@ async def get_offsets(exchange: Exchange) -> Response:
 
 async def alter_offsets(exchange: Exchange) -> Response:
     body = await exchange.json_body()
-    await asyncio.to_thread(_check, body)
+    await asyncio.to_thread(check_offsets, body)
     return await _change(exchange, "PATCH", body)
 
 
@@ -62,17 +55,6 @@ async def _change(exchange: Exchange, method: str, offsets: bytes | None = None)
         body=offsets,
     )
     return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
-
-
-def _check(body: bytes) -> None:
-    """Raise what Apache's worker answers to a body that it cannot use."""
-    offsets = bind_offsets(body)
-    if offsets is None:
-        raise NullBodyError(f"{OFFSETS_CLASS}.offsets()", "offsets")
-    if not offsets:
-        raise BadRequestError(NOTHING_TO_ALTER)
-    if None in offsets:
-        raise NullBodyError(f"{OFFSET_CLASS}.partition()", "offset")
 
 
 def _written(offsets: Iterable[ConnectorOffset]) -> Iterator[bytes]:

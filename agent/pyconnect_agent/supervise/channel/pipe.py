@@ -40,13 +40,14 @@ class Channel:
         self._connection.close()
 
     def _read_exactly(self, size: int) -> bytes | None:
-        received = bytearray()
+        # As a rule in one piece, of which there is no second copy: it may be very large.
+        received = b""
         while len(received) < size:
             try:
-                part = self._connection.recv(size - len(received))
+                part = self._connection.recv(size - len(received), socket.MSG_WAITALL)
             except ConnectionError:
                 return None
             if not part:
                 return None
             received += part
-        return bytes(received)
+        return received
