@@ -99,7 +99,10 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[Finding, ...]:
 
 def _finding(need: Need, evidence: Evidence, authorizer: Authorizer | None) -> Finding:
     rule = need.rule
-    probed = evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
+    probed = None
+    # Where ACLs may not be listed, the clients of all files have been asked.
+    if not need.unasked or need.servers in evidence.refused:
+        probed = evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
     if probed is not None and probed.allowed is not None:
         verdict = Verdict.PROVEN if probed.allowed else Verdict.DENIED
         return Finding(need=need, verdict=verdict, evidence=probed.evidence)

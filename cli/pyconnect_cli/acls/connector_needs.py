@@ -1,8 +1,7 @@
 """What a connector's clients must be allowed. Pure.
 
-A connector's clients are configured by the first worker's properties and its own overrides: the
-workers of a group are configured alike. Offsets topics and transactional ids lie on the cluster
-that the connector's producer writes to.
+A connector's clients are configured by a worker's properties and its own overrides. Offsets topics
+and transactional ids lie on the cluster that the connector's producer writes to.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 
 
 class ConnectorNeeds:
-    """The needs of one connector, and what should be said about it."""
+    """The needs of one connector on one worker, and what should be said about it."""
 
-    def __init__(self, facts: ClusterFacts, connector: ConnectorFacts) -> None:
+    def __init__(self, facts: ClusterFacts, connector: ConnectorFacts, worker: WorkerFacts) -> None:
         self._facts = facts
         self._connector = connector
-        self._worker: WorkerFacts = facts.workers[0]
+        self._worker = worker
         self._clients = {role: self._client(role) for role in _CLIENTS}
         self.notes: list[str] = []
 
@@ -206,6 +205,21 @@ class ConnectorNeeds:
                 f"{name}: its producer, consumer and admin client have different clusters:"
                 " fencing and offsets would go to another cluster than its records"
             )
+
+
+def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
+    """Return one worker of each kind that makes other clients for connectors, the first first.
+
+    Mostly there is one kind. Any worker may run a connector's tasks, and fence them as leader.
+    """
+    found: dict[object, WorkerFacts] = {}
+    for worker in workers:
+        clients = tuple(
+            (worker.principals.get(role), *client_config(role, worker.properties, {}).items())
+            for role in _CLIENTS
+        )
+        found.setdefault(clients, worker)
+    return list(found.values())
 
 
 _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)

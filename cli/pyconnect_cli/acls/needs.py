@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pyconnect_cli.acls.connector_needs import ConnectorNeeds
+from pyconnect_cli.acls.connector_needs import ConnectorNeeds, worker_profiles
 from pyconnect_cli.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.model import CLUSTER, Need, Resource, ResourceType, Role
 from pyconnect_cli.acls.principals import ANONYMOUS, principal_of, worker_client_config
@@ -34,10 +34,13 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
     ids: dict[str, list[str]] = {facts.workers[0].leader_transactional_id: ["the leader"]}
+    profiles = worker_profiles(facts.workers)
     for connector in facts.connectors:
-        own = ConnectorNeeds(facts, connector)
+        own = ConnectorNeeds(facts, connector, profiles[0])
         needs += own.needs()
         notes += own.notes
+        if len(profiles) > 1:
+            needs += _needs_elsewhere(facts, connector, profiles)
         if connector.type != "sink":
             for transactional_id in (*own.transactional_ids, own.alter_id):
                 ids.setdefault(transactional_id, []).append(connector.name)
@@ -47,6 +50,23 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
         notes += _collisions(ids)
     wanted = tuple(need for need in needs if need.phase.rank <= phase.rank)
     return Needs(wanted, (*notes, *_unknown_principals(wanted)))
+
+
+def _needs_elsewhere(
+    facts: ClusterFacts, connector: ConnectorFacts, profiles: Sequence[WorkerFacts]
+) -> Iterator[Need]:
+    """Yield what a connector's clients need on workers that make them otherwise than the first."""
+    first, *others = profiles
+    seen = {_grant(need) for need in ConnectorNeeds(facts, connector, first).needs()}
+    for worker in others:
+        for need in ConnectorNeeds(facts, connector, worker).needs():
+            if _grant(need) not in seen:
+                seen.add(_grant(need))
+                yield need._replace(unasked=not worker.is_agent)
+
+
+def _grant(need: Need) -> tuple[object, ...]:
+    return need.rule.id, need.principal, need.resource, need.servers
 
 
 def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:

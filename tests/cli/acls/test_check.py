@@ -25,7 +25,7 @@ from pyconnect_cli.acls.model import (
 )
 from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.phases import Phase
-from tests.support.acls import WORKER
+from tests.support.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2
@@ -120,6 +120,31 @@ def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
     verdict = Verdict.PROVEN if allowed else Verdict.DENIED
     assert of_rule(report, "W7").verdict is verdict
+
+
+def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
+    """Where only a file tells of the other one: its bindings decide."""
+    other = replace(
+        WORKER, name="w2", properties={**WORKER.properties, **sasl("writer2", "producer.")}
+    )
+    key = ProbeKey(
+        Role.PRODUCER, "c", Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, "g-c-0")
+    )
+    report = check(
+        replace(FACTS, workers=(WORKER, other)),
+        Phase.ENABLED,
+        Evidence(bindings={"": generated()}, probes={key: ProbeAnswer(True, "it may")}),
+    )
+    found = {
+        finding.need.principal: finding.verdict
+        for finding in report.findings
+        if finding.need.rule.id == "X1" and finding.need.resource.name == "g-c-0"
+    }
+    assert found == {"User:writer": Verdict.PROVEN, "User:writer2": Verdict.MISSING}
+    assert report.exit_code() is ExitCode.NEGATIVE
+    assert [grant.principal for grant in missing_grants(report.findings).grants] == [
+        "User:writer2"
+    ] * len(missing_grants(report.findings).grants)
 
 
 def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:

@@ -58,6 +58,42 @@ def test_transactional_ids_have_the_workers_names() -> None:
     assert texts("X4") == ["Write TransactionalId g-c"]
 
 
+def worker_with(name: str, *users: tuple[str, str]) -> WorkerFacts:
+    """Another worker of the group, with users of its own for the clients below some prefixes."""
+    changed = {f"{prefix}sasl.jaas.config": jaas(user) for prefix, user in users}
+    return replace(WORKER, name=name, properties={**WORKER.properties, **changed})
+
+
+def whose(rule: str, facts: ClusterFacts) -> list[tuple[str, str | None]]:
+    return [(n.resource.name, n.principal) for n in needs(facts) if n.rule.id == rule]
+
+
+def test_a_connectors_clients_are_those_of_every_worker() -> None:
+    """Its tasks run on any of them, and any leader fences: who differs needs the grant as well."""
+    alike = replace(FACTS, workers=(WORKER, worker_with("w2"), worker_with("w3")))
+    assert [n for n in needs(alike) if n.owner in "cs"] == [n for n in needs() if n.owner in "cs"]
+    other = worker_with("w2", ("", "worker2"), ("producer.", "writer2"))
+    facts = replace(FACTS, workers=(WORKER, other))
+    ids = ("g-c-0", "g-c-1")
+    both = [(i, f"User:writer{n}") for n in ("", "2") for i in ids]
+    assert whose("X1", facts) == both
+    assert whose("X2", facts) == [(i, f"User:worker{n}") for n in ("", "2") for i in ids]
+    assert whose("S1", facts) == [("records", "User:writer"), ("records", "User:writer2")]
+    assert whose("K1", facts) == [("connect-s", "User:reader")]
+    assert "belongs to" not in notes(facts)
+
+
+def test_overrides_of_a_connector_are_the_same_on_every_worker() -> None:
+    """So are principals that the user names."""
+    other = worker_with("w2", ("", "worker2"), ("producer.", "writer2"))
+    facts = replace(
+        with_config(producer_override_sasl_jaas_config=jaas("own")), workers=(WORKER, other)
+    )
+    assert whose("S1", facts) == [("records", "User:own")]
+    named = replace(facts, principals={Named(None, Role.ADMIN): "User:admin"})
+    assert {principal for _, principal in whose("X2", named)} == {"User:admin"}
+
+
 def test_the_leaders_id_may_be_an_own_one() -> None:
     """`agent.leader.transactional.id` stands for it in every table, and may collide."""
     properties = {**WORKER.properties, "agent.leader.transactional.id": "g-c-1"}
