@@ -35,9 +35,9 @@ def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
 
 def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
     """What an upgrade sees of the leader's id; None: nothing."""
-    cluster = KafkaCluster(bootstrap=broker.bootstrap_servers)
+    brokers = KafkaCluster(bootstrap=broker.bootstrap_servers)
     workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
-    with connected(cluster, lambda: WAIT_S) as protocol:
+    with connected(brokers, lambda: WAIT_S) as protocol:
         try:
             return Observer(workers, protocol, cluster.group_id).look().leader_writes
         finally:
