@@ -16,6 +16,7 @@ import pytest
 
 from pyconnect_cli.rest.client import ConnectClient
 from tests.cli.conftest import Run
+from tests.cli.offsets_world import sink_entry
 from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
 
@@ -187,18 +188,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     ours, theirs = pty.openpty()
     process = start("connectors", "delete", "orders", stdin=theirs, stderr=theirs)
     os.close(theirs)
-    os.set_blocking(ours, False)
-    shown = ""
-
-    def asked() -> bool:
-        nonlocal shown
-        try:
-            shown += os.read(ours, 4096).decode()
-        except BlockingIOError:
-            return False
-        return "delete 1 connector?" in shown
-
-    eventually(asked, 20, lambda: shown)
+    shown = shown_until(ours, "delete 1 connector?")
     assert "delete: orders" in shown
     assert "orders" in connect.connectors
     os.write(ours, f"{answer}\n".encode())
@@ -206,6 +196,45 @@ def test_a_destructive_verb_asks_on_a_terminal(
     os.close(ours)
     assert process.returncode == code
     assert ("orders" in connect.connectors) is left
+
+
+def test_who_is_asked_may_undo_over_later_changes(
+    run: Run, start: Start, connect: FakeConnect
+) -> None:
+    """The plan has told of them by then."""
+    broken = connect.connectors["broken"]
+    broken.type, broken.state, broken.tasks = "sink", "STOPPED", []
+    broken.offsets = [sink_entry("t", 0, 100)]
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    broken.offsets = [sink_entry("t", 0, 9)]
+    ours, theirs = pty.openpty()
+    process = start("offsets", "undo", stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = shown_until(ours, "undo the offsets of 1 connector?")
+    assert "warning: since then" in shown
+    assert "t:0  9 -> 100  (was left at -)" in shown
+    os.write(ours, b"y\n")
+    process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0
+    assert broken.offsets == [sink_entry("t", 0, 100)]
+
+
+def shown_until(terminal: int, text: str) -> str:
+    """Return what a terminal has shown once `text` is there."""
+    os.set_blocking(terminal, False)
+    shown = ""
+
+    def is_there() -> bool:
+        nonlocal shown
+        try:
+            shown += os.read(terminal, 4096).decode()
+        except BlockingIOError:
+            return False
+        return text in shown
+
+    eventually(is_there, 20, lambda: shown)
+    return shown
 
 
 def test_a_fault_of_our_own_is_told_without_a_traceback(
