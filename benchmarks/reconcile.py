@@ -29,10 +29,10 @@ from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import verdict_of
-from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.run import check, take_snapshots
-from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
+from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 
 PARTITIONS = 4
 FIRST = 1_000

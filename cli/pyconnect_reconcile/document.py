@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from pyconnect_reconcile.errors import ReconcileError
 
+Bounds = Mapping[str, Mapping[int, int]]
+"""Offsets by topic and partition."""
+
 
 class Members:
     """The members of one object of a document; `done` refuses the ones nobody took."""

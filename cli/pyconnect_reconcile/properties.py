@@ -16,7 +16,7 @@ from pyconnect_clients.properties_file import load_properties, with_references
 from pyconnect_clients.security import Security, parse_security, refuse_other_names
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import absolute
-from pyconnect_reconcile.session import submitted
+from pyconnect_reconcile.spark_submit import submitted
 
 _PEM_TYPES = {
     "ssl.truststore.location": "ssl.truststore.type",

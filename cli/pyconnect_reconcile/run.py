@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict
-from pyconnect_reconcile.kafka_snapshot import ClusterView
-from pyconnect_reconcile.report import Report, arranged
-from pyconnect_reconcile.report_files import make_directory, write_report
-from pyconnect_reconcile.session import spark_session
-from pyconnect_reconcile.snapshot import Snapshot, narrowed
+from pyconnect_reconcile.report.contents import Report, arranged
+from pyconnect_reconcile.report.files import make_directory, write_report
+from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
+from pyconnect_reconcile.topics.cluster_view import ClusterView
+from pyconnect_reconcile.topics.snapshot import Snapshot, narrowed
 
 if TYPE_CHECKING:
     from pyconnect_reconcile.bench import Bench
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run(spec: Spec, directory: Path, events: Events) -> Verdict:
     """Do what the spec asks and write its report; ReconcileError when it could not tell."""
-    from pyconnect_reconcile.spark_errors import spark_errors_translated
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
 
     make_directory(directory)
     started = time.time()
@@ -83,7 +83,7 @@ def check(bench: Bench, directory: Path) -> Outcome:
     Records that retention took from under the run are a finding; other failures of Spark raise
     ReconcileError.
     """
-    from pyconnect_reconcile.spark_errors import spark_errors_translated
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
 
     try:
         with spark_errors_translated():

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_reconcile.document import Members
+from pyconnect_reconcile.document import Bounds, Members
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.snapshot import Bounds
 
 VERSION = 1
 MAIN = "main"

@@ -21,8 +21,8 @@ from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.sandbox.broker import KafkaBroker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from pyconnect_clients.properties_file import read_client_properties
-from pyconnect_reconcile.kafka_snapshot import ClusterView
 from pyconnect_reconcile.spec import Cluster
+from pyconnect_reconcile.topics.cluster_view import ClusterView
 from tests.support.kafka import Servers
 from tests.support.seeding import Record, seed_topic
 from tests.support.tls_clusters import (

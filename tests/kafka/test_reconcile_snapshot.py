@@ -9,9 +9,9 @@ import pytest
 from pyconnect_cli.acls.grants import Grant
 from pyconnect_cli.acls.model import Operation, Pattern, Resource, ResourceType
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.kafka_snapshot import ClusterView
-from pyconnect_reconcile.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.spec import Cluster
+from pyconnect_reconcile.topics.cluster_view import ClusterView
+from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

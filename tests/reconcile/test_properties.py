@@ -8,13 +8,13 @@ import pytest
 
 from pyconnect_clients.sasl import PasswordLogin
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.extract import check_extraction, json_path, needs_headers
 from pyconnect_reconcile.properties import (
     client_properties,
     client_security,
     read_properties,
     spark_options,
 )
+from pyconnect_reconcile.values.extract import check_extraction, json_path, needs_headers
 
 JAAS = 'org.example.PlainLoginModule required username="me" password="a\\"b";'
 PROPERTIES = {

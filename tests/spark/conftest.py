@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyconnect_cli.reconcile.spark_jars import avro_jars, kafka_source_jars
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.session import spark_session
+from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 from tests.support.audits import Audit
 from tests.support.kafka import SharedBroker

@@ -11,8 +11,8 @@ import pytest
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.run import take_snapshots
-from pyconnect_reconcile.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.unparsable import SAMPLES
 from tests.support.audits import Audit
 from tests.support.kafka import SharedBroker

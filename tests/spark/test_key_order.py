@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyconnect_reconcile import key_order
+from pyconnect_reconcile.compares import key_order
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Answer, Audit
 from tests.support.seeding import Record, Seed, seed_topic

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile import compare, numbered
-from pyconnect_reconcile.hashes import HASHES, hashes
+from pyconnect_reconcile import numbered
+from pyconnect_reconcile.compares import stages
 from pyconnect_reconcile.intervals import Interval, holes_within, runs_of
+from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -143,13 +144,13 @@ def test_the_difference_of_multisets_is_that_of_the_oracle(
         )
         for side, wrong in zip((left, right), strange, strict=True)
     )
-    sums = compare.checksums(origin, copy, compare.FEWEST_BUCKETS)
+    sums = stages.checksums(origin, copy, stages.FEWEST_BUCKETS)
     assert (sums.unparsable_left, sums.unparsable_right) == tuple(map(len, strange))
     assert sums.left == len(left) + sums.unparsable_left
     assert sums.right == len(right) + sums.unparsable_right
     # The bench gives no more than its session here.
     bench = type("Session", (), {"spark": spark})()
-    rows = compare.differing_rows(bench, origin, copy, sums).collect() if sums.bad else []
+    rows = stages.differing_rows(bench, origin, copy, sums).collect() if sums.bad else []
     found = {(row.first, row.second): (row.committed, row.uncommitted, row.there) for row in rows}
     assert found == _oracle(spark, left, right)
 

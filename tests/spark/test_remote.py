@@ -35,9 +35,9 @@ SHALLOW = """
 import sys
 from pathlib import Path
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.reading import read_topics
-from pyconnect_reconcile.session import spark_session
-from pyconnect_reconcile.snapshot import PartitionRange
+from pyconnect_reconcile.topics.reading import read_topics
+from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.spec import Cluster, SparkSettings
 url, topic, bootstrap, properties = sys.argv[1:]
 part = PartitionRange(

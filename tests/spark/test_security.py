@@ -10,11 +10,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_reconcile import kafka_snapshot
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.reading import COMMITTED, read_topics
 from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.topics import cluster_view
+from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from tests.support.audits import Audit
 from tests.support.kafka import Servers
 
@@ -52,7 +52,7 @@ def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
         "\n".join([*lines, "sasl.jaas.config=" + JAAS.format("auditor", "wrong")])
     )
     # librdkafka tries again until the time is over.
-    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 3.0)
+    monkeypatch.setattr(cluster_view, "TIMEOUT_S", 3.0)
     with pytest.raises(ReconcileError) as caught:
         audit.run("sequence", topics=["t"], sequence=r"regex:(\d+)", clusters=clusters)
     assert "wrong" not in caught.value.message

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from pyconnect_reconcile import kafka_snapshot
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.topics import cluster_view
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.reconcile_command import QUICK, Reconcile
@@ -95,7 +95,7 @@ def test_a_second_cluster_that_does_not_answer_is_named(
     kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its address and why, never an empty topic that agrees with an empty one."""
-    monkeypatch.setattr(kafka_snapshot, "TIMEOUT_S", 10.0)
+    monkeypatch.setattr(cluster_view, "TIMEOUT_S", 10.0)
     seed = seed_topic(kafka_broker.bootstrap_servers)
     side = {"kind": "topic", "topics": [seed.topic]}
     clusters = {

@@ -11,7 +11,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import ranges
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict, verdict_of
-from pyconnect_reconcile.report import arranged
+from pyconnect_reconcile.report.contents import arranged
 from pyconnect_reconcile.run import check, take_snapshots
 from pyconnect_reconcile.spec import MAIN, read_spec
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile import compare
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order
+from pyconnect_reconcile.compares import stages
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
     begins_with,
@@ -25,12 +26,11 @@ from pyconnect_reconcile.files import (
     rows_of_lines,
 )
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
-from pyconnect_reconcile.hashes import HASHES
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import open_tails, refuse_compacted, unknown_policies
-from pyconnect_reconcile.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
+from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
+from pyconnect_reconcile.values.hashes import HASHES
 
 SURPLUS = """
 coalesce(sum(CASE WHEN committed + uncommitted > 0
@@ -60,13 +60,13 @@ def check(bench: Bench, work: Path) -> Outcome:
     left, right = sides.left.rows, sides.right.rows
     if spec.arrived is not None:
         arrived = rows_of(bench, spec.arrived, columns=columns, work=work)
-        right = right.select(*compare.APPENDED).unionByName(arrived.rows.select(*compare.APPENDED))
+        right = right.select(*stages.APPENDED).unionByName(arrived.rows.select(*stages.APPENDED))
     if spec.mode == "upsert":
-        left = compare.last_versions(left.where("NOT tail"))
-        right = compare.last_versions(right)
-    buckets = compare.bucket_count(sides.left.length or sides.right.length)
+        left = stages.last_versions(left.where("NOT tail"))
+        right = stages.last_versions(right)
+    buckets = stages.bucket_count(sides.left.length or sides.right.length)
     bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
-    sums = compare.checksums(left, right, buckets)
+    sums = stages.checksums(left, right, buckets)
     findings = [*_beginning(bench, sides, sums), *_unparsable(bench, sides, (left, right), sums)]
     totals: dict[str, int] = {}
     if sums.bad:
@@ -98,7 +98,7 @@ def _refuse_compacted(bench: Bench, side: Side | None) -> None:
         refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
 
 
-def _beginning(bench: Bench, sides: _Sides, sums: compare.Checksums) -> Iterator[Finding]:
+def _beginning(bench: Bench, sides: _Sides, sums: stages.Checksums) -> Iterator[Finding]:
     """Yield what is known after the first stage."""
     for rows in (sides.left, sides.right):
         if isinstance(rows.side, TopicSide):
@@ -118,7 +118,7 @@ def _unparsable(
     bench: Bench,
     sides: _Sides,
     compared: tuple[DataFrame, DataFrame],
-    sums: compare.Checksums,
+    sums: stages.Checksums,
 ) -> Iterator[Finding]:
     """Yield what does not parse among the rows that are compared."""
     upsert = bench.spec.mode == "upsert"
@@ -126,7 +126,7 @@ def _unparsable(
     for rows, last, (total, wrong) in zip(
         (sides.left, sides.right), compared, counted, strict=True
     ):
-        strange = compare.unparsable_versions(rows.rows, last, SAMPLES) if upsert else rows.rows
+        strange = stages.unparsable_versions(rows.rows, last, SAMPLES) if upsert else rows.rows
         yield from unparsable_finding(
             strange,
             sql.lit(True) if upsert else sql.col("unparsable"),
@@ -163,11 +163,11 @@ def _changed(rows: Rows) -> list[Finding]:
 
 
 def _rows(
-    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: compare.Checksums
+    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
 ) -> tuple[list[Finding], dict[str, int]]:
     """Look at the rows of bad buckets, append mode."""
     limit = bench.spec.findings
-    different = compare.differing_rows(bench, left, right, sums).persist()
+    different = stages.differing_rows(bench, left, right, sums).persist()
     try:
         total = different.selectExpr(
             "coalesce(sum(greatest(committed - there, 0)), 0) AS missing",
@@ -231,11 +231,11 @@ def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
 
 
 def _keys(
-    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: compare.Checksums
+    bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
 ) -> tuple[list[Finding], dict[str, int]]:
     """Look at the keys of bad buckets, upsert mode."""
     limit = bench.spec.findings
-    different = compare.differing_keys(bench, left, right, sums).persist()
+    different = stages.differing_keys(bench, left, right, sums).persist()
     try:
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()

@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.extract import text_of
 from pyconnect_reconcile.findings import Finding, Outcome, Severity
-from pyconnect_reconcile.range_findings import refuse_compacted, unknown_policies
-from pyconnect_reconcile.sides import inferred_columns, rows_of
 from pyconnect_reconcile.spec import FileSide, Tier, TopicSide
+from pyconnect_reconcile.topics.range_findings import refuse_compacted, unknown_policies
+from pyconnect_reconcile.values.extract import text_of
 
 MOST_BUCKETS = 100_000
 MINUTE_MS = 60_000

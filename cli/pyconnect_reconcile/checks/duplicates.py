@@ -14,24 +14,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.extract import (
+from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.topics.range_findings import (
+    empty_ranges,
+    open_tails,
+    refuse_compacted,
+    unknown_policies,
+)
+from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
+from pyconnect_reconcile.unparsable import unparsable_finding
+from pyconnect_reconcile.values.extract import (
     OFFSET_HEADER,
     PARTITION_HEADER,
     PROVENANCE,
     needs_headers,
     text_of,
 )
-from pyconnect_reconcile.findings import Finding, Outcome, Severity
-from pyconnect_reconcile.hashes import HASHES, hashes
-from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import (
-    empty_ranges,
-    open_tails,
-    refuse_compacted,
-    unknown_policies,
-)
-from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
-from pyconnect_reconcile.unparsable import unparsable_finding
+from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 RECORD = "record"
 SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile import key_order
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.extract import text_of
+from pyconnect_reconcile.compares import key_order
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.hashes import hashes
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.spec import TopicSide
+from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.hashes import hashes
 
 AT = ("topic", "partition", "offset")
 

@@ -13,18 +13,23 @@ from typing import NamedTuple
 from pyspark.sql import Row
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile import task_configs, task_statuses
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.circumstances import Circumstances
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Outcome, Place
-from pyconnect_reconcile.offset_comparisons import LastCommits
-from pyconnect_reconcile.offset_history import Commit, findings_of, histories, read_commit
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails
-from pyconnect_reconcile.reading import COMMITTED
+from pyconnect_reconcile.internal_topics import task_configs, task_statuses
+from pyconnect_reconcile.internal_topics.circumstances import Circumstances
+from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
+from pyconnect_reconcile.internal_topics.offset_history import (
+    Commit,
+    findings_of,
+    histories,
+    read_commit,
+)
+from pyconnect_reconcile.internal_topics.task_configs import TaskConfigs
+from pyconnect_reconcile.internal_topics.task_statuses import Status, Statuses, read_status
 from pyconnect_reconcile.spec import OffsetsTopics
-from pyconnect_reconcile.task_configs import TaskConfigs
-from pyconnect_reconcile.task_statuses import Status, Statuses, read_status
+from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
+from pyconnect_reconcile.topics.reading import COMMITTED
 
 MOST_RECORDS = 2_000_000
 KINDS = (

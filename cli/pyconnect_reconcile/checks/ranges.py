@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Outcome
-from pyconnect_reconcile.range_findings import against_previous, hanging, open_tails
-from pyconnect_reconcile.snapshot import Snapshot, read_snapshot
 from pyconnect_reconcile.spec import Spec
+from pyconnect_reconcile.topics.range_findings import against_previous, hanging, open_tails
+from pyconnect_reconcile.topics.snapshot import Snapshot, read_snapshot
 
 # transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
 HANGING_MS = 15 * 60 * 1000

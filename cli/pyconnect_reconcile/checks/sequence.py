@@ -14,7 +14,17 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.extract import (
+from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
+from pyconnect_reconcile.intervals import Interval, holes_within
+from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.topics.range_findings import (
+    empty_ranges,
+    open_tails,
+    refuse_compacted,
+    unknown_policies,
+)
+from pyconnect_reconcile.unparsable import unparsable_finding
+from pyconnect_reconcile.values.extract import (
     EPOCH_HEADER,
     PARTITION_HEADER,
     PROVENANCE,
@@ -23,16 +33,6 @@ from pyconnect_reconcile.extract import (
     text_of,
     with_texts,
 )
-from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
-from pyconnect_reconcile.intervals import Interval, holes_within
-from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.range_findings import (
-    empty_ranges,
-    open_tails,
-    refuse_compacted,
-    unknown_policies,
-)
-from pyconnect_reconcile.unparsable import unparsable_finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

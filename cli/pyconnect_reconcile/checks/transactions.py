@@ -13,9 +13,9 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.findings import Finding, Outcome, PartitionCounts, Severity
 from pyconnect_reconcile.intervals import Interval, joined, numbers_of, runs_of
-from pyconnect_reconcile.range_findings import empty_ranges, open_tails, unknown_policies
-from pyconnect_reconcile.reading import COMMITTED, UNCOMMITTED
-from pyconnect_reconcile.snapshot import PartitionRange
+from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails, unknown_policies
+from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
+from pyconnect_reconcile.topics.snapshot import PartitionRange
 
 Key = tuple[str, int]
 

@@ -1,0 +1,1 @@
+"""Two sides as rows of one shape, and how they are compared."""

@@ -1,0 +1,191 @@
+"""The two sides of a compare as rows of one shape.
+
+Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
+`tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position` (order of
+the versions of a key), and the columns of a place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.files import Fingerprint, bounded_copies, fingerprint, is_local
+from pyconnect_reconcile.properties import read_properties
+from pyconnect_reconcile.spec import (
+    FRAMED_FORMS,
+    ColumnRule,
+    FileSide,
+    Side,
+    TableSide,
+    TopicSide,
+)
+from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.hashes import HASHES, hashes
+from pyconnect_reconcile.values.normal import (
+    is_unparsable,
+    normal_column,
+    normal_value,
+    with_json_columns,
+)
+from pyconnect_reconcile.values.registered import framed_content
+
+KEY_HASHES = ("key_first", "key_second")
+NO_PLACE = {
+    "topic": "CAST(NULL AS STRING)",
+    "partition": "CAST(NULL AS INT)",
+    "offset": "CAST(NULL AS BIGINT)",
+    "timestamp_ms": "CAST(NULL AS BIGINT)",
+    "key": "CAST(NULL AS BINARY)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """One side: lazy rows, each use of them reads again; `name` is for people.
+
+    `head` is the copy of a file's committed part that is read in its place.
+    """
+
+    name: str
+    rows: DataFrame
+    side: Side
+    length: int | None = None
+    files: Fingerprint = ()
+    head: Path | None = None
+
+
+def rows_of(bench: Bench, side: Side, *, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
+    """Return a side's rows; ReconcileError for files that are not there."""
+    match side:
+        case TopicSide():
+            return _topic(bench, side, columns)
+        case FileSide():
+            return _files(bench, side, columns, work)
+        case TableSide():
+            return _table(bench, side, columns)
+
+
+def inferred_columns(bench: Bench, *sides: Side | None) -> tuple[ColumnRule, ...]:
+    """Return the columns of the first side that has a schema of its own."""
+    for side in sides:
+        if isinstance(side, TableSide):
+            return _rules(_load_table(bench, side))
+        if isinstance(side, FileSide) and side.format in {"csv", "parquet", "orc"}:
+            fingerprint(side.paths)
+            return _rules(_load(bench, side, side.paths))
+    return ()
+
+
+def _rules(frame: DataFrame) -> tuple[ColumnRule, ...]:
+    return tuple(
+        ColumnRule(name=field.name, path=field.name, type=field.dataType.simpleString())
+        for field in frame.schema.fields
+    )
+
+
+def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Rows:
+    ranges = bench.snapshot(side.topics, side.cluster).partitions
+    records = bench.records(
+        ranges,
+        isolation=side.isolation,
+        cluster=side.cluster,
+        headers=bench.spec.key.startswith("header:"),
+    )
+    if side.value in FRAMED_FORMS:
+        records, content, unparsable = framed_content(bench.schemas, records, side, columns)
+    elif columns:
+        form = side.value if side.value in {"json", "connect-json"} else "json"
+        records, content, unparsable = with_json_columns(records, form, columns)
+    else:
+        content, unparsable = [normal_value(side.value)], is_unparsable(side.value)
+    if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
+        content = [sql.col("key"), *content]
+    key = [sql.col("key")] if bench.spec.key == "key" else [text_of(bench.spec.key)]
+    rows = _shaped(bench, records, content, key, unparsable)
+    rows = rows.withColumn("tombstone", sql.col("value").isNull())
+    rows = rows.withColumn("position", sql.struct("offset", "partition"))
+    length = sum(part.length for part in ranges)
+    return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
+
+
+def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
+    before = fingerprint(side.paths)
+    paths = side.paths
+    head, tail = None, None
+    if side.limit_bytes is not None:
+        if len(paths) != 1 or side.format != "text" or not is_local(paths[0]):
+            raise ReconcileError("limit_bytes bounds one local text file, nothing else")
+        head, tail = bounded_copies(paths[0], side.limit_bytes, work)
+        paths = (str(head),)
+    frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
+    if tail is not None:
+        rest = _load(bench, side, (str(tail),)).withColumn("tail", sql.lit(True))
+        frame = frame.unionByName(rest)
+    rows = _from_frame(bench, frame, side.format in {"text", "json"}, side.value, columns)
+    return Rows(name=", ".join(side.paths), rows=rows, side=side, files=before, head=head)
+
+
+def _table(bench: Bench, side: TableSide, columns: tuple[ColumnRule, ...]) -> Rows:
+    frame = _load_table(bench, side).withColumn("tail", sql.lit(False))
+    rows = _from_frame(bench, frame, False, "", columns)
+    return Rows(name=side.table, rows=rows, side=side)
+
+
+def _from_frame(
+    bench: Bench, frame: DataFrame, lines: bool, form: str, columns: tuple[ColumnRule, ...]
+) -> DataFrame:
+    """Shape rows of files or tables: `lines` have one column `value`, others named columns."""
+    unparsable: Column = sql.lit(False)
+    if lines and columns:
+        frame, content, unparsable = with_json_columns(frame, "json", columns)
+    elif lines:
+        content, unparsable = [normal_value(form)], is_unparsable(form)
+    else:
+        content = [normal_column(rule, sql.col(f"`{rule.name}`")) for rule in columns]
+    key_path = bench.spec.key.partition(":")[2] or bench.spec.key
+    if bench.spec.mode != "upsert":
+        key: list[Column] = []
+    elif lines:
+        key = [sql.get_json_object(sql.col("value").cast("string"), f"$.{key_path}")]
+    else:
+        key = [sql.col(f"`{key_path}`").cast("string")]
+    rows = _shaped(bench, frame, content, key, unparsable)
+    if not lines:
+        rows = rows.withColumn("value", sql.lit(None).cast("binary"))
+    for name, expression in NO_PLACE.items():
+        rows = rows.withColumn(name, sql.expr(expression))
+    rows = rows.withColumn("tombstone", sql.lit(False))
+    return rows.withColumn("position", sql.struct("offset", "partition"))
+
+
+def _shaped(
+    bench: Bench, frame: DataFrame, content: list[Column], key: list[Column], unparsable: Column
+) -> DataFrame:
+    columns = dict(zip(HASHES, hashes(content), strict=True))
+    columns["unparsable"] = unparsable
+    if "tail" not in frame.columns:
+        columns["tail"] = sql.lit(False)
+    if bench.spec.mode == "upsert":
+        texts = [each.cast("binary") for each in key]
+        columns |= dict(zip(KEY_HASHES, hashes(texts), strict=True))
+    return frame.withColumns(columns)
+
+
+def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
+    located = [Path(path).absolute().as_uri() if is_local(path) else path for path in paths]
+    # JSON lines are compared as texts in their canonical form: no schema is inferred.
+    form = "text" if side.format == "json" else side.format
+    options = {"header": "true"} if form == "csv" else {}
+    return bench.spark.read.format(form).options(**options, **side.options).load(located)
+
+
+def _load_table(bench: Bench, side: TableSide) -> DataFrame:
+    options = {**side.options, **read_properties(side.properties)}
+    reader = bench.spark.read.format("jdbc").options(**options)
+    return reader.option("url", side.url).option("dbtable", side.table).load()

@@ -1,0 +1,228 @@
+"""What the records of an offsets topic say about each source partition. Pure.
+
+The topic is compacted: history is what compaction has left, newest record of each key at least.
+A task that starts again goes on from the last commit, so one writer never goes back unless its
+source does; what else is known of the time of a commit are its `Circumstances`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from pyconnect_reconcile.findings import Finding, Place, Severity
+from pyconnect_reconcile.internal_topics.circumstances import Circumstances, time_text
+
+# Runs of positions that are told apart in one history; the oldest are given up first.
+MOST_RUNS = 16
+COPIES_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One record of an offsets topic; `value` None is a reset."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    connector: str
+    source: str
+    """The source partition as canonical JSON."""
+    raw_key: bytes
+    value: Mapping[str, object] | None
+
+    @property
+    def place(self) -> Place:
+        """Where the record is."""
+        return Place(
+            topic=self.topic,
+            partition=self.partition,
+            offset=self.offset,
+            timestamp_ms=self.timestamp_ms,
+            key=f"{self.connector} {self.source}",
+        )
+
+
+History = Sequence[Commit]
+"""The commits of one key in one partition, in order."""
+
+
+def canonical(value: object) -> str:
+    """Return the same text for the same value, whatever the order of its members."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_commit(
+    place: tuple[str, int, int, int], key: bytes | None, value: bytes | None
+) -> Commit | None:
+    """Read a record at (topic, partition, offset, timestamp_ms); None when it is no commit."""
+    try:
+        connector, source = json.loads(key or b"")
+        offset = None if value is None else json.loads(value)
+    except (ValueError, TypeError):
+        return None
+    if not isinstance(connector, str) or not isinstance(offset, Mapping | None):
+        return None
+    topic, partition, at, timestamp_ms = place
+    return Commit(
+        topic=topic,
+        partition=partition,
+        offset=at,
+        timestamp_ms=timestamp_ms,
+        connector=connector,
+        source=canonical(source),
+        raw_key=key or b"",
+        value=offset,
+    )
+
+
+def histories(commits: Iterable[Commit]) -> list[History]:
+    """Return the commits by topic, partition and key: only within these they have an order."""
+    found: dict[tuple[str, int, bytes], list[Commit]] = {}
+    for commit in sorted(commits, key=lambda each: (each.topic, each.partition, each.offset)):
+        found.setdefault((commit.topic, commit.partition, commit.raw_key), []).append(commit)
+    return list(found.values())
+
+
+def went_back(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    """Tell whether a later offset is behind an earlier one: no number grew, one shrank."""
+    pairs = [
+        (before[name], after[name])
+        for name in before.keys() & after.keys()
+        if _is_number(before[name]) and _is_number(after[name])
+    ]
+    shrank = any(new < old for old, new in pairs)  # type: ignore[operator] # both are numbers
+    grew = any(new > old for old, new in pairs)  # type: ignore[operator]
+    return shrank and not grew
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def findings_of(history: History, circumstances: Circumstances | None = None) -> list[Finding]:
+    """Return the resets, changes while stopped, regressions and second writers of one history."""
+    known = circumstances or Circumstances()
+    found: list[Finding] = []
+    # Resets and changes by hand part the history: after them anything may follow.
+    parts: list[list[Commit]] = [[]]
+    for commit in history:
+        stopped = known.stopped_at(commit.connector, commit.timestamp_ms)
+        if commit.value is None:
+            found.append(_reset(commit, stopped=stopped))
+            parts.append([])
+        elif stopped:
+            found.append(_altered(commit))
+            parts.append([commit])
+        else:
+            parts[-1].append(commit)
+    for part in parts:
+        found += _of_part(part, known)
+    return found
+
+
+def _of_part(part: History, known: Circumstances) -> list[Finding]:
+    back = _regressions(part)
+    if back and _interleaves(part):
+        return [_two_writers(back, known)]
+    return [_regression(before, after, known) for before, after in back]
+
+
+def _regressions(part: History) -> list[tuple[Commit, Commit]]:
+    return [
+        (before, after)
+        for before, after in pairwise(part)
+        if went_back(before.value or {}, after.value or {})
+    ]
+
+
+def _interleaves(part: History) -> bool:
+    """Tell whether two rising runs of offsets take turns, each of them resumed by the other.
+
+    Each commit belongs to the run that is least behind it. A source that begins anew again and
+    again (a file that is truncated) makes runs that follow each other and are never resumed.
+    """
+    runs: list[tuple[int, Commit]] = []
+    turns: list[int] = []
+    for number, commit in enumerate(part):
+        value = commit.value or {}
+        best: int | None = None
+        for index, (_, last) in enumerate(runs):
+            if went_back(last.value or {}, value):
+                continue
+            # The nearest one: what was best so far is behind it.
+            if best is None or went_back(last.value or {}, runs[best][1].value or {}):
+                best = index
+        name = number if best is None else runs.pop(best)[0]
+        runs.append((name, commit))
+        del runs[:-MOST_RUNS]
+        turns.append(name)
+    return any(_taking_turns(turns, pair) for pair in combinations(dict.fromkeys(turns), 2))
+
+
+def _taking_turns(turns: Sequence[int], pair: tuple[int, int]) -> bool:
+    """Tell whether each of two runs goes on after the other: a, b, a, b at least."""
+    shown = [turn for turn in turns if turn in pair]
+    changes = sum(one != other for one, other in pairwise(shown))
+    return changes >= 3
+
+
+def _reset(commit: Commit, *, stopped: bool | None) -> Finding:
+    who = "by a reset or by the connector itself"
+    if stopped is not None:
+        who = "while the connector was stopped: a reset over REST, or by other tools"
+        if not stopped:
+            who = "while the connector was not stopped: by the connector itself, or by other tools"
+    return Finding(
+        kind="reset",
+        severity=Severity.NOTE,
+        message=f"offset of {commit.source} was forgotten at {time_text(commit.place)}, {who}",
+        topic=commit.topic,
+        group=commit.connector,
+        copies=(commit.place,),
+    )
+
+
+def _altered(commit: Commit) -> Finding:
+    return Finding(
+        kind="altered",
+        severity=Severity.NOTE,
+        message=f"offset of {commit.source} was set at {time_text(commit.place)}, while the"
+        " connector was stopped: over REST, or by other tools",
+        topic=commit.topic,
+        group=commit.connector,
+        copies=(commit.place,),
+    )
+
+
+def _regression(before: Commit, after: Commit, known: Circumstances) -> Finding:
+    writers = known.of_writers(after.connector, after.source, after.timestamp_ms)
+    return Finding(
+        kind="regression",
+        severity=Severity.ERROR,
+        message=f"offset of {after.source} went back at {time_text(after.place)}: what was read"
+        " since is read again, if a task starts from there. The source began anew, or another"
+        f" writer was late{writers}",
+        topic=after.topic,
+        group=after.connector,
+        copies=(before.place, after.place),
+    )
+
+
+def _two_writers(back: Sequence[tuple[Commit, Commit]], known: Circumstances) -> Finding:
+    first, last = back[0][1], back[-1][1]
+    writers = known.of_writers(last.connector, last.source, last.timestamp_ms)
+    return Finding(
+        kind="two-writers",
+        severity=Severity.ERROR,
+        message=f"offset of {last.source} goes back and forth between two rising runs, from"
+        f" {time_text(first.place)} to {time_text(last.place)}: two tasks at one source partition,"
+        f" or a source that begins anew again and again{writers}",
+        topic=last.topic,
+        group=last.connector,
+        count=len(back),
+        copies=tuple(dict.fromkeys(each.place for pair in back for each in pair))[:COPIES_KEPT],
+    )

@@ -1,0 +1,132 @@
+"""The report of a run as one document. Pure; `report_files` writes it, `page` draws it.
+
+Schema version 1, described in docs/reconciliation.md. Members are added within a version, never
+changed. Values of records never get here, secrets neither: the spec is told without its files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pyconnect_reconcile.findings import (
+    Finding,
+    Outcome,
+    Severity,
+    Verdict,
+    verdict_of,
+    with_hidden_keys,
+)
+from pyconnect_reconcile.spec import MAIN, Spec
+from pyconnect_reconcile.topics.snapshot import Snapshot
+
+SCHEMA_VERSION = 1
+# The document keeps so many findings, some of each kind; findings/ has all that were kept.
+SAMPLES = 50
+_ORDER = (Severity.ERROR, Severity.UNKNOWN, Severity.NOTE)
+GAP_NOTE = (
+    "An offset without a record is not a lost record: transaction markers take offsets, and"
+    " committed reads leave out aborted records."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run answers; times in ms since the epoch."""
+
+    spec: Spec
+    snapshots: Mapping[str, Snapshot]
+    outcome: Outcome
+    started_ms: int
+    duration_ms: int
+    spark_version: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the findings amount to."""
+        return verdict_of(self.outcome.findings)
+
+    def to_json(self) -> dict[str, object]:
+        """Return report.json."""
+        outcome, spec = self.outcome, self.spec
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "job": spec.job,
+            "target": spec.target,
+            "verdict": self.verdict.word,
+            "exit_code": self.verdict.value,
+            "started_ms": self.started_ms,
+            "duration_ms": self.duration_ms,
+            "spark_version": self.spark_version,
+            "asked": _asked(spec),
+            "counts": dict(outcome.counts),
+            "totals": {kind: count for kind, count in outcome.totals.items() if count},
+            "findings": [finding.to_json() for finding in of_every_kind(outcome.findings, SAMPLES)],
+            "findings_kept": len(outcome.findings),
+            "partitions": [asdict(counts) for counts in outcome.partitions],
+            "series": dict(outcome.series),
+            "notes": [GAP_NOTE, *spec.notes],
+            "snapshot": _main_snapshot(self.snapshots),
+            "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
+        }
+
+
+def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
+    """Return so many findings in their order: the first of each kind, so that none hides others."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for index, finding in enumerate(findings):
+        ranked.append((turns[finding.kind], index))
+        turns[finding.kind] += 1
+    return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:limit])]
+
+
+def arranged(outcome: Outcome, *, hide_keys: bool) -> Outcome:
+    """Return the outcome with its findings by severity and place, keys hidden when asked."""
+    findings = sorted(outcome.findings, key=_rank)
+    if hide_keys:
+        findings = [with_hidden_keys(finding) for finding in findings]
+    return replace(outcome, findings=tuple(findings))
+
+
+def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
+    first = finding.copies[0] if finding.copies else None
+    partition = finding.partition if finding.partition is not None else -1
+    offset = finding.first if finding.first is not None else -1
+    if first is not None and finding.first is None:
+        partition = first.partition if first.partition is not None else -1
+        offset = first.offset if first.offset is not None else first.row or -1
+    return (
+        _ORDER.index(finding.severity),
+        finding.kind,
+        finding.topic or (first.topic or first.file or "" if first else ""),
+        partition,
+        offset,
+        finding.group or "",
+    )
+
+
+def _main_snapshot(snapshots: Mapping[str, Snapshot]) -> dict[str, object] | None:
+    """The snapshot that `--ranges` of another run takes."""
+    main = snapshots.get(MAIN)
+    return None if main is None else main.to_json()
+
+
+def _asked(spec: Spec) -> dict[str, object]:
+    """What was asked, without what may hold credentials."""
+    clusters = {name: cluster.bootstrap for name, cluster in spec.clusters.items()}
+    return {
+        "topics": list(spec.topics),
+        "clusters": clusters,
+        "isolation": spec.isolation,
+        "sequence": spec.sequence,
+        "group": spec.group,
+        "identity": spec.identity,
+        "mode": spec.mode,
+        "since": {topic: dict(offsets) for topic, offsets in spec.since.items()},
+        "since_ms": spec.since_ms,
+        "until": {topic: dict(offsets) for topic, offsets in spec.until.items()},
+        "columns": [column.name for column in spec.columns],
+        "duplicates_allowed": spec.duplicates_allowed,
+    }

@@ -1,0 +1,230 @@
+"""The Spark session of one run, and how its work is watched and cancelled.
+
+Under spark-submit the session is configured already, and only what the jobs rely on is set. Else
+a local one is made, or one on the master or the Spark Connect server (`connect`) that the spec
+names.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.files import absolute
+from pyconnect_reconcile.spark import connect
+from pyconnect_reconcile.spark_submit import submitted
+from pyconnect_reconcile.spec import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.5
+INSTALL_HINT = "install it: pip install 'pyconnect-worker[reconcile]'"
+CONNECT_INSTALL_HINT = "install them: pip install 'pyconnect-worker[reconcile-connect]'"
+# Names of options whose values Spark must not show in plans, its UI or its logs.
+HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
+REDACTED = f"(?i){HIDDEN_OPTIONS}"
+# A Spark Connect server shows requests as text, where options are entries of a map.
+REDACTED_TEXT = rf'(?i)key: "[^"]*({HIDDEN_OPTIONS})[^"]*"\s+value: "[^"\\]*+(\\.[^"\\]*+)*+"'
+# What every job relies on, also in sessions that others have made.
+JOB_CONF = {
+    # Sums and casts of the data must not end a run; the jobs count what does not parse.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.redaction.options.regex": REDACTED,
+    "spark.sql.redaction.string.regex": REDACTED_TEXT,
+}
+LOCAL_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.redaction.regex": REDACTED,
+}
+LOG_CONFIGURATION = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+@contextmanager
+def spark_session(
+    settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
+) -> Iterator[SparkSession]:
+    """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
+    if url := connect.remote_of(settings):
+        with _connected(url, settings, app_name, events) as session:
+            yield session
+        return
+    session = _session(settings, app_name, work_directory)
+    try:
+        with _progress(session, events):
+            yield session
+    finally:
+        _end(session)
+
+
+@contextmanager
+def _connected(
+    url: str, settings: SparkSettings, app_name: str, events: Events
+) -> Iterator[SparkSession]:
+    with _connect_errors_translated():
+        session = connect.connect(url, app_name)
+    try:
+        with _connect_errors_translated():
+            connect.set_up(session, settings)
+            _rely_on(session)
+        connect.tell_progress(session, events)
+        with connect.cancelled_by_signals(session):
+            yield session
+    finally:
+        connect.release(session)
+
+
+@contextmanager
+def _connect_errors_translated() -> Iterator[None]:
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError as exc:
+        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+    try:
+        yield
+    except ImportError as exc:
+        # The client of Spark Connect imports more than pyspark brings.
+        message = f"Spark Connect needs more packages: {_first_line(exc)}"
+        raise ReconcileError(message, hint=CONNECT_INSTALL_HINT) from exc
+    except PySparkException as exc:
+        raise ReconcileError(f"Spark Connect gave no session: {_first_line(exc)}") from exc
+
+
+def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> SparkSession:
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as exc:
+        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+    # A master was named: the environment must not make it another session.
+    os.environ.pop(connect.REMOTE_VARIABLE, None)
+    builder = SparkSession.builder.appName(app_name)
+    if not submitted():
+        builder = builder.master(settings.master or "local[*]")
+        for key, value in _local_conf(settings, work_directory).items():
+            builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+        _rely_on(session)
+    except (PySparkException, RuntimeError, OSError) as exc:
+        raise ReconcileError(f"Spark did not start: {_first_line(exc)}") from exc
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _rely_on(session: SparkSession) -> None:
+    for key, value in JOB_CONF.items():
+        session.conf.set(key, value)
+
+
+def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]:
+    """Return what the JVM and the session are started with; the user's `conf` wins."""
+    os.environ.setdefault("PYSPARK_PYTHON", _interpreter())
+    log_configuration = work_directory / "log4j2.properties"
+    log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
+    conf = {
+        **LOCAL_CONF,
+        "spark.driver.memory": f"{_default_memory_mib()}m",
+        # Spark makes a directory `artifacts` where it runs, which may be read-only.
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
+            f' "-Duser.dir={work_directory.absolute()}"'
+        ),
+        "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
+    }
+    master = settings.master or "local[*]"
+    if master.startswith("local"):
+        # Else Spark asks the resolver for the host's own name, which not every machine knows.
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if settings.properties_file:
+        from pyconnect_reconcile.properties import read_properties
+
+        conf |= read_properties(settings.properties_file)
+    conf |= settings.conf
+    if settings.jars:
+        conf["spark.jars"] = ",".join(map(absolute, settings.jars))
+    if settings.packages:
+        conf["spark.jars.packages"] = ",".join(settings.packages)
+    return conf
+
+
+def _interpreter() -> str:
+    import sys
+
+    return sys.executable
+
+
+def _default_memory_mib() -> int:
+    """Half of the machine's memory, between 1 and 4 GiB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1024, min(4096, total // 2**21))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _end(session: SparkSession) -> None:
+    session.stop()
+    if submitted():
+        return
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark leaves its JVM until Python ends
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        # The JVM ends with its standard input.
+        process.stdin.close()
+        process.wait(30)
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+@contextmanager
+def _progress(session: SparkSession, events: Events) -> Iterator[None]:
+    """Report the tasks of running stages from a thread."""
+    tracker = session.sparkContext.statusTracker()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(POLL_S):
+            stages = [
+                info
+                for stage in tracker.getActiveStageIds()
+                if (info := tracker.getStageInfo(stage))
+            ]
+            if stages:
+                events.progress(
+                    sum(info.numCompletedTasks for info in stages),
+                    sum(info.numTasks for info in stages),
+                )
+
+    thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(POLL_S * 4)

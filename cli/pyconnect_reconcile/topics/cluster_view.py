@@ -1,0 +1,294 @@
+"""Takes snapshots: what Spark's Kafka source cannot say is asked of the brokers here.
+
+Offsets and topics through librdkafka; producers of open transactions through kafka-python, the
+only client with DescribeProducers. The only module that imports either.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
+from dataclasses import replace
+from typing import Any
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.kafka_python import kafka_python_arguments
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.tls import client_context
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.properties import client_properties, client_security
+from pyconnect_reconcile.spec import Cluster
+from pyconnect_reconcile.topics.snapshot import (
+    UNKNOWN_POLICY,
+    OpenProducer,
+    PartitionRange,
+    Snapshot,
+    TopicSnapshot,
+)
+
+TIMEOUT_S = 30.0
+POLL_S = 0.1
+# A broker that stops ends a handshake too; one that refuses does so again.
+HANDSHAKES_REFUSED = 2
+
+
+class _Connections:
+    """What librdkafka tells of its connections: it tries again for ever, also when refused."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None
+        self._handshakes = 0
+        self._refused = False
+
+    def __call__(self, error: Any) -> None:
+        from confluent_kafka import KafkaError
+
+        # The client's types do not list its local errors.
+        refused, handshake = KafkaError._AUTHENTICATION, KafkaError._SSL  # noqa: SLF001
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self.last:  # noqa: SLF001
+            return
+        self.last = error.str()
+        self._handshakes += error.code() == handshake
+        self._refused = error.code() == refused or self._handshakes >= HANDSHAKES_REFUSED
+
+    @property
+    def refused(self) -> bool:
+        """Whether trying again cannot help."""
+        return self._refused
+
+
+class ClusterView:
+    """One cluster as its brokers describe it; every request ends within TIMEOUT_S."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        self._cluster = cluster
+        self._security = client_security(client_properties(cluster.properties))
+        self._connections = _Connections()
+        settings: dict[str, Any] = {
+            **librdkafka_settings(self._security),
+            "bootstrap.servers": cluster.bootstrap,
+            "log_level": "0",
+            "error_cb": self._connections,
+        }
+        try:
+            self._admin = AdminClient(settings)
+        except KafkaException as exc:
+            raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
+
+    def snapshot(self, topics: Sequence[str]) -> Snapshot:
+        """Return these topics with whole ranges, from the earliest offset to the last stable one.
+
+        Raises ReconcileError for a topic that does not exist and for brokers that do not answer.
+        """
+        taken_ms = int(time.time() * 1000)
+        described = self._describe(topics)
+        partitions = [
+            (name, part.id) for name, topic in described.items() for part in topic.partitions
+        ]
+        earliest, stable, high = self._ends(partitions)
+        policies = self._policies(topics)
+        ranges = {
+            at: PartitionRange(
+                topic=at[0],
+                partition=at[1],
+                start=earliest[at],
+                end=max(stable[at], earliest[at]),
+                earliest=earliest[at],
+                last_stable=stable[at],
+                high_watermark=high[at],
+            )
+            for at in partitions
+        }
+        opened = [at for at, part in ranges.items() if part.open_tail > 0]
+        for at, producers in self._open_producers(opened).items():
+            ranges[at] = replace(ranges[at], open_producers=producers)
+        return Snapshot(
+            cluster_id=self._cluster_id(),
+            taken_ms=taken_ms,
+            topics=tuple(
+                TopicSnapshot(
+                    topic=name,
+                    topic_id=str(described[name].topic_id),
+                    cleanup_policy=policies[name],
+                    partitions=tuple(part for at, part in ranges.items() if at[0] == name),
+                )
+                for name in topics
+            ),
+        )
+
+    def offsets_at(self, snapshot: Snapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
+        """Return the first offset at or after a time; the end where every record is older."""
+        at = [(part.topic, part.partition) for part in snapshot.partitions]
+        found = self._list(at, _specifications().for_timestamp(timestamp_ms))
+        bounds: dict[str, dict[int, int]] = {}
+        for part in snapshot.partitions:
+            offset = found[(part.topic, part.partition)]
+            bounds.setdefault(part.topic, {})[part.partition] = part.end if offset < 0 else offset
+        return bounds
+
+    def _describe(self, topics: Sequence[str]) -> dict[str, Any]:
+        from confluent_kafka import KafkaException, TopicCollection
+
+        if not topics:
+            return {}
+        try:
+            futures = self._admin.describe_topics(
+                TopicCollection(list(topics)), request_timeout=TIMEOUT_S
+            )
+        except KafkaException as exc:
+            raise self._failed("describe topics", exc) from exc
+        described = {}
+        for name, future in futures.items():
+            try:
+                described[name] = self._result(future)
+            except KafkaException as exc:
+                raise self._failed(f"topic {name}", exc) from exc
+        return described
+
+    def _ends(self, at: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], int], ...]:
+        from confluent_kafka import IsolationLevel
+
+        specifications = _specifications()
+        # Stable before high: an end read later is never smaller.
+        return (
+            self._list(at, specifications.earliest()),
+            self._list(at, specifications.latest(), IsolationLevel.READ_COMMITTED),
+            self._list(at, specifications.latest(), IsolationLevel.READ_UNCOMMITTED),
+        )
+
+    # The client publishes no types of specifications and isolation levels.
+    def _list(self, at: list[tuple[str, int]], spec: Any, isolation: Any = None) -> Any:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not at:
+            return {}
+        options = {} if isolation is None else {"isolation_level": isolation}
+        try:
+            futures = self._admin.list_offsets(
+                {TopicPartition(*where): spec for where in at}, request_timeout=TIMEOUT_S, **options
+            )
+            return {(p.topic, p.partition): self._result(f).offset for p, f in futures.items()}
+        except KafkaException as exc:
+            raise self._failed("list offsets", exc) from exc
+
+    def _policies(self, topics: Sequence[str]) -> Mapping[str, str]:
+        from confluent_kafka import KafkaException
+
+        # Not exported in the client's types, and documented there.
+        from confluent_kafka.admin import (  # type: ignore[attr-defined]
+            ConfigResource,
+            ResourceType,
+        )
+
+        if not topics:
+            return {}
+        futures = self._admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, name) for name in topics],
+            request_timeout=TIMEOUT_S,
+        )
+        policies = {}
+        for resource, future in futures.items():
+            try:
+                policies[resource.name] = str(self._result(future)["cleanup.policy"].value)
+            except KafkaException:
+                # Reading topics needs no grant to describe their configuration.
+                policies[resource.name] = UNKNOWN_POLICY
+        return policies
+
+    def _cluster_id(self) -> str:
+        from confluent_kafka import KafkaException
+
+        try:
+            return str(self._admin.list_topics(timeout=TIMEOUT_S).cluster_id)
+        except KafkaException as exc:
+            raise self._failed("describe the cluster", exc) from exc
+
+    def _open_producers(
+        self, at: list[tuple[str, int]]
+    ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
+        """Return who holds transactions open; nothing where that cannot be asked.
+
+        Names of producers explain a finding; the finding itself does not need them.
+        """
+        if not at:
+            return {}
+        try:
+            arguments = kafka_python_arguments(self._security)
+            if self._security.tls is not None:
+                arguments["ssl_context"] = client_context(self._security.tls)
+        except ClientPropertyError:
+            return {}
+        return self._described_producers(at, arguments)
+
+    def _described_producers(
+        self, at: list[tuple[str, int]], settings: Mapping[str, object]
+    ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
+        from kafka import KafkaAdminClient, TopicPartition
+        from kafka.errors import KafkaError
+
+        try:
+            client = KafkaAdminClient(
+                bootstrap_servers=self._cluster.bootstrap.split(","),
+                request_timeout_ms=int(TIMEOUT_S * 1000),
+                **settings,
+            )
+        except KafkaError:
+            return {}
+        try:
+            states = client.describe_producers([TopicPartition(*where) for where in at])
+        except KafkaError:
+            return {}
+        finally:
+            client.close()
+        return {
+            (where.topic, where.partition): tuple(
+                OpenProducer(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.producer_epoch,
+                    transaction_start_offset=producer.current_transaction_start_offset,
+                    last_timestamp_ms=producer.last_timestamp,
+                )
+                for producer in state.active_producers
+                if producer.current_transaction_start_offset >= 0
+            )
+            for where, state in states.items()
+        }
+
+    # The client publishes no types of its futures' results.
+    def _result(self, future: Any) -> Any:
+        """Wait for an answer while the client tells of its connections."""
+        while not future.done():
+            wait([future], POLL_S)
+            self._admin.poll(0)
+            if self._connections.refused:
+                raise ReconcileError(
+                    f"Kafka at {self._cluster.bootstrap} refuses: {self._connections.last}",
+                    hint="see --kafka-properties: protocol, credentials, trust store",
+                )
+        return future.result()
+
+    def _failed(self, what: str, error: Any) -> ReconcileError:
+        from confluent_kafka import KafkaError
+
+        cause = error.args[0]
+        if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return ReconcileError(
+                f"{what}: there is no such topic at {self._cluster.bootstrap}",
+                hint="a connector's topics: pyconnect connectors topics NAME",
+            )
+        told = f" ({self._connections.last})" if self._connections.last else ""
+        return ReconcileError(
+            f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}{told}",
+            hint="are --kafka-bootstrap and --kafka-properties right?",
+        )
+
+
+def _specifications() -> Any:
+    # Neither exported nor typed by the client, and documented there.
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+    return OffsetSpec

@@ -1,0 +1,166 @@
+"""What a run reads: partitions with their offsets, taken once before anything is read. Pure.
+
+`start` is the first offset that is read and `end` the first that is not: the last stable offset
+(LSO) unless something narrower was asked for. Beyond it lie open transactions, up to the high
+watermark. The JSON form goes into reports, and `--ranges` reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pyconnect_reconcile.document import Bounds
+from pyconnect_reconcile.errors import ReconcileError
+
+FORMAT_VERSION = 1
+UNKNOWN_POLICY = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenProducer:
+    """A producer with an open transaction, as DescribeProducers names it (KIP-664)."""
+
+    producer_id: int
+    producer_epoch: int
+    transaction_start_offset: int
+    last_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRange:
+    """One partition's offsets."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    earliest: int
+    last_stable: int
+    high_watermark: int
+    open_producers: tuple[OpenProducer, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """How many offsets are read."""
+        return max(self.end - self.start, 0)
+
+    @property
+    def open_tail(self) -> int:
+        """How many offsets lie beyond the last stable one."""
+        return self.high_watermark - self.last_stable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSnapshot:
+    """One topic: its id changes when it is created anew (KIP-516).
+
+    `cleanup_policy` as the topic's configuration has it, UNKNOWN_POLICY where it may not be read.
+    """
+
+    topic: str
+    topic_id: str
+    cleanup_policy: str
+    partitions: tuple[PartitionRange, ...]
+
+    @property
+    def compacted(self) -> bool:
+        """Whether compaction may remove records."""
+        return "compact" in self.cleanup_policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Topics of one cluster at one time."""
+
+    cluster_id: str
+    taken_ms: int
+    topics: tuple[TopicSnapshot, ...]
+
+    @property
+    def partitions(self) -> tuple[PartitionRange, ...]:
+        """Every partition of every topic."""
+        return tuple(part for topic in self.topics for part in topic.partitions)
+
+    @property
+    def length(self) -> int:
+        """How many offsets are read."""
+        return sum(part.length for part in self.partitions)
+
+    def of_topics(self, names: Sequence[str]) -> Snapshot:
+        """Return the part of it that concerns these topics."""
+        return replace(self, topics=tuple(each for each in self.topics if each.topic in names))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that `read_snapshot` reads."""
+        return {"version": FORMAT_VERSION, **asdict(self)}
+
+
+def narrowed(snapshot: Snapshot, *, since: Bounds, until: Bounds) -> Snapshot:
+    """Return the snapshot with starts raised to `since` and ends lowered to `until`.
+
+    A topic that `until` names is not read in the partitions that it lacks: nothing was committed
+    there.
+    """
+
+    def narrow(part: PartitionRange) -> PartitionRange:
+        start = max(part.start, since.get(part.topic, {}).get(part.partition, part.start))
+        end = part.end
+        if part.topic in until:
+            end = min(end, until[part.topic].get(part.partition, start))
+        return replace(part, start=start, end=max(start, end))
+
+    return replace(
+        snapshot,
+        topics=tuple(
+            replace(topic, partitions=tuple(map(narrow, topic.partitions)))
+            for topic in snapshot.topics
+        ),
+    )
+
+
+def read_snapshot(document: object) -> Snapshot:
+    """Read a saved snapshot; ReconcileError when it is none."""
+    try:
+        return _read(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        raise ReconcileError(
+            f"these are no saved ranges: {type(exc).__name__}: {exc}",
+            hint="give the report.json of a run, or its member `snapshot`",
+        ) from exc
+
+
+def _read(document: object) -> Snapshot:
+    if not isinstance(document, Mapping):
+        raise TypeError("not an object")
+    # A whole report holds its snapshot as a member.
+    content = document.get("snapshot", document)
+    if content["version"] != FORMAT_VERSION:
+        raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
+    return Snapshot(
+        cluster_id=str(content["cluster_id"]),
+        taken_ms=int(content["taken_ms"]),
+        topics=tuple(
+            TopicSnapshot(
+                topic=str(topic["topic"]),
+                topic_id=str(topic["topic_id"]),
+                cleanup_policy=str(topic["cleanup_policy"]),
+                partitions=tuple(map(_read_partition, topic["partitions"])),
+            )
+            for topic in content["topics"]
+        ),
+    )
+
+
+def _read_partition(document: Mapping[str, object]) -> PartitionRange:
+    numbers = {
+        name: int(str(document[name]))
+        for name in ("partition", "start", "end", "earliest", "last_stable", "high_watermark")
+    }
+    producers = document.get("open_producers") or ()
+    assert isinstance(producers, Sequence)
+    return PartitionRange(
+        topic=str(document["topic"]),
+        open_producers=tuple(OpenProducer(**producer) for producer in producers),
+        **numbers,
+    )

@@ -1,0 +1,226 @@
+"""Values in a schema registry's wire format, as columns of Spark.
+
+    00 | schema id, 4 bytes big-endian | body
+
+avro         the body as the schema of its id says, decoded by Spark's `from_avro`
+json-schema  the body is JSON; the schema is not needed
+protobuf     refused: the registry has texts of schemas, Spark wants compiled ones
+
+One pass over the topics finds which schemas there are; each is asked of the registry once, by the
+driver. Values that do not parse are left out and counted by the jobs; what is wrong with a schema
+is a finding of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema
+from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
+
+MOST_SCHEMAS = 100
+HEAD_BYTES = 5
+SCHEMA_ID = "pyconnect_schema"
+# No JSON text: what stands for a value that cannot be decoded where JSON is expected.
+NO_JSON = "X'00'"
+JSON_OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchemas:
+    """The schemas of some topics, by id: Spark's schema text and the type of the value."""
+
+    texts: Mapping[int, str]
+    types: Mapping[int, DataType]
+    findings: tuple[Finding, ...] = ()
+
+
+def schema_id() -> Column:
+    """The id of the schema that a value names; null when it names none."""
+    framed = f"length(value) >= {HEAD_BYTES} AND substring(value, 1, 1) = X'00'"
+    return sql.expr(
+        f"CASE WHEN {framed} THEN CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT) END"
+    )
+
+
+def without_frame(records: DataFrame) -> DataFrame:
+    """Return the records with the JSON of their values in place of the values."""
+    body = sql.expr(f"substring(value, {HEAD_BYTES + 1})")
+    framed = sql.when(schema_id().isNotNull(), body).otherwise(sql.expr(NO_JSON))
+    return records.withColumn("value", sql.when(sql.col("value").isNotNull(), framed))
+
+
+def avro_schemas(records: DataFrame, registry: SchemaRegistry, *, fatal: bool) -> AvroSchemas:
+    """Read which schemas the records name and ask for each; what cannot be used is a finding."""
+    counted = (
+        records.where("value IS NOT NULL")
+        .groupBy(schema_id().alias("id"))
+        .count()
+        .where("id IS NOT NULL")
+        .orderBy("id")
+        .limit(MOST_SCHEMAS + 1)
+        .collect()
+    )
+    if len(counted) > MOST_SCHEMAS:
+        raise ReconcileError(
+            f"the values name more than {MOST_SCHEMAS} schemas: are they in Confluent's format?",
+            hint="compare them as bytes, or read less: --since",
+        )
+    texts: dict[int, str] = {}
+    types: dict[int, DataType] = {}
+    findings: list[Finding] = []
+    for row in counted:
+        usable = _usable(records, registry.schema(row.id))
+        if isinstance(usable, str):
+            findings.append(_unusable(row.id, row["count"], usable, fatal=fatal))
+        else:
+            texts[row.id], types[row.id] = usable
+    return AvroSchemas(texts, types, tuple(findings))
+
+
+def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, DataType] | str:
+    """Return Spark's text and type of a schema, or why there is none."""
+    if schema is None:
+        return "the registry does not know it"
+    if schema.kind != "AVRO":
+        return f"it is no Avro schema but one of {schema.kind}"
+    try:
+        text = framed_schema(schema.text, schema.references)
+    except ValueError as exc:
+        return f"its text is no JSON: {exc}"
+    decoded = _type_of(records, text)
+    if isinstance(decoded, str):
+        return decoded
+    return text, decoded
+
+
+def _type_of(records: DataFrame, text: str) -> DataType | str:
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
+
+    try:
+        with spark_errors_translated():
+            schema = records.select(_decoded(text).alias("decoded")).schema
+    except ReconcileError as exc:
+        if "NOT_LOADED" in exc.message:
+            raise ReconcileError(
+                "Spark cannot read Avro",
+                hint="give --packages org.apache.spark:spark-avro_2.13:VERSION of your Spark",
+            ) from exc
+        return f"Spark cannot read it: {exc.message}"
+    framed = schema["decoded"].dataType
+    assert isinstance(framed, StructType)
+    return framed[VALUE].dataType
+
+
+def _decoded(text: str) -> Column:
+    body = sql.expr(f"concat(substring(value, {HEAD_BYTES + 1}), X'{MARK.hex()}')")
+    permissive = sql.create_map(sql.lit("mode"), sql.lit("PERMISSIVE"))
+    return sql.call_function("from_avro", body, sql.lit(text), permissive)
+
+
+def _unusable(number: int, count: int, why: str, *, fatal: bool) -> Finding:
+    return Finding(
+        kind="unknown-schema",
+        severity=Severity.ERROR if fatal else Severity.NOTE,
+        message=f"schema {number} of {count:,} records: {why}; they do not parse",
+        of="schema",
+        first=number,
+        last=number,
+        count=count,
+    )
+
+
+def _column_name(number: int) -> str:
+    return f"pyconnect_avro_{number}"
+
+
+def with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
+    """Return the records with a column for each schema, null where the value has another one."""
+    identified = records.withColumn(SCHEMA_ID, schema_id())
+    return identified.withColumns(
+        {
+            _column_name(number): sql.when(sql.col(SCHEMA_ID) == number, _decoded(text))
+            for number, text in schemas.texts.items()
+        }
+    )
+
+
+def is_whole(schemas: AvroSchemas) -> Column:
+    """Tell whether a value was decoded, down to its last byte; of `with_decoded`."""
+    marks = (
+        sql.coalesce(
+            sql.col(_column_name(number))[END] == sql.expr(f"X'{MARK.hex()}'"), sql.lit(False)
+        )
+        for number in schemas.texts
+    )
+    return reduce(lambda one, other: one | other, marks, sql.lit(False))
+
+
+def member(schemas: AvroSchemas, path: str) -> dict[int, Column]:
+    """Return where the schemas that have it hold a member, `a.b` for nested ones; by schema."""
+    steps = path.removeprefix("$.").split(".")
+    found = {}
+    for number, kind in schemas.types.items():
+        column = sql.col(_column_name(number))[VALUE]
+        inside: DataType | None = kind
+        for step in steps:
+            if not isinstance(inside, StructType) or step not in inside.names:
+                inside = None
+                break
+            column, inside = column[step], inside[step].dataType
+        if inside is not None:
+            found[number] = column
+    return found
+
+
+def merged(columns: Mapping[int, Column]) -> Column:
+    """Return the column of the schema that a value has; they are of one type."""
+    chosen = [sql.when(sql.col(SCHEMA_ID) == number, each) for number, each in columns.items()]
+    return sql.coalesce(*chosen) if chosen else sql.lit(None)
+
+
+def as_json(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
+    """Return the records with values as JSON, and NO_JSON where they do not parse."""
+    texts = {number: _json_of(number, kind) for number, kind in schemas.types.items()}
+    whole = sql.when(is_whole(schemas), merged(texts).cast("binary")).otherwise(sql.expr(NO_JSON))
+    decoded = with_decoded(records, schemas)
+    return without_decoded(
+        decoded.withColumn("value", sql.when(sql.col("value").isNotNull(), whole)), schemas
+    )
+
+
+def _json_of(number: int, kind: DataType) -> Column:
+    value = f"`{_column_name(number)}`.`{VALUE}`"
+    if isinstance(kind, StructType | ArrayType | MapType):
+        return sql.expr(f"coalesce(to_json({value}, {JSON_OPTIONS}), 'null')")
+    # to_json takes no bare text or number.
+    listed = f"to_json(array({value}), {JSON_OPTIONS})"
+    return sql.expr(f"substring({listed}, 2, length({listed}) - 2)")
+
+
+def without_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
+    """Return the records without the columns that `with_decoded` adds."""
+    return records.drop(SCHEMA_ID, *map(_column_name, schemas.texts))
+
+
+def with_members(records: DataFrame, schemas: AvroSchemas, paths: Mapping[str, str]) -> DataFrame:
+    """Return the records with members of their values as texts, by name of the column.
+
+    They are null where a value does not parse, or its schema has no such member.
+    """
+    decoded = with_decoded(records, schemas)
+    columns = {}
+    for name, path in paths.items():
+        texts = {number: each.cast("string") for number, each in member(schemas, path).items()}
+        columns[name] = sql.when(is_whole(schemas), merged(texts)).cast("string")
+    return without_decoded(decoded.withColumns(columns), schemas)

@@ -1,0 +1,173 @@
+"""Reports: verdicts, arrangement, the page, and what never gets into them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+from pyconnect_reconcile.findings import (
+    Finding,
+    Outcome,
+    PartitionCounts,
+    Place,
+    Severity,
+    Verdict,
+    verdict_of,
+)
+from pyconnect_reconcile.report.charts import event_time_buckets, partition_ranges
+from pyconnect_reconcile.report.contents import Report, arranged
+from pyconnect_reconcile.report.page import page
+from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.topics.snapshot import PartitionRange, Snapshot, TopicSnapshot
+
+SNAPSHOT = Snapshot(
+    cluster_id="c",
+    taken_ms=5,
+    topics=(
+        TopicSnapshot(
+            topic="t<script>",
+            topic_id="id",
+            cleanup_policy="delete",
+            partitions=(
+                PartitionRange(
+                    topic="t<script>", partition=0, start=10, end=90, earliest=10,
+                    last_stable=90, high_watermark=95,
+                ),
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+
+def finding(kind: str, severity: Severity, **members: object) -> Finding:
+    return Finding(kind=kind, severity=severity, message=f"{kind} <b>", **members)  # type: ignore[arg-type]
+
+
+def report(*findings: Finding, hide_keys: bool = False) -> Report:
+    spec = read_spec(
+        {
+            "job": "sequence",
+            "target": "t<script>",
+            "topics": ["t<script>"],
+            "sequence": "json:n",
+            "clusters": {"main": {"bootstrap": "b:9092", "properties": "/secret/place"}},
+            "spark": {"conf": {"spark.secret": "hunter2"}},
+        }
+    )
+    outcome = Outcome(
+        findings=findings,
+        totals={"missing": 3, "repeated": 0},
+        counts={"rows": 80},
+        partitions=(
+            PartitionCounts(
+                topic="t<script>", partition=0, rows_committed=70, rows_uncommitted=75, markers=5,
+                aborted=5,
+            ),
+        ),
+        series={
+            "groups": [
+                {"group": "g", "lowest": 1, "highest": 100, "rows": 97, "missing": 3}
+            ]
+        },
+    )  # fmt: skip
+    return Report(
+        spec=spec,
+        snapshots={"main": SNAPSHOT},
+        outcome=arranged(outcome, hide_keys=hide_keys),
+        started_ms=1,
+        duration_ms=2,
+        spark_version="4.0.0",
+    )
+
+
+def test_a_difference_outweighs_what_could_not_be_told() -> None:
+    """Notes change nothing."""
+    note, unknown = finding("n", Severity.NOTE), finding("u", Severity.UNKNOWN)
+    assert verdict_of([]) is Verdict.AGREE
+    assert verdict_of([note]) is Verdict.AGREE
+    assert verdict_of([note, unknown]) is Verdict.UNKNOWN
+    assert verdict_of([unknown, finding("e", Severity.ERROR)]) is Verdict.DIFFER
+    assert [verdict.value for verdict in Verdict] == [0, 1, 2]
+
+
+def test_what_matters_comes_first() -> None:
+    """Findings are arranged by severity, kind and place, whatever order Spark gave them in."""
+    late = finding("missing", Severity.ERROR, group="g", first=9, last=9)
+    early = finding("missing", Severity.ERROR, group="g", first=4, last=5)
+    made = report(finding("n", Severity.NOTE), late, early)
+    assert [each.first for each in made.outcome.findings] == [4, 9, None]
+
+
+def test_keys_are_hidden_on_demand() -> None:
+    """Equal keys stay equal, and cannot be read."""
+    copies = (Place(topic="t", partition=0, offset=1, key="alice"),) * 2
+    made = report(finding("repeated", Severity.ERROR, copies=copies), hide_keys=True)
+    text = json.dumps(made.to_json())
+    assert "alice" not in text
+    keys = {copy.key for copy in made.outcome.findings[0].copies}
+    assert len(keys) == 1
+    assert re.fullmatch(r"sha256:[0-9a-f]{16}", keys.pop() or "")
+
+
+def test_reports_hold_neither_files_of_secrets_nor_settings_of_spark() -> None:
+    """What was asked is told without what may hold credentials."""
+    text = json.dumps(report().to_json())
+    assert "hunter2" not in text
+    assert "/secret/place" not in text
+    document = report(finding("missing", Severity.ERROR)).to_json()
+    assert (document["verdict"], document["exit_code"], document["schema_version"]) == (
+        "differ",
+        1,
+        1,
+    )
+
+
+def test_the_page_is_self_contained_and_escapes_names() -> None:
+    """Nothing is loaded, nothing runs, names cannot become markup."""
+    missing = finding("missing", Severity.ERROR, group="g", first=4, last=6, of="sequence", count=3)
+    text = page(report(missing).to_json())
+    assert "<script" not in text
+    assert "t&lt;script&gt;" in text
+    assert "http" not in text
+    assert text.count("<svg") == 3
+    assert 'class="missing"' in text
+    assert 'class="open"' in text
+    assert 'class="aborted"' in text
+
+
+def test_no_kind_of_finding_hides_another() -> None:
+    """Of thousands a report shows the first of each kind, in their order."""
+    holes = [finding("missing", Severity.ERROR, first=n, last=n) for n in range(1000)]
+    rare = finding("repeated", Severity.ERROR, first=7, last=7)
+    document = report(*holes, rare, finding("n", Severity.NOTE)).to_json()
+    shown = document["findings"]
+    assert isinstance(shown, list)
+    assert [each["kind"] for each in shown] == ["missing"] * 48 + ["repeated", "n"]
+    assert [each.get("first") for each in shown[:49]] == [*range(48), 7]
+    assert document["findings_kept"] == 1002
+    assert "and 952 more in findings/findings.ndjson" in page(document)
+
+
+def test_charts_say_what_they_leave_out() -> None:
+    """Of two clusters each is named; long names keep their end; nothing is drawn of nothing."""
+    topic = SNAPSHOT.topics[0]
+    many = tuple(replace(topic.partitions[0], topic="x" * 99, partition=n) for n in range(70))
+    document = replace(SNAPSHOT, topics=(replace(topic, partitions=many),)).to_json()
+    chart = partition_ranges({"main": document})
+    assert ("xxx:59" in chart, "xxx:60" in chart, "and 10 more" in chart) == (True, False, True)
+    both = partition_ranges({"near": SNAPSHOT.to_json(), "far": SNAPSHOT.to_json()})
+    assert ("t&lt;script&gt;:0 (near)" in both, "t&lt;script&gt;:0 (far)" in both) == (True, True)
+    empty = replace(many[0], start=0, end=0, earliest=0, last_stable=0, high_watermark=0)
+    nothing = replace(SNAPSHOT, topics=(replace(topic, partitions=(empty,)),))
+    assert partition_ranges({"main": nothing.to_json()}) == ""
+
+
+def test_a_year_of_event_time_is_drawn_in_few_columns() -> None:
+    """A difference of one bucket stays in sight; the ends of the time are named."""
+    buckets = [{"time": f"t{n}", "rows": [5, 5]} for n in range(52_560)]
+    buckets[17] = {"time": "t17", "rows": [5, 4]}
+    chart = event_time_buckets({"tiers": ["a", "b"], "buckets": buckets})
+    assert chart.count("<rect") <= 2 * 300
+    assert chart.count('class="missing"') == 2
+    assert (">t0</text>" in chart, ">t52559</text>" in chart) == (True, True)

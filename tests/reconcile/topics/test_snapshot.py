@@ -1,0 +1,113 @@
+"""Snapshots: bounds, saved ranges, and what follows from them alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Severity
+from pyconnect_reconcile.topics.range_findings import (
+    against_previous,
+    hanging,
+    open_tails,
+    unknown_policies,
+)
+from pyconnect_reconcile.topics.snapshot import (
+    UNKNOWN_POLICY,
+    OpenProducer,
+    PartitionRange,
+    Snapshot,
+    TopicSnapshot,
+    narrowed,
+    read_snapshot,
+)
+
+
+def part(number: int = 0, **members: Any) -> PartitionRange:
+    values = {"start": 10, "end": 90, "earliest": 10, "last_stable": 90, "high_watermark": 90}
+    return PartitionRange(topic="t", partition=number, **{**values, **members})
+
+
+def snapshot(*parts: PartitionRange, topic_id: str = "id") -> Snapshot:
+    topic = TopicSnapshot(topic="t", topic_id=topic_id, cleanup_policy="delete", partitions=parts)
+    return Snapshot(cluster_id="c", taken_ms=1_000_000_000, topics=(topic,))
+
+
+def test_saved_ranges_are_read_back_as_they_were() -> None:
+    """--ranges replays a run, from its report or from the ranges alone."""
+    producer = OpenProducer(
+        producer_id=1, producer_epoch=2, transaction_start_offset=88, last_timestamp_ms=3
+    )
+    saved = snapshot(part(), part(1, high_watermark=95))
+    saved = snapshot(replace(saved.partitions[0], open_producers=(producer,)), part(1))
+    assert read_snapshot(saved.to_json()) == saved
+    assert read_snapshot({"snapshot": saved.to_json()}) == saved
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], {}, {"version": 1}, {"version": 9}, {"snapshot": 1}]
+)
+def test_what_are_no_saved_ranges_is_refused(document: object) -> None:
+    """A damaged file is no stack trace."""
+    with pytest.raises(ReconcileError, match="no saved ranges"):
+        read_snapshot(document)
+
+
+def test_bounds_only_narrow() -> None:
+    """A partition without a committed offset is not read; ends never pass the stable one."""
+    whole = snapshot(part(0), part(1), part(2))
+    bounds = narrowed(whole, since={"t": {0: 50, 1: 5}}, until={"t": {0: 70, 1: 500}})
+    assert [(each.start, each.end) for each in bounds.partitions] == [(50, 70), (10, 90), (10, 10)]
+    assert bounds.length == 20 + 80
+
+
+def test_an_open_tail_is_told_only_where_the_range_reaches_it() -> None:
+    """A sink's range ends at its own offsets, before any open transaction."""
+    opened = part(high_watermark=95)
+    [finding] = open_tails(snapshot(opened))
+    assert (finding.first, finding.last, finding.count) == (90, 94, 5)
+    assert finding.severity is Severity.NOTE
+    assert list(open_tails(snapshot(replace(opened, end=80)))) == []
+
+
+def test_only_a_topic_that_may_be_compacted_unseen_is_told() -> None:
+    """A known policy is refused or fine; jobs over offsets only note an unknown one."""
+    known = snapshot(part())
+    assert list(unknown_policies(known)) == []
+    topics = (replace(known.topics[0], cleanup_policy=UNKNOWN_POLICY),)
+    [finding] = unknown_policies(replace(known, topics=topics))
+    assert (finding.topic, finding.severity) == ("t", Severity.UNKNOWN)
+
+
+def test_retention_is_a_loss_only_where_nobody_had_read() -> None:
+    """What an earlier run has audited may expire."""
+    before = snapshot(part())
+    [read] = against_previous(snapshot(part(earliest=60, start=60)), before)
+    assert (read.kind, read.severity) == ("retention-loss", Severity.NOTE)
+    now = part(earliest=100, start=100, end=120, last_stable=120, high_watermark=120)
+    [unread] = against_previous(snapshot(now), before)
+    assert (unread.severity, unread.first, unread.last) == (Severity.ERROR, 10, 99)
+
+
+def test_topics_made_anew_and_ends_that_went_back_are_losses() -> None:
+    """Neither happens in normal operation."""
+    before = snapshot(part())
+    [recreated] = against_previous(snapshot(part(), topic_id="other"), before)
+    assert recreated.kind == "recreated-topic"
+    back = part(end=50, last_stable=50, high_watermark=50)
+    [truncated] = against_previous(snapshot(back), before)
+    assert (truncated.kind, truncated.first, truncated.last) == ("truncated", 50, 89)
+
+
+def test_a_transaction_that_wrote_long_ago_hangs() -> None:
+    """Its coordinator would have aborted it."""
+    producer = OpenProducer(
+        producer_id=7, producer_epoch=0, transaction_start_offset=90, last_timestamp_ms=10
+    )
+    opened = snapshot(part(high_watermark=95, open_producers=(producer,)))
+    [finding] = hanging(opened, older_than_ms=900_000)
+    assert (finding.kind, finding.first) == ("hanging-transaction", 90)
+    assert list(hanging(opened, older_than_ms=2_000_000_000)) == []
