@@ -65,12 +65,17 @@ def _history(run: Run) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.parametrize("partition", [{}, None])
 def test_a_source_may_have_one_nameless_partition(
-    run: Run, connect: FakeConnect, stored: FakeConnector, tmp_path: Path
+    run: Run,
+    connect: FakeConnect,
+    stored: FakeConnector,
+    tmp_path: Path,
+    partition: dict[str, Any] | None,
 ) -> None:
     """A connector that reads one thing needs no keys; its backup and its file are as good."""
     stop(connect)
-    stored.offsets = [{"partition": {}, "offset": {"position": 5}}]
+    stored.offsets = [{"partition": partition, "offset": {"position": 5}}]
     before = stored.offsets
     file = tmp_path / "offsets.json"
     file.write_text(run("offsets", "get", "orders", "-o", "json").out)
@@ -78,7 +83,9 @@ def test_a_source_may_have_one_nameless_partition(
     outcome = run("offsets", "undo", "--yes")
     assert outcome.code == 0, outcome.err
     assert stored.offsets == before
-    assert run("offsets", "reset", "orders", "--partition", "{}", "--yes").code == 0
+    assert (
+        run("offsets", "reset", "orders", "--partition", json.dumps(partition), "--yes").code == 0
+    )
     outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
     assert outcome.code == 0, outcome.err
     assert stored.offsets == before

@@ -17,6 +17,7 @@ from pyconnect_cli.plan.offset_entries import (
     SINK_OFFSET_KEY,
     SINK_PARTITION_KEYS,
     OffsetEntry,
+    Partition,
     Primitives,
     by_key,
     show_partition,
@@ -97,8 +98,10 @@ def read_entry(document: object, connector_type: str, place: str) -> OffsetEntry
     )
 
 
-def read_partition(document: object, connector_type: str, place: str) -> Primitives:
+def read_partition(document: object, connector_type: str, place: str) -> Partition:
     """Read a partition; a sink's number may be text, as over REST, and is a number after."""
+    if document is None and connector_type != "sink":
+        return None
     partition = _primitives(document, place)
     if connector_type != "sink":
         return partition
@@ -130,7 +133,7 @@ def read_offset(document: object, connector_type: str, place: str) -> Primitives
     return {SINK_OFFSET_KEY: number}
 
 
-def parse_partition(text: str, connector_type: str) -> Primitives:
+def parse_partition(text: str, connector_type: str) -> Partition:
     """Read `--partition`: JSON, or TOPIC:NUMBER of a sink."""
     place = f"--partition {text}"
     return read_partition(_partition_document(text, connector_type, place), connector_type, place)

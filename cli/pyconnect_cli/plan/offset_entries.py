@@ -1,7 +1,8 @@
 """Connector offsets as REST carries them (KIP-875): entries, their identity, how people read them.
 
-An entry is `{"partition": {…}, "offset": {…} | null}`. A source's maps are its connector's own;
-a sink's are `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Pure.
+An entry is `{"partition": {…} | null, "offset": {…} | null}`. A source's maps are its connector's
+own, and its partition may be null, which only agents list. A sink's are
+`{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Pure.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pyconnect_cli.model import Json, as_list, as_object
 
 Primitives = Mapping[str, object]
+Partition = Primitives | None
 SINK_PARTITION_KEYS = frozenset({"kafka_topic", "kafka_partition"})
 SINK_OFFSET_KEY = "kafka_offset"
 # Made once: `json.dumps` with options makes an encoder at each call, and there may be 100,000.
@@ -24,7 +26,7 @@ COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 class OffsetEntry:
     """The offset of one partition; None stands for none stored, or to be forgotten."""
 
-    partition: Primitives
+    partition: Partition
     offset: Primitives | None
 
     @property
@@ -35,7 +37,7 @@ class OffsetEntry:
     def to_json(self) -> dict[str, object]:
         """The entry of a REST body."""
         offset = None if self.offset is None else dict(self.offset)
-        return {"partition": dict(self.partition), "offset": offset}
+        return {"partition": partition_json(self.partition), "offset": offset}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,12 @@ class ConnectorOffsets:
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
-def partition_key(partition: Primitives) -> str:
+def partition_json(partition: Partition) -> dict[str, object] | None:
+    """The partition in a JSON document."""
+    return None if partition is None else dict(partition)
+
+
+def partition_key(partition: Partition) -> str:
     """Return the same text for the same partition, whatever the order of its members."""
     return _canonical(partition)
 
@@ -80,8 +87,10 @@ def offsets_body(entries: Sequence[OffsetEntry]) -> dict[str, object]:
     return {"offsets": [entry.to_json() for entry in entries]}
 
 
-def show_partition(partition: Primitives) -> str:
+def show_partition(partition: Partition) -> str:
     """Return `topic:3` of a sink's partition, JSON of a source's."""
+    if partition is None:
+        return "null"
     if is_sink_partition(partition):
         return f"{partition['kafka_topic']}:{partition['kafka_partition']}"
     return _compact(partition)
@@ -107,15 +116,15 @@ def is_sink_partition(partition: Primitives) -> bool:
 
 
 def _read_entry(entry: Json) -> OffsetEntry:
-    offset = entry.get("offset")
+    partition, offset = entry["partition"], entry.get("offset")
     return OffsetEntry(
-        partition=as_object(entry["partition"]),
+        partition=None if partition is None else as_object(partition),
         offset=None if offset is None else as_object(offset),
     )
 
 
 def _order(entry: OffsetEntry) -> tuple[str, int, str]:
-    if is_sink_partition(entry.partition):
+    if entry.partition is not None and is_sink_partition(entry.partition):
         number = entry.partition["kafka_partition"]
         return str(entry.partition["kafka_topic"]), number if isinstance(number, int) else -1, ""
     return "", 0, entry.key

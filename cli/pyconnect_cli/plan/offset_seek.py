@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyconnect_cli.plan.offset_entries import (
     SINK_OFFSET_KEY,
     OffsetEntry,
-    Primitives,
+    Partition,
     show_partition,
 )
 
@@ -61,8 +61,9 @@ def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]
     }
 
 
-def topic_partition(partition: Primitives) -> TopicPartition:
-    """Return the Kafka partition that a sink's partition is."""
+def topic_partition(partition: Partition) -> TopicPartition:
+    """Return the Kafka partition that a sink's partition is; it is never null."""
+    assert partition is not None
     return TopicPartition(str(partition["kafka_topic"]), int(str(partition["kafka_partition"])))
 
 

@@ -14,8 +14,10 @@ from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.plan.offset_checks import unlike_stored
 from pyconnect_cli.plan.offset_entries import (
     OffsetEntry,
+    Partition,
     Primitives,
     by_key,
+    partition_json,
     partition_key,
     same_offset,
     show_partition,
@@ -67,14 +69,14 @@ class Wish:
 class OffsetChange:
     """One partition; None means no offset."""
 
-    partition: Primitives
+    partition: Partition
     before: Primitives | None
     after: Primitives | None
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
         return {
-            "partition": dict(self.partition),
+            "partition": partition_json(self.partition),
             "before": None if self.before is None else dict(self.before),
             "after": None if self.after is None else dict(self.after),
         }
@@ -157,7 +159,7 @@ Planned = OffsetsPlan | Refusal
 def plan_reset(
     view: OffsetsView,
     wish: Wish,
-    partitions: Sequence[Primitives] = (),
+    partitions: Sequence[Partition] = (),
     *,
     action: Action = Action.RESET,
 ) -> Planned:

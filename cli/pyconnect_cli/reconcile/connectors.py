@@ -64,7 +64,7 @@ def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document
     positions = [
         int(str(entry.offset["position"]))
         for entry in entries
-        if entry.partition.get("filename") == file and entry.offset is not None
+        if (entry.partition or {}).get("filename") == file and entry.offset is not None
     ]
     if not positions:
         raise UsageError(
