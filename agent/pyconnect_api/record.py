@@ -124,7 +124,8 @@ class SourceRecord(ConnectRecord):
     """Record made by a source task.
 
     `source_partition` names a part of the source system, `source_offset` the position in it to
-    resume after; both are maps of JSON primitives, committed once the record is in Kafka.
+    resume after; both are maps of JSON primitives, committed once the record is in Kafka. Neither
+    may be changed later: a task that goes on in the same dict would commit where it is by then.
     """
 
     __slots__ = ("source_offset", "source_partition")

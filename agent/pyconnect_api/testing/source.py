@@ -51,6 +51,7 @@ class SourceHarness:
         self._unacknowledged: list[SourceRecord] = []
         self._acknowledged: list[SourceRecord] = []
         self._produced: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._polled: list[tuple[SourceRecord, _Place]] = []
 
     def start(self) -> SourceTask:
         """Make, initialize and start a task; return it."""
@@ -72,8 +73,10 @@ class SourceHarness:
             records = list(self.task.poll() or ())
         except RetriableException:
             return []
+        self._check_places()
         for record in records:
             _check(record)
+        self._polled = [(record, _place_of(record)) for record in records]
         self._unacknowledged += records
         self._end_transactions(records)
         return records
@@ -101,6 +104,7 @@ class SourceHarness:
 
     def commit(self) -> None:
         """Commit the offsets of all acknowledged records, and tell the task."""
+        self._check_places()
         for record in self._acknowledged:
             if record.source_partition is not None:
                 self.offsets.store(record.source_partition, record.source_offset)
@@ -115,6 +119,7 @@ class SourceHarness:
     def restart(self) -> SourceTask:
         """Stop, forget what was not committed, start another task."""
         self.stop()
+        self._polled.clear()
         self._unacknowledged.clear()
         self._acknowledged.clear()
         self._open.clear()
@@ -124,6 +129,13 @@ class SourceHarness:
     def stop_requested(self) -> ManualStop:
         """The task's stop signal, with the waits it made."""
         return self.context.stop_requested
+
+    def _check_places(self) -> None:
+        for record, place in self._polled:
+            assert _place_of(record) == place, (
+                "A record's source partition or offset was changed after poll had returned it; it"
+                f" was {place}: make a new dict for each record"
+            )
 
     def _metadata(self, record: SourceRecord) -> RecordMetadata:
         topic, partition = str(record.topic), record.kafka_partition or 0
@@ -155,6 +167,15 @@ class SourceHarness:
         if keep and self._open:
             self.transactions.append(list(self._open))
         self._open.clear()
+
+
+_Place = tuple[dict[str, object] | None, dict[str, object] | None]
+
+
+def _place_of(record: SourceRecord) -> _Place:
+    """Return copies of source partition and offset."""
+    partition, offset = record.source_partition, record.source_offset
+    return None if partition is None else dict(partition), None if offset is None else dict(offset)
 
 
 def _check(record: object) -> None:

@@ -181,3 +181,24 @@ def test_a_wait_that_nothing_ends_is_refused() -> None:
     """In a test it would wait for ever."""
     with pytest.raises(AssertionError, match="nothing else wakes it up"):
         ManualStop().wait()
+
+
+class Reusing(Numbers):
+    """Counts in one and the same dict."""
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        self.place: dict[str, object] = {"last": -1}
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        self.place["last"] = self.next
+        self.next += 1
+        return [SourceRecord({"n": 1}, self.place, "t", value="v")]
+
+
+def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
+    """What a worker commits late would be where the task is by then: records would be lost."""
+    source = started(Reusing)
+    source.poll()
+    with pytest.raises(AssertionError, match="make a new dict for each record"):
+        source.poll()
