@@ -1,4 +1,4 @@
-"""`topics.regex` of sinks, with a real broker."""
+"""Topics of sinks that match a pattern, or are deleted and come back, with a real broker."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import State
@@ -42,6 +43,20 @@ class Topics:
             "topics.regex": pattern,
             "consumer.override.metadata.max.age.ms": "300",
         }
+
+
+class SinkGroup:
+    """What a sink's group has committed of partitions 0."""
+
+    def __init__(self, bootstrap_servers: str, group_id: str) -> None:
+        self._group_id = group_id
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    def offset(self, topic: str) -> int:
+        asked = ConsumerGroupTopicPartitions(self._group_id, [TopicPartition(topic, 0)])
+        (future,) = self._admin.list_consumer_group_offsets([asked]).values()
+        (found,) = future.result().topic_partitions
+        return int(found.offset)
 
 
 @pytest.fixture
@@ -94,6 +109,43 @@ def test_topics_that_come_and_go_are_followed(
             topics.delete("-a")
             topics.produce("-b", "b2")
             await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"])
+            await w.children.stop()
+            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
+
+    run(scenario)
+
+
+def test_a_topic_of_a_list_may_be_deleted_and_come_back(
+    topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The others go on meanwhile; the new one is read from its beginning, however short it is."""
+    file = tmp_path / "out"
+    connector = unique_name("sink")
+    config = topics.sink(connector, "", file)
+    del config["topics.regex"]
+    config["topics"] = f"{topics.prefix}-a,{topics.prefix}-b"
+    topics.create("-a", "-b")
+    for value in ("a1", "a2", "a3"):
+        topics.produce("-a", value)
+    committed = SinkGroup(topics.bootstrap_servers, f"connect-{connector}")
+
+    async def scenario() -> None:
+        properties = {
+            "bootstrap.servers": topics.bootstrap_servers,
+            "offset.flush.interval.ms": "300",
+        }
+        async with children_world(properties) as w:
+            sink = await w.run_task(config)
+            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3"])
+            await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 3)
+            topics.delete("-a")
+            topics.produce("-b", "b1")
+            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "b1"])
+            await eventually_async(lambda: committed.offset(f"{topics.prefix}-b") == 1)
+            topics.create("-a")
+            topics.produce("-a", "a4")
+            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "a4", "b1"])
+            await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 1)
             await w.children.stop()
             assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 
