@@ -150,6 +150,18 @@ def test_an_error_is_explained_without_a_cluster(run: Run) -> None:
     assert outcome.out.startswith("X2: admin needs Write")
 
 
+def test_a_refusal_in_the_brokers_log_is_explained_without_a_cluster(run: Run) -> None:
+    """The line itself tells what is missing, and for whom."""
+    outcome = run(
+        "acls",
+        "explain",
+        "Principal = User:w is Denied operation = WRITE from host = 10.0.0.5 on resource ="
+        " TransactionalId:LITERAL:g-c-0 for request = InitProducerId",
+    )
+    assert outcome.code == 0
+    assert "User:w lacks Write TransactionalId g-c-0" in outcome.out
+
+
 def test_a_name_is_explained_by_the_cluster(run: Run, worker_file: str) -> None:
     """And one that nothing needs is exit 3."""
     arguments = ("--worker-config", worker_file, "--phase", "enabled")

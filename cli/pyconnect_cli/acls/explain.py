@@ -78,7 +78,7 @@ class Denial:
     resource: Resource
 
     def __str__(self) -> str:
-        return f"{self.operation.value} {self.resource} for {self.principal}"
+        return f"{self.principal} lacks {self.operation.value} {self.resource}"
 
     def concerns(self, finding: Finding) -> bool:
         need = finding.need

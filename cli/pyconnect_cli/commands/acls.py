@@ -119,7 +119,7 @@ def explain(
     try:
         report = acl_report(session, parse_phase(phase), options)
     except PyconnectError as error:
-        if not found.rules:
+        if not found.rules and found.denial is None:
             raise
         session.output.warning(f"only the meaning of the text is known: {error.message}")
         _tell_rules(session, found)
@@ -133,7 +133,7 @@ def explain(
         return
     if not selected:
         raise NotFound(
-            f"nothing that this cluster needs has to do with `{found.denial or ' '.join(text)}`",
+            f"nothing that this cluster needs has to do with it: {found.denial or ' '.join(text)}",
             hint="see all grants: pyconnect acls check --all",
         )
     session.output.listing(
@@ -142,6 +142,8 @@ def explain(
 
 
 def _tell_rules(session: Session, found: Explanation) -> None:
+    if found.denial is not None:
+        session.output.line(f"{found.denial}: the brokers refused it")
     for rule in map(RULES.__getitem__, found.rules):
         session.output.line(
             f"{rule.id}: {rule.role.value} needs {rule.operation.value} to {rule.why};"
