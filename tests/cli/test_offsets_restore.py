@@ -294,3 +294,19 @@ def test_a_damaged_backup_hides_no_other(run: Run, environ: dict[str, str]) -> N
     assert outcome.out.split() == [older.stem]
     assert "is not JSON" in outcome.err
     assert run("offsets", "undo", newer.stem, "--yes").code == 2
+
+
+def test_undo_takes_no_older_backup_for_the_newest_because_that_is_damaged(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """It would take back another change than was meant; that one has to be named."""
+    for offset in ("5", "6"):
+        assert run("offsets", "alter", "broken", "--set", f"t:0={offset}", "--yes").code == 0
+    older, newer = backups(environ)
+    newer.write_text("")
+    asked = changes(connect)
+    outcome = run("offsets", "undo", "--yes", "--force")
+    assert outcome.code == 2
+    assert f"the newest backup, {newer.stem}, cannot be used" in outcome.err
+    assert f"pyconnect offsets undo {older.stem}" in outcome.err
+    assert changes(connect) == asked

@@ -235,15 +235,21 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
             )
         return snapshot
     found, broken = backups.all(now)
-    for reason in broken:
-        session.output.warning(reason)
     ours = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
     for snapshot in ours:
+        if damaged := [broken_id for broken_id in broken if broken_id > snapshot.id]:
+            raise UsageError(
+                f"the newest backup, {damaged[0]}, cannot be used: {broken[damaged[0]]};"
+                " nothing was changed",
+                hint=f"to take back the change before it: pyconnect offsets undo {snapshot.id}",
+            )
         if not _came_to_nothing(session, snapshot):
             return snapshot
         session.output.message(
             f"backup {snapshot.id} was made for a change that failed and left nothing: passed over"
         )
+    for reason in broken.values():
+        session.output.warning(reason)
     raise NotFound(
         f"there is nothing to undo: no backup of a change in Kafka cluster {cluster_id} in"
         f" {backups.directory}"

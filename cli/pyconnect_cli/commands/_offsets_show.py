@@ -130,7 +130,7 @@ def history(
     """List the backups that changes of offsets left on this machine, newest first."""
     session = session_of(context)
     found, broken = backups_of(session).all(datetime.now(UTC))
-    for reason in broken:
+    for reason in broken.values():
         session.output.warning(reason)
     shown = [snapshot for snapshot in found if name is None or snapshot.connector == name]
     session.output.listing(

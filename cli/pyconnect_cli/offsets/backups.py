@@ -89,14 +89,14 @@ class Backups:
             raise UsageError(f"{path}: cannot be read: {exc}") from exc
         return read_snapshot(text, str(path))
 
-    def all(self, now: datetime) -> tuple[list[Snapshot], list[str]]:
-        """Return the backups that have not expired, newest first, and why others are unreadable."""
-        found, broken = [], []
+    def all(self, now: datetime) -> tuple[list[Snapshot], dict[str, str]]:
+        """Return the backups that have not expired, newest first, and what ails others, by id."""
+        found, broken = [], {}
         for identity in self._identities(now):
             try:
                 found.append(self.find(identity, now))
             except UsageError as error:
-                broken.append(error.message)
+                broken[identity] = error.message
         return found, broken
 
     def _identities(self, now: datetime) -> list[str]:
