@@ -6,8 +6,10 @@ in memory; nothing is written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.java_key_store import (
@@ -18,6 +20,9 @@ from pyconnect_clients.java_key_store import (
 )
 from pyconnect_clients.pem import PEM_MARK, pem_certificates, pem_key
 from pyconnect_clients.security import PemCertificates, PemIdentity, Security, StoreFile, Tls
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 _PKCS12_MARK = b"\x30"
 
@@ -151,12 +156,23 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as exc:
         raise JavaKeyStoreError("it is no PKCS#12 file, or the password is wrong") from exc
-    others = tuple(found.certificate.public_bytes(Encoding.DER) for found in store.additional_certs)
-    if store.key is None:
-        return _Content(trusted=others, keys=())
-    key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    own = () if store.cert is None else (store.cert.certificate.public_bytes(Encoding.DER),)
-    return _Content(trusted=(), keys=((key, (*own, *others)),))
+    trusted = [found.certificate for found in store.additional_certs]
+    chain = [] if store.cert is None else [store.cert.certificate]
+    # A store has one heap of certificates: what leads from the key's up is its chain.
+    while chain and (issuer := _issuer(chain[-1], trusted)) is not None:
+        trusted.remove(issuer)
+        chain.append(issuer)
+    keys: tuple[tuple[bytes, tuple[bytes, ...]], ...] = ()
+    if store.key is not None:
+        key = store.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        keys = ((key, tuple(found.public_bytes(Encoding.DER) for found in chain)),)
+    return _Content(trusted=tuple(found.public_bytes(Encoding.DER) for found in trusted), keys=keys)
+
+
+def _issuer(certificate: Certificate, among: Sequence[Certificate]) -> Certificate | None:
+    if certificate.issuer == certificate.subject:
+        return None
+    return next((found for found in among if found.subject == certificate.issuer), None)
 
 
 def _unusable(store: StoreFile, why: str, way_out: str | None = None) -> ClientPropertyError:

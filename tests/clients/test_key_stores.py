@@ -79,6 +79,32 @@ def test_the_owner_of_a_key_is_trusted_in_a_trust_store(stores: Stores) -> None:
         assert "CERTIFICATE" in found.text
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_one_store_may_hold_a_key_and_whom_to_trust(
+    stores: Stores, tmp_path: Path, form: str
+) -> None:
+    """The other authority is trusted and is no part of the chain, which is not trusted as such."""
+    other = Stores(tmp_path / "other")
+    both = other.key_store(form)
+    keytool(
+        *("-importcert", "-noprompt", "-alias", "theirs", "-file", stores.authority),
+        *("-keystore", both, "-storepass", STORE_PASSWORD),
+    )
+    [theirs] = load_pem_x509_certificates(stores.authority.read_bytes())
+    [ours] = load_pem_x509_certificates(other.authority.read_bytes())
+    read = with_pem(
+        tls({**trusting(both, password=STORE_PASSWORD), **known(both, password=STORE_PASSWORD)})
+    )
+    assert isinstance(read.trust, PemCertificates)
+    assert isinstance(read.identity, PemIdentity)
+    trusted = load_pem_x509_certificates(read.trust.text.encode())
+    chain = load_pem_x509_certificates(read.identity.chain.encode())
+    assert theirs in trusted
+    assert theirs not in chain
+    assert ours not in trusted
+    assert chain[0] in trusted
+
+
 def test_a_key_of_jks_may_have_its_own_password(stores: Stores, tmp_path: Path) -> None:
     """`ssl.key.password` is asked first."""
     store = tmp_path / "own.jks"

@@ -63,8 +63,10 @@ class Stores:
 
     def key_store(self, kind: str) -> Path:
         """A client's key in a store of Java's, made by way of PKCS#12."""
-        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=f"client-{kind}")
         path = self.directory / f"client.{kind.lower()}"
+        if path.exists():
+            return path
+        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=f"client-{kind}")
         exchanged = path.with_suffix(".exchange")
         certificates = [load_pem_x509_certificate(b.bytes()) for b in issued.cert_chain_pems]
         exchanged.write_bytes(
