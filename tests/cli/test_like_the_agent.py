@@ -1,6 +1,7 @@
 """Facts of Kafka that agent and command line know each for itself: both know the same.
 
-They share no code, so that the command line speaks to any Connect cluster; this holds them equal.
+They share no code of it, so that the command line speaks to any Connect cluster; this holds them
+equal.
 """
 
 from __future__ import annotations
