@@ -33,6 +33,7 @@ from pyconnect_cli.kafka.security import list_acls
 from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.secured import SecuredBroker
+from tests.support.seeds import picked_seed
 
 pytestmark = pytest.mark.kafka
 
@@ -89,7 +90,7 @@ def entries(pick: random.Random, user: str) -> Iterator[AclBinding]:
 
 def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
     """Every answer of the broker to the user itself, about hundreds of resources."""
-    seed = random.SystemRandom().randrange(1_000_000)
+    seed = picked_seed()
     user = secured.user()
     bindings = list(dict.fromkeys(entries(random.Random(seed), user)))
     admin = AdminClient({"bootstrap.servers": secured.plaintext})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
+from tests.support.seeds import picked_seed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -34,7 +34,7 @@ def test_every_line_is_seen_once_and_in_order(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Supervisors, tasks and whole hosts die and freeze past their session while lines come."""
-    seed = int(os.environ.get(SEED_VARIABLE, random.SystemRandom().randrange(1_000_000)))
+    seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))
     chaos = Chaos(cluster, kafka_broker.bootstrap_servers, tmp_path, seed=seed)
     try:
         chaos.run(SECONDS)
