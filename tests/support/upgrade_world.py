@@ -108,6 +108,8 @@ class World:
     orphans: dict[OpenTransaction, int] = field(default_factory=dict)
     """Open transactions of nobody who lives, and when their coordinator aborts them, in ms."""
     leader_writes: bool | None = None
+    mute_until_ms: int = 0
+    """Until then no worker answers when it is asked for connectors."""
     order: list[str] = field(default_factory=list)
     full_stop: bool = False
     protocol: str = "sessioned"
@@ -169,12 +171,15 @@ class World:
             instances={
                 **{name: Instance(state="FAILED", worker_id="w0") for name in self.failed},
                 "c": Instance(state="RUNNING", worker_id="w0"),
-            },
+            }
+            if self.now_ms >= self.mute_until_ms
+            else {},
             hanging=self.hanging,
             open_transactions=frozenset(
                 found for found, until_ms in self.orphans.items() if self.now_ms < until_ms
             ),
             leader_writes=self.leader_writes,
+            states_known=self.now_ms >= self.mute_until_ms,
         )
 
     def change(self, url: str, phase: Phase) -> None:

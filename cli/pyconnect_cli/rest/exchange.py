@@ -127,9 +127,14 @@ class Exchange:
         """Return how much of the command's time is left; never negative."""
         return max(0.0, self._deadline - self._clock())
 
-    def renew(self) -> None:
-        """Start the budget of time anew: a person was asked, or the command waited on purpose."""
-        self._deadline = self._clock() + self._endpoint.timeout_s
+    def renew(self, budget_s: float | None = None) -> None:
+        """Start the budget of time anew: a person was asked, or the command waited on purpose.
+
+        `budget_s` None: as long as at first.
+        """
+        self._deadline = self._clock() + (
+            self._endpoint.timeout_s if budget_s is None else budget_s
+        )
 
     def only(self, url: str) -> Exchange:
         """Return an exchange with one of the addresses, on the same budget of time."""

@@ -163,6 +163,11 @@ def _health(view: View, _wish: Wish) -> Iterator[Finding]:
             message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
             hint="see it: pyconnect transactions find-hanging",
         )
+    if not view.states_known:
+        yield Finding(
+            message="no worker tells the states of connectors and tasks",
+            hint="see whether they answer: pyconnect health",
+        )
     if failed := sorted(view.failed()):
         yield Finding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
 

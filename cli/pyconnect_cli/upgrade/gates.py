@@ -31,6 +31,8 @@ def gate_problem(run: Run, view: View) -> str | None:
             return f"{url} is not ready yet"
     if view.leader is None:
         return "the group has no leader"
+    if not view.states_known:
+        return "no worker tells the states of connectors and tasks"
     before = set(run.started.failed)
     if new := sorted(view.failed() - before):
         return f"{', '.join(new)} {'is' if len(new) == 1 else 'are'} FAILED since the run began"

@@ -178,6 +178,8 @@ class View:
     worker_settings: WorkerSettings = WorkerSettings()
     other_groups: tuple[str, ...] = ()
     leader_transactional_id: str = ""
+    states_known: bool = True
+    """Whether any worker told the `instances`: of none nothing is known, least that all is well."""
     leader_writes: bool | None = None
     """Whether the leader writes transactionally; None: nobody can say."""
 

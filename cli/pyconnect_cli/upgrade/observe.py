@@ -1,7 +1,7 @@
 """Looks at a Connect cluster: the group at its coordinator, then every worker, all at once.
 
-A look takes no longer than LOOK_S by much and raises only what concerns Kafka; a worker that does
-not answer is an observation. Nothing here changes anything.
+A look takes little longer than LOOK_S and what the states of connectors take. It raises only what
+concerns Kafka; a worker that does not answer is an observation. Nothing here changes anything.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from pyconnect_cli.upgrade.kafka_group import Group
 from pyconnect_cli.upgrade.model import Instance, Kind, Means, PhaseSource, View, Worker
 
 LOOK_S = 5.0
+STATES_S = 20.0
+"""For the states of all connectors: there may be thousands."""
 AT_ONCE = 8
 READY_STATES = frozenset({"active", "rebalancing"})
 
@@ -39,8 +41,8 @@ class Workers:
         self._verbosity = verbosity
         self._exchanges: dict[str, Exchange] = {}
 
-    def rest(self, url: str) -> ConnectClient:
-        return ConnectClient(self._exchange(self.inventory.address(url)))
+    def rest(self, url: str, budget_s: float = LOOK_S) -> ConnectClient:
+        return ConnectClient(self._exchange(self.inventory.address(url), budget_s))
 
     def admin(self, url: str) -> AgentClient:
         return AgentClient(self._exchange(self.inventory.admin(url)))
@@ -49,14 +51,14 @@ class Workers:
         for exchange in self._exchanges.values():
             exchange.close()
 
-    def _exchange(self, address: str) -> Exchange:
+    def _exchange(self, address: str, budget_s: float = LOOK_S) -> Exchange:
         exchange = self._exchanges.get(address)
         if exchange is None:
             given = next((url for url in self._endpoint.urls if url.rstrip("/") == address), None)
             endpoint = replace(self._endpoint, urls=(given or address,), timeout_s=LOOK_S)
             exchange = Exchange(endpoint, verbosity=self._verbosity)
             self._exchanges[address] = exchange
-        exchange.renew()
+        exchange.renew(budget_s)
         return exchange
 
 
@@ -85,11 +87,12 @@ class Observer:
             group_state=group.state,
             protocol=group.protocol,
             workers=tuple(found),
-            instances=instances(views, members),
+            instances=instances(views or {}, members),
+            states_known=views is not None,
             hanging=kafka_group.hanging(transactions),
             open_transactions=transactions,
             leader_transactional_id=leader,
-            stopped=tuple(name for name, view in views.items() if view.state == "STOPPED"),
+            stopped=tuple(n for n, view in (views or {}).items() if view.state == "STOPPED"),
             leader_writes=kafka_group.leader_claimed(self.protocol, leader),
         )
 
@@ -146,15 +149,15 @@ class Observer:
                 continue
         return leader_id(self.group_id)
 
-    def _connectors(self, found: Iterable[Worker]) -> Mapping[str, ConnectorView]:
-        """Ask the first worker that can answer; the leader knows it first."""
+    def _connectors(self, found: Iterable[Worker]) -> Mapping[str, ConnectorView] | None:
+        """Ask the first worker that can answer, None without one; the leader knows it first."""
         ready = [worker for worker in found if worker.reachable and worker.ready]
         for worker in sorted(ready, key=lambda worker: not worker.leader):
             try:
-                return self.workers.rest(worker.url).connector_views()
+                return self.workers.rest(worker.url, STATES_S).connector_views()
             except PyconnectError:
                 continue
-        return {}
+        return None
 
 
 def instances(

@@ -167,6 +167,21 @@ def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
     assert "new/0 is FAILED since the run began" in halted(world).reason
 
 
+def test_states_that_nobody_tells_are_not_taken_for_good() -> None:
+    """They are waited for, and what is FAILED then stops the run; it halts without an answer."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.mute_until_ms, world.failed = 3_000, {"new/0"}
+    assert "new/0 is FAILED since the run began" in halted(world).reason
+    assert world.now_ms >= 3_000
+    assert world.order == []
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.mute_until_ms = 10**9
+    assert "no worker tells the states of connectors and tasks" in halted(world).reason
+    assert world.order == []
+
+
 def test_a_hanging_transaction_stops_the_run() -> None:
     """By its id."""
     world = World.of(PREPARING, PREPARING)

@@ -153,6 +153,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
             replace(TO_2, strict=True),
             "s: no",
         ),
+        (replace(view(*P), states_known=False), TO_2, "no worker tells the states"),
         (view(*P, stopped=("s",)), replace(TO_0, hard=True), "STOPPED: s; software before 3.5"),
         (view(java("a", DISABLED, PREPARING)), TO_2, "cannot be told from outside"),
         (
