@@ -53,6 +53,7 @@ __all__ = [
     "parse_string",
 ]
 
+_INT64_BITS = 64
 _QUOTED = re.compile(r'[\\"]')
 
 
@@ -276,11 +277,11 @@ def _as_integer(schema: Schema | None, value: object) -> int:
         case float():
             return _saturated(value)
         case Decimal():
-            return _wrapped(trunc(value), Type.INT64)
+            return _low_bits(value)
         case str():
             number = decimal_from_text(value)
             if number is not None:
-                return _wrapped(trunc(number), Type.INT64)
+                return _low_bits(number)
         case datetime():
             return timestamp_to_milliseconds(value)
         case date():
@@ -288,6 +289,18 @@ def _as_integer(schema: Schema | None, value: object) -> int:
         case time():
             return time_to_milliseconds(value)
     raise _inconvertible(value, "a number" if schema is None else str(schema))
+
+
+def _low_bits(number: Decimal) -> int:
+    """Return the low 64 bits of a number without its fraction, as BigDecimal.longValue.
+
+    A few characters can stand for more digits than memory holds: those are never made.
+    """
+    exponent = number.as_tuple().exponent
+    # 10 to the power of 64 is a multiple of 2 to the power of 64.
+    if isinstance(exponent, int) and (exponent >= _INT64_BITS or number.adjusted() < 0):
+        return 0
+    return _wrapped(trunc(number), Type.INT64)
 
 
 def _saturated(value: float) -> int:

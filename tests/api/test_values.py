@@ -196,6 +196,25 @@ def test_decimals_come_from_numbers_texts_and_bytes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        ("1E+999999999", 0),
+        ("-7E+64", 0),
+        ("1E+63", (10**63 + 2**63) % 2**64 - 2**63),
+        ("1E-999999999", 0),
+        ("-0.9", 0),
+        ("12345678901234567890.5", 12345678901234567890 - 2**64),
+    ],
+)
+def test_numbers_of_many_digits_are_narrowed_without_making_them(
+    number: str, expected: int
+) -> None:
+    """As Java's BigDecimal.longValue: an exponent in a record must not keep its task busy."""
+    assert values.convert_to_long(None, Decimal(number)) == expected
+    assert values.convert_to_long(None, number) == expected
+
+
+@pytest.mark.parametrize(
     ("convert", "value"),
     [
         (values.convert_to_long, "abc"),

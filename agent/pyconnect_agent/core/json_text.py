@@ -116,7 +116,7 @@ def parse_text(text: str) -> object:
         pass  # looked at more closely below
     value, rest = _first_value(_EXACT, text, _after_whitespace(text, 0))
     if rest.strip(_WHITESPACE_CHARACTERS):
-        raise JsonTextError(f"unexpected characters after the JSON value: {rest[:20]}")
+        raise JsonTextError("unexpected characters after the JSON value")
     return value
 
 

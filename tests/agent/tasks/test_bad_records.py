@@ -91,6 +91,7 @@ def logical(type_name: str, name: str, payload: str) -> bytes:
 BAD = [
     pytest.param(f"{SECRET} is no JSON".encode(), {}, False, id="poison"),
     pytest.param(f'{{"a": "{SECRET}'.encode(), {}, False, id="cut off"),
+    pytest.param(f'{{"a": 1}} {SECRET}'.encode(), {}, False, id="text after the JSON"),
     pytest.param(b"\xff" + SECRET.encode(), {}, False, id="no text"),
     pytest.param(AN_OBJECT, {}, True, id="no schema"),
     pytest.param(

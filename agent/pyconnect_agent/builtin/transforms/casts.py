@@ -127,7 +127,7 @@ def _integer_cast(target: Type) -> Cast:
             case bool():
                 return 1 if value else 0
             case str():
-                number = int(value) if _INTEGER.fullmatch(value) else None
+                number = _integer(value)
                 if number is None or not lowest <= number <= highest:
                     raise _out_of_range(target)
                 return number
@@ -141,6 +141,16 @@ def _integer_cast(target: Type) -> Cast:
         raise _unexpected(value)
 
     return cast
+
+
+def _integer(text: str) -> int | None:
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        # More digits than Python reads.
+        return None
 
 
 def _to_float64(value: object) -> object:
