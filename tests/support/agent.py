@@ -14,6 +14,7 @@ import psutil
 from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from tests.support.eventually import eventually
+from tests.support.kafka import STOP_TIMEOUT_S
 from tests.support.names import unique_name
 from tests.support.worker_rest import WAIT_S, WorkerRest
 
@@ -97,6 +98,7 @@ class Agents:
                 properties={**defaults, **(properties or {})},
                 connectors=connectors,
                 start_timeout_s=START_TIMEOUT_S,
+                stop_timeout_s=STOP_TIMEOUT_S,
                 hold_file=self._directory / "agents.hold",
             )
         )

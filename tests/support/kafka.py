@@ -53,6 +53,10 @@ class SharedAgentWorker:
     group_id: str
 
 
+STOP_TIMEOUT_S = 60
+"""A busy machine takes long to end a server in order, and what is killed has left things open."""
+
+
 class Servers:
     """Starts servers of a test's own, in its directory, and ends them with it."""
 
@@ -143,6 +147,7 @@ class Servers:
             directory=self._new_directory(kind),
             properties={**worker_properties(bootstrap_servers, group_id), **(properties or {})},
             connectors=connectors,
+            stop_timeout_s=STOP_TIMEOUT_S,
             hold_file=self._hold_file,
         )
 
@@ -154,5 +159,6 @@ class Servers:
             directory=self._new_directory(kind),
             security=security or BrokerSecurity(),
             properties=properties or {},
+            stop_timeout_s=STOP_TIMEOUT_S,
             hold_file=self._hold_file,
         )
