@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pyconnect_api import *
 
 class Task(SourceTask):
+    offset = {"o": 0}
     def start(self, props):
         if props.get("how") == "start":
             raise ConnectException("cannot start")
@@ -24,6 +25,9 @@ class Task(SourceTask):
         if how == "empty":
             self.context.stop_requested.wait(0.01)
             return None
+        if how == "one offset":
+            self.offset["o"] += 1
+            return [SourceRecord({"p": 1}, self.offset, "t", value="v")]
         value = "text" if how == "schema" else 1
         return [SourceRecord({"p": 1}, {"o": 1}, "t", value_schema=INT64_SCHEMA, value=value)]
     def stop(self): pass
@@ -89,6 +93,7 @@ def test_without_a_config_only_what_needs_none_is_tried(plugin_path: Path) -> No
         ({"needed": "x", "how": "start"}, "start task", "cannot start"),
         ({"needed": "x", "how": "schema"}, "poll", "DataException"),
         ({"needed": "x", "how": "exit"}, "poll", "SystemExit: 3"),
+        ({"needed": "x", "how": "one offset"}, "poll", "make a new dict for each record"),
     ],
 )
 def test_the_first_step_that_fails_says_why_and_where(
