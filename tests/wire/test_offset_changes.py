@@ -143,7 +143,7 @@ def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> 
     settings = config("hang", connector_class, topics="t")
 
     async def scenario(world: ChildrenWorld) -> None:
-        refused = await refusal(world, settings, offsets=offsets, timeout_ms=3_000)
+        refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
         assert str(refused) == (
             f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
         )
