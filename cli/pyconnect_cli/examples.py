@@ -76,5 +76,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "context set prod --username ops --password-command 'pass connect/prod'",
     ),
     "sandbox up": ("sandbox up --agent --use", "sandbox up --name trial --port 9092"),
+    "sandbox demo": ("sandbox demo",),
     "sandbox logs": ("sandbox logs --server agent --follow",),
 }

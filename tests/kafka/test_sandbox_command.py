@@ -113,3 +113,17 @@ def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) ->
     assert pyconnect("context", "current").stdout == "sandbox\n"
     assert pyconnect("connectors", "list").returncode == 0
     assert pyconnect("transactions", "list").returncode == 0
+
+
+def test_a_demo_takes_a_file_through_a_topic_each_time(pyconnect: CommandLine) -> None:
+    """It starts what does not run; a second run goes on with the connectors of the first."""
+    for lines in (1000, 2000):
+        shown = pyconnect("sandbox", "demo", "--name", "shown", "-o", "json")
+        assert shown.returncode == 0, shown.stderr
+        document = json.loads(shown.stdout)
+        assert document["lines"] == lines
+        assert Path(document["written"]).read_bytes() == Path(document["read"]).read_bytes()
+    listed = pyconnect("--url", document["url"], "connectors", "list", "-o", "name")
+    assert sorted(listed.stdout.split()) == sorted(document["connectors"])
+    assert pyconnect("sandbox", "down", "--name", "shown", "--remove-data", "--yes").returncode == 0
+    assert not Path(document["read"]).exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pyconnect_cli.commands import _sandbox_demo
 from pyconnect_cli.contexts import ConfigChange, Setting, update_user_file
 from pyconnect_cli.errors import ExitCode, UsageError
 from pyconnect_cli.session import Session, session_of
@@ -203,6 +204,8 @@ def logs(
             if output.unwritten:
                 return
 
+
+app.registered_commands.extend(_sandbox_demo.app.registered_commands)
 
 _Row = tuple["SandboxStatus", "ServerStatus | None"]
 
