@@ -46,7 +46,7 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
 ) -> None:
     """Ctrl-C and SIGTERM both leave the logger as it was, exit 130."""
     process = start("loggers", "set", "root", "DEBUG", "--for", "10m")
-    eventually(lambda: connect.loggers["root"] == "DEBUG", 20)
+    eventually(lambda: connect.loggers["root"] == "DEBUG")
     process.send_signal(signal_number)
     _, err = process.communicate(timeout=60)
     assert connect.loggers["root"] == "INFO"
@@ -297,7 +297,7 @@ def test_an_interrupted_batch_tells_what_it_has_not_tried(
     """What is under way comes to its end and is told, too."""
     connect.slow["PUT /connectors/broken/pause"] = threading.Event()
     process = start("connectors", "pause", "broken", "orders")
-    eventually(lambda: "PUT /connectors/broken/pause" in connect.requests, 20)
+    eventually(lambda: "PUT /connectors/broken/pause" in connect.requests)
     process.send_signal(signal.SIGINT)
     connect.slow["PUT /connectors/broken/pause"].set()
     out, err = process.communicate(timeout=60)

@@ -35,7 +35,7 @@ def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:
     assert not report.done()
     assert not committed.is_set()
     queue.producer.deliver(0)
-    eventually(committed.is_set, 10)
+    eventually(committed.is_set)
     assert report.done()
     thread.join()
     queue.producer.deliver()
