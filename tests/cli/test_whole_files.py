@@ -37,7 +37,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
     write_whole(pipe, "text")
-    reader.join(10)
+    reader.join(60)
     assert read == ["text"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -68,7 +68,7 @@ def test_a_report_cannot_be_cancelled(queue: Queue) -> None:
     report = queue.reports.report(consumed(), ValueError())
     assert not report.cancel()
     queue.producer.deliver()
-    assert report.result(10) is None
+    assert report.result(60) is None
 
 
 def test_a_report_of_a_transformed_record_has_the_original_bytes(queue: Queue) -> None:

@@ -122,18 +122,18 @@ def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> 
 
     def slowly(work_directory: Path, libs: Path) -> None:
         resolving.set()
-        assert may_finish.wait(10)
+        assert may_finish.wait(60)
         resolve(work_directory, libs)
 
     first = threading.Thread(target=cache.fill, args=("maven", slowly, silent))
     first.start()
-    assert resolving.wait(10)
+    assert resolving.wait(60)
     second = threading.Thread(target=cache.fill, args=("maven", refuse, progress))
     second.start()
     eventually(lambda: progress.messages, describe="the word of the one that waits")
     may_finish.set()
-    first.join(10)
-    second.join(10)
+    first.join(60)
+    second.join(60)
     assert "another process is fetching" in progress.messages[0]
     assert cache.is_complete()
 
