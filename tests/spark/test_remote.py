@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
+from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
+from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_cli.sandbox import ports
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
@@ -30,6 +33,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 UNREACHABLE_S = 120.0
 NUMBER = ("--sequence", r"regex:n=(\d+)")
 LONG = 200_000
+ORDER = SchemaBuilder.struct().name("com.example.Order").field("id", INT64_SCHEMA).build()
 PASSWORD = "hunter2-is-secret"
 SHALLOW = """
 import sys
@@ -141,6 +145,55 @@ def test_seeded_faults_are_found_over_connect(
         ("extra", [("sink.txt", len(written) + 1)]),
         ("missing", [(0, offsets["n=11"])]),
     ]
+
+
+def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
+    kafka_broker: SharedBroker,
+    server: ConnectServer,
+    reconcile: Reconcile,
+    schema_registry_url: str,
+    tmp_path: Path,
+) -> None:
+    """A regression, a hole, and a key out of order; the session brings the jar for Avro."""
+    bootstrap = kafka_broker.bootstrap_servers
+    worker = seed_topic(bootstrap, config={"cleanup.policy": "compact"})
+    key = json.dumps(["c", {"file": "a"}]).encode()
+    back = worker.write([Record(b'{"position":%d}' % n, key=key) for n in (90, 40)])
+    origin, copy = seed_topic(bootstrap), seed_topic(bootstrap)
+    avro = AvroConverter()
+    avro.configure({"schema.registry.url": schema_registry_url}, False)
+    for seed, numbers in ((origin, (1, 2, 3, 5)), (copy, (1, 3, 2, 5))):
+        values = [
+            avro.from_connect_data(seed.topic, [], ORDER, Struct(ORDER).put("id", n))
+            for n in numbers
+        ]
+        seed.write([Record(value, key=b"k") for value in values])
+    avro.close()
+    registry = ("--registry", schema_registry_url, "--jars", ",".join(map(str, avro_jars())))
+    asked = [
+        ("sequence", origin.topic, "--sequence", "avro:id", *registry),
+        ("topic-topic", origin.topic, copy.topic, "--ordered", "--value", "avro", *registry),
+    ]
+    started = [reconcile.start(*each, "--remote", server.url) for each in asked]
+    spec = {
+        "job": "offsets",
+        "offsets": {"worker": worker.topic, "known": ["c"]},
+        "clusters": {"main": {"bootstrap": bootstrap}},
+        "spark": {"remote": server.url},
+    }
+    document = tmp_path / "spec.json"
+    document.write_text(json.dumps(spec))
+    job = ("-m", "pyconnect_reconcile", str(document), "--report", str(tmp_path / "offsets"))
+    offsets = run_python(job, os.environ, RUN_S)
+    sequence, ordered = map(reconcile.end, started)
+    assert offsets.returncode == 1, offsets.stderr
+    [found] = json.loads((tmp_path / "offsets" / "report.json").read_text())["findings"]
+    assert (found["kind"], [(copy["partition"], copy["offset"]) for copy in found["copies"]]) == (
+        "regression",
+        back,
+    )
+    assert sequence.found == [("missing", [])]
+    assert ordered.found == [("disorder", [(0, 1), (0, 2)])]
 
 
 def test_reports_are_written_by_the_client(
