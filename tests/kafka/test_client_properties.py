@@ -9,16 +9,19 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.kafka_python_config import kafka_python_config
 from pyconnect_agent.core.librdkafka_config import translate
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 from pyconnect_cli.client_properties import read_security
+from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from pyconnect_clients.properties_file import read_client_properties
 from pyconnect_reconcile.spec import Cluster
@@ -144,3 +147,38 @@ def test_a_login_behind_tls_serves_every_client(clusters: TlsClusters, tmp_path:
         "sasl.jaas.config": f"${{file:{secret}:jaas}}",
     }
     assert refused(clusters.scram, properties_file(tmp_path / "p", properties)) == []
+
+
+def test_tokens_serve_librdkafka_everywhere(servers: Servers, tmp_path: Path) -> None:
+    """The client of the bare protocol refuses them, and a snapshot goes without what it asks."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    broker = servers.broker(
+        security=BrokerSecurity(sasl_users={"nobody": "p"}),
+        properties={
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.sasl.oauthbearer.sasl.jaas.config": (
+                f'{module} required unsecuredLoginStringClaim_sub="broker";'
+            ),
+        },
+    )
+    seed = seed_topic(broker.bootstrap_servers, name=TOPIC)
+    producer = seed.open([Record(b"open")])[0]
+    bootstrap = broker.sasl_bootstrap_servers
+    file = properties_file(
+        tmp_path / "p",
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f'{module} required unsecuredLoginStringClaim_sub="alice";',
+        },
+    )
+    assert agents_librdkafka(bootstrap, file)
+    assert commands_librdkafka(bootstrap, file)
+    view = ClusterView(Cluster(bootstrap=bootstrap, properties=str(file)))
+    [part] = view.snapshot([TOPIC]).partitions
+    assert (part.open_tail > 0, part.open_producers) == (True, ())
+    with pytest.raises(WorkerConfigError, match="OAUTHBEARER is not possible"):
+        agents_kafka_python(bootstrap, file)
+    with pytest.raises(UsageError, match="OAUTHBEARER is not possible"):
+        commands_kafka_python(bootstrap, file)
+    producer.abort_transaction(WAIT_S)
