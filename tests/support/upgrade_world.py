@@ -21,7 +21,15 @@ from pyconnect_cli.upgrade.decide import (
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.model import Instance, Kind, OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import (
+    Instance,
+    Kind,
+    Means,
+    OpenTransaction,
+    PhaseSource,
+    View,
+    Worker,
+)
 from pyconnect_cli.upgrade.run import (
     Entry,
     Halted,
@@ -86,7 +94,14 @@ class SimulatedWorker:
             leader=leads,
             outdated=self.kind is Kind.AGENT and self.file is not self.phase,
             drained=self.drained,
+            means=self._means(gone=gone),
         )
+
+    def _means(self, *, gone: bool) -> Means:
+        """Of a worker that does not answer nobody knows that it is an agent."""
+        if self.kind is Kind.JAVA:
+            return Means.COMMANDS
+        return Means.OPERATOR if gone else Means.AGENT
 
     def _phases(self, *, leads: bool) -> frozenset[Phase]:
         if self.kind is Kind.AGENT or self.phase is Phase.ENABLED or leads:
@@ -130,7 +145,12 @@ class World:
 
     def start(self, *legs: Leg, **members: object) -> None:
         inventory = tuple(
-            Inventoried(url=w.url, version=w.version, phase=w.phase, config_sha256=None)
+            Inventoried(
+                url=w.url,
+                version=w.version,
+                phase=w.phase,
+                config_sha256="sha" if w.kind is Kind.AGENT else None,
+            )
             for w in self.workers.values()
         )
         started = Started(
@@ -190,6 +210,7 @@ class World:
             for w in self.workers.values()
             if w.url != url and (w.away or w.stopped or w.cut_off)
         ]
+        self._check_that_it_can_act(worker)
         assert self.full_stop or not others, f"{url} is changed while {others} are away"
         if worker.kind is Kind.AGENT and (worker.away or worker.phase is phase is worker.file):
             return
@@ -244,8 +265,14 @@ class World:
                 case Wait() | Again():
                     pass
 
+    @staticmethod
+    def _check_that_it_can_act(worker: SimulatedWorker) -> None:
+        means = worker.seen(None).means
+        assert means is not Means.OPERATOR, f"a person is told to do what {worker.url} does itself"
+
     def _quiesce(self, url: str) -> None:
         worker = self.workers[url]
+        self._check_that_it_can_act(worker)
         if worker.kind is Kind.AGENT:
             worker.drained = True
         else:

@@ -22,7 +22,7 @@ from pyconnect_cli.upgrade.gates import (
     is_at_target,
     leader_problem,
 )
-from pyconnect_cli.upgrade.model import OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.model import Means, OpenTransaction, PhaseSource, View, Worker
 from pyconnect_cli.upgrade.run import (
     Entry,
     Finished,
@@ -221,7 +221,9 @@ def _continue(turn: _Turn, step: Step) -> Decision:
         turn = turn.back()
         return turn.verify() or turn.progress(_verified(turn, step, worker))
     turn = turn.away()
-    if (_kind(turn.leg), step.url) not in turn.memory.acted:
+    if (_kind(turn.leg), step.url) not in turn.memory.acted and not _is_silent_agent(
+        turn, step.url
+    ):
         return turn.act(_kind(turn.leg), step.url, _action(turn.leg, step.url))
     return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
 
@@ -254,12 +256,12 @@ def _full_stop(turn: _Turn) -> Decision:
     ]
     awake = [url for url in pending if url not in run.steps and _is_awake(by_url.get(url))]
     for url in awake:
-        if ("quiesce", url) not in turn.memory.acted:
+        if ("quiesce", url) not in turn.memory.acted and not _is_silent_agent(turn, url):
             return turn.act("quiesce", url, Quiesce(url=url))
     if awake:
         return turn.wait(f"{awake[0]} still works", f"stop {awake[0]}, then resume")
     for url in pending:
-        if (_kind(leg), url) not in turn.memory.acted:
+        if (_kind(leg), url) not in turn.memory.acted and not _is_silent_agent(turn, url):
             started = () if url in run.steps else (_step_started(leg, url),)
             return turn.act(_kind(leg), url, _action(leg, url), *started)
     if pending:
@@ -281,6 +283,20 @@ def _is_there(turn: _Turn, url: str, worker: Worker | None) -> bool:
     if step is None:
         return is_at_target(turn.run, turn.leg, worker)
     return has_arrived(turn.run, turn.leg, step, worker)
+
+
+def _is_silent_agent(turn: _Turn, url: str) -> bool:
+    """Whether a worker that only its own agent can change does not answer now.
+
+    It may be on its way back from a restart that was begun before this process: that is waited for.
+    Only agents have told the digest of their file.
+    """
+    worker = turn.view.by_url.get(url)
+    if turn.leg.replace or (worker is not None and worker.reachable):
+        return False
+    commanded = worker is not None and worker.means is Means.COMMANDS
+    told = any(each.url == url and each.config_sha256 for each in turn.run.started.inventory)
+    return told and not commanded
 
 
 def _is_awake(worker: Worker | None) -> bool:
