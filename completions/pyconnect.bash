@@ -558,6 +558,7 @@ _pyconnect_find() {
         "sandbox logs --name") :; return ;;
         "sandbox logs --server") :; return ;;
         "sandbox logs --lines"|"sandbox logs -n") :; return ;;
+        "sandbox demo --name") :; return ;;
     esac
     case $previous in
         --context) _pyconnect_names contexts; return ;;
@@ -1077,7 +1078,7 @@ _pyconnect_find() {
         "sandbox ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "up down status logs" -- "$cur"))
+            else COMPREPLY=($(compgen -W "up down status logs demo" -- "$cur"))
             fi
             ;;
         "sandbox up")
@@ -1098,6 +1099,11 @@ _pyconnect_find() {
         "sandbox logs")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--name --server --lines -n --follow -f $options" -- "$cur"))
+            fi
+            ;;
+        "sandbox demo")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--name $options" -- "$cur"))
             fi
             ;;
         "completion ")
