@@ -231,9 +231,11 @@ def shown_until(terminal: int, text: str) -> str:
             shown += os.read(terminal, 4096).decode()
         except BlockingIOError:
             return False
+        except OSError:
+            pytest.fail(f"the command has ended: {shown}")
         return text in shown
 
-    eventually(is_there, 20, lambda: shown)
+    eventually(is_there, describe=lambda: shown)
     return shown
 
 

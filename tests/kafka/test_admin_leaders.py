@@ -43,7 +43,7 @@ def test_offsets_are_found_after_the_leader_has_moved(servers: Servers) -> None:
 
     eventually(answers, WAIT_S)
     for _ in range(2):
-        before = leader_of(client, topic)
+        before = eventually(lambda: max(leader_of(client, topic), 0), WAIT_S, "a leader")
         node(cluster, before).stop()
         eventually(lambda: leader_of(client, topic) not in (before, -1), WAIT_S)  # noqa: B023
         node(cluster, before).start()

@@ -109,6 +109,14 @@ def transaction_leader(bootstrap_servers: str, transactional_id: str) -> int:
     return int(found.leader)
 
 
+def living_leader(cluster: KafkaCluster, transactional_id: str) -> int:
+    """Wait until there is one; the ids of nodes begin at 1."""
+    servers = cluster.bootstrap_servers
+    return eventually(
+        lambda: max(transaction_leader(servers, transactional_id), 0), WAIT_S, "a leader"
+    )
+
+
 def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
     return next(broker for broker in cluster.brokers if broker.config.node_id == node_id)
 
@@ -124,7 +132,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
         sequences.allow(1_000_000)
         go_on(sequences)
         for end in (KafkaBroker.kill, KafkaBroker.stop):
-            before = transaction_leader(cluster.bootstrap_servers, transactional_id)
+            before = living_leader(cluster, transactional_id)
             end(node(cluster, before))
 
             def moved(before: int = before, transactional_id: str = transactional_id) -> bool:
