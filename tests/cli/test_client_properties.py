@@ -101,7 +101,7 @@ def test_what_has_no_effect_is_told(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("sasl.mechansim=PLAIN\nmax.poll.records=5\n")
     outcome = run(
-        "--timeout", "1s", "transactions", "list", "--group-id", "g",
+        "--timeout", "1s", "offsets", "orphans", "list", "--topic", "t",
         "--kafka-bootstrap", "127.0.0.1:1", "--kafka-properties", str(file),
     )  # fmt: skip
     assert "without effect here: sasl.mechansim\n" in outcome.err
