@@ -22,6 +22,10 @@ _KAFKA = "org.apache.kafka."
 _LEFT_OUT = (
     # Values of records do not belong into messages.
     (re.compile(r"Value \(.*\) was out of range", re.DOTALL), "Value was out of range"),
+    (
+        re.compile(r"convert .* \((class [\w.$\[;]+)\) to", re.DOTALL),
+        r"convert a value of \1 to",
+    ),
     (re.compile(r"(was out of range for requested data type) \w+$"), r"\1"),
     (re.compile(r"timestamp: value \(.*\) does not match", re.DOTALL), "timestamp: value does not"),
     (
@@ -37,7 +41,6 @@ _LEFT_OUT = (
     (re.compile(r" near index .*", re.DOTALL), ""),
     (re.compile(r"found: [\w.$\[;]+"), "found: class"),
     (re.compile(r"class [\w.$\[;]+"), "class"),
-    (re.compile(r"String\) to"), "str) to"),
     (re.compile(r"to be a (?:java\.util\.)?\w+"), "to be a class"),
     (re.compile(r"Invalid Java object"), "Invalid object"),
 )
