@@ -11,17 +11,12 @@ from typing import Any
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.kafka_python import kafka_python_arguments
-from pyconnect_clients.tls import client_context
+from pyconnect_clients.tls import secured_arguments
 
 
 def client_arguments(config: KafkaPythonConfig) -> dict[str, Any]:
     """Return all arguments; raises WorkerConfigError for what this client cannot use."""
-    security = config.security
     try:
-        arguments = {**config.arguments, **kafka_python_arguments(security)}
-        if security.tls is not None:
-            arguments["ssl_context"] = client_context(security.tls)
+        return {**config.arguments, **secured_arguments(config.security)}
     except ClientPropertyError as exc:
         raise WorkerConfigError(f"Invalid client configuration: {exc}") from exc
-    return arguments

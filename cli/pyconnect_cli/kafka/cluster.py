@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.client_properties import property_errors_translated
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_clients.kafka_python import kafka_python_arguments
 from pyconnect_clients.librdkafka import librdkafka_settings
 from pyconnect_clients.security import Security
 
@@ -33,12 +32,10 @@ class KafkaCluster:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return arguments of kafka-python's clients; UsageError for what they cannot do."""
-        from pyconnect_clients.tls import client_context
+        from pyconnect_clients.tls import secured_arguments
 
         with property_errors_translated():
-            arguments: dict[str, Any] = kafka_python_arguments(self.security)
-            if self.security.tls is not None:
-                arguments["ssl_context"] = client_context(self.security.tls)
+            arguments = secured_arguments(self.security)
         servers = [part.strip() for part in self.bootstrap.split(",") if part.strip()]
         return {**arguments, "bootstrap_servers": servers, "client_id": "pyconnect"}
 

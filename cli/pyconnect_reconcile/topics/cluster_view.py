@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.kafka_python import kafka_python_arguments
 from pyconnect_clients.librdkafka import librdkafka_settings
-from pyconnect_clients.tls import client_context
+from pyconnect_clients.tls import secured_arguments
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import client_properties, client_security
 from pyconnect_reconcile.spec import Cluster
@@ -217,9 +216,7 @@ class ClusterView:
         if not at:
             return {}
         try:
-            arguments = kafka_python_arguments(self._security)
-            if self._security.tls is not None:
-                arguments["ssl_context"] = client_context(self._security.tls)
+            arguments = secured_arguments(self._security)
         except ClientPropertyError:
             return {}
         return self._described_producers(at, arguments)
