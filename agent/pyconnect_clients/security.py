@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.sasl import SASL_KEYS, Sasl, parse_sasl
+from pyconnect_clients.jaas import JAAS_CONFIG, parse_jaas
+from pyconnect_clients.sasl import PASSWORD_MECHANISMS, SASL_KEYS, Sasl, parse_sasl
 
+ANONYMOUS = "User:ANONYMOUS"
 SECURITY_PREFIXES = ("security.", "ssl.", "sasl.")
 TRUST_STORE = "ssl.truststore"
 KEY_STORE = "ssl.keystore"
@@ -141,6 +143,21 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
             name for name in given if name.startswith(SECURITY_PREFIXES) and name not in _KNOWN
         ),
     )
+
+
+def principal_of(properties: Mapping[str, str | None]) -> str | None:
+    """Return whom brokers take a client for; None when its properties do not tell (TLS, tokens)."""
+    protocol = (properties.get(_PROTOCOL) or Protocol.PLAINTEXT.value).strip().upper()
+    if protocol == Protocol.PLAINTEXT.value:
+        return ANONYMOUS
+    mechanism = (properties.get("sasl.mechanism") or "").strip().upper()
+    if not protocol.startswith("SASL_") or mechanism not in PASSWORD_MECHANISMS:
+        return None
+    try:
+        username = parse_jaas(properties.get(JAAS_CONFIG) or "").options.get("username")
+    except ClientPropertyError:
+        return None
+    return f"User:{username}" if username else None
 
 
 def refuse_other_names(properties: Mapping[str, str]) -> None:

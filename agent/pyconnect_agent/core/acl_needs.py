@@ -13,14 +13,10 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from pyconnect_agent.core import client_configs
-from pyconnect_agent.core.client_security import parse_jaas
 from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
 from pyconnect_agent.core.transactional_ids import task_transactional_ids
-from pyconnect_api.errors import ConfigException
-from pyconnect_clients.sasl import PASSWORD_MECHANISMS
 
-ANONYMOUS = "User:ANONYMOUS"
 PHASES = tuple(ExactlyOnceSourceSupport)
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 
@@ -188,21 +184,6 @@ def client_config(
             return client_configs.sink_consumer(worker, "", config, client_id).java_config
         case AclClient.ADMIN:
             return client_configs.connector_admin(worker, config, client_id).java_config
-
-
-def principal_of(config: Mapping[str, str | None]) -> str | None:
-    """Whom a broker takes a client for, as far as the configuration tells: not with TLS."""
-    protocol = (config.get("security.protocol") or "PLAINTEXT").strip().upper()
-    if protocol == "PLAINTEXT":
-        return ANONYMOUS
-    mechanism = (config.get("sasl.mechanism") or "").strip().upper()
-    if not protocol.startswith("SASL_") or mechanism not in PASSWORD_MECHANISMS:
-        return None
-    try:
-        username = parse_jaas(config.get("sasl.jaas.config") or "").options.get("username")
-    except ConfigException:
-        return None
-    return f"User:{username}" if username else None
 
 
 def refers_to_secrets(config: Mapping[str, str | None]) -> bool:

@@ -24,7 +24,6 @@ from pyconnect_agent.core.acl_needs import (
     client_config,
     connector_needs,
     needs_in,
-    principal_of,
     refers_to_secrets,
     worker_needs,
 )
@@ -33,6 +32,7 @@ from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerSta
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.security import principal_of
 
 LOG = logging.getLogger(__name__)
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from pyconnect_cli.acls.connector_needs import ConnectorNeeds, worker_profiles
 from pyconnect_cli.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.model import CLUSTER, Need, Resource, ResourceType, Role
-from pyconnect_cli.acls.principals import ANONYMOUS, principal_of, worker_client_config
+from pyconnect_cli.acls.principals import principal_of, worker_client_config
 from pyconnect_cli.acls.rules import RULES
 from pyconnect_cli.phases import Phase
+from pyconnect_clients.security import ANONYMOUS
 
 TOOL = "pyconnect"
 _TOPIC_RULES = {

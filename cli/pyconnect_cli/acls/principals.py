@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyconnect_cli.acls.model import Role
-from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.jaas import parse_jaas
-from pyconnect_clients.sasl import PASSWORD_MECHANISMS
+from pyconnect_clients import security
 
 Config = Mapping[str, str | None]
 
-ANONYMOUS = "User:ANONYMOUS"
 SECURITY_KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
 _OVERRIDES = {
     Role.PRODUCER: "producer.override.",
@@ -52,20 +49,8 @@ def overrides_security(role: Role, connector: Config) -> bool:
 
 def principal_of(config: Config) -> str | None:
     """Return the principal, None when the configuration does not tell (TLS, tokens, secrets)."""
-    protocol = (config.get("security.protocol") or "PLAINTEXT").strip().upper()
-    if protocol == "PLAINTEXT":
-        return ANONYMOUS
-    if not protocol.startswith("SASL_"):
-        return None
-    mechanism = (config.get("sasl.mechanism") or "GSSAPI").strip().upper()
-    if mechanism not in PASSWORD_MECHANISMS:
-        return None
-    try:
-        entry = parse_jaas(config.get("sasl.jaas.config") or "")
-    except ClientPropertyError:
-        return None
-    username = entry.options.get("username")
-    return f"User:{username}" if username and "${" not in username else None
+    principal = security.principal_of(config)
+    return None if principal is not None and "${" in principal else principal
 
 
 def server_set(servers: str | None) -> frozenset[str]:

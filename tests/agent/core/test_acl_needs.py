@@ -11,11 +11,11 @@ from pyconnect_agent.core.acl_needs import (
     client_config,
     connector_needs,
     needs_in,
-    principal_of,
     refers_to_secrets,
     worker_needs,
 )
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
+from pyconnect_clients.security import principal_of
 from tests.support.worker_properties import distributed
 
 WORKER = distributed()
