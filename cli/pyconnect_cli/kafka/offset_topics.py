@@ -3,8 +3,6 @@
 Reads what is committed only, writes each record to the partition it was found in.
 """
 
-# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
-
 from __future__ import annotations
 
 import time
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
 from pyconnect_cli.kafka.admin import translated
-from pyconnect_cli.kafka.reader import end_offsets
+from pyconnect_cli.kafka.reader import end_offsets, records_among
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.orphans import Place, SinkGroup, StoredRecord, latest
 
@@ -126,7 +124,6 @@ class OffsetsTopics:
     def _records(
         self, consumer: Consumer, starts: Mapping[TopicPartition, int]
     ) -> Iterator[StoredRecord]:
-        from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka import TopicPartition as KafkaTopicPartition
 
         unread = end_offsets(consumer, starts, min(METADATA_S, self._timeout_s()))
@@ -137,18 +134,9 @@ class OffsetsTopics:
         while unread:
             if time.monotonic() > until:
                 raise WaitTimedOut(f"{len(unread)} partitions of offsets topics were not read yet")
-            for message in consumer.consume(BATCH, SLICE_S):
-                at = TopicPartition(str(message.topic()), int(message.partition() or 0))
-                error = message.error()
-                if error is None:
-                    yield _stored(message)
-                    if int(message.offset() or 0) + 1 >= unread.get(at, 0):
-                        unread.pop(at, None)
-                # The end, for who reads committed records only, is before an open transaction.
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.pop(at, None)
-                elif not error.retriable():
-                    raise KafkaException(error)
+            messages = consumer.consume(BATCH, SLICE_S)
+            for record in records_among(messages, unread, lambda error: error.retriable()):
+                yield _stored(record)
 
     def _timeout_s(self) -> float:
         return max(self._remaining_s(), 0.1)

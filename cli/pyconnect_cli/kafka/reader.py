@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound
@@ -18,7 +18,7 @@ from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.plan.offset_seek import TopicPartition
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer, KafkaError, Message
 
 WAIT_S = 10.0
 """Without any record for so long it is given up."""
@@ -118,15 +118,32 @@ def _read(consumer: Consumer, unread: dict[TopicPartition, int]) -> Iterator[Mes
             until = time.monotonic() + WAIT_S
         elif time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        for message in messages:
-            at = TopicPartition(str(message.topic()), int(message.partition() or 0))
-            error = message.error()
-            if error is None:
-                yield message
-                if int(message.offset() or 0) + 1 >= unread.get(at, 0):
-                    unread.pop(at, None)
-            elif error.code() == KafkaError._PARTITION_EOF:
+        # The group is looked up and not needed: it is never joined.
+        yield from records_among(
+            messages, unread, lambda error: error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        )
+
+
+def records_among(
+    messages: Iterable[Message],
+    unread: dict[TopicPartition, int],
+    passes: Callable[[KafkaError], bool],
+) -> Iterator[Message]:
+    """Yield the records, and take partitions that are read to their ends out of `unread`.
+
+    Raises KafkaException for an error that is not said to pass.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    for message in messages:
+        at = TopicPartition(str(message.topic()), int(message.partition() or 0))
+        error = message.error()
+        if error is None:
+            yield message
+            if int(message.offset() or 0) + 1 >= unread.get(at, 0):
                 unread.pop(at, None)
-            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
-                # The group is looked up and not needed: it is never joined.
-                raise KafkaException(error)
+        # The end, for who reads committed records only, is before an open transaction.
+        elif error.code() == KafkaError._PARTITION_EOF:
+            unread.pop(at, None)
+        elif not passes(error):
+            raise KafkaException(error)
