@@ -116,7 +116,15 @@ def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) ->
         ("absent", NotFoundError, "The external system has no such place"),
         ("break", InternalError, "Failed to modify offsets for source connector c"),
         ("exit", InternalError, "Failed to modify offsets for source connector c"),
-        ("die", InternalError, "Failed to modify offsets for source connector c"),
+        (
+            "die",
+            InternalError,
+            (
+                "Failed to modify offsets for source connector c. The offset change process exited"
+                " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
+                " native library exit."
+            ),
+        ),
     ],
 )
 @pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
