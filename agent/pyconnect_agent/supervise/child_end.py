@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from signal import Signals
 
+from pyconnect_agent.core.process_exit import describe_exit
 from pyconnect_agent.supervise.channel import EXIT_LEASE_EXPIRED
 
 _NO_WORDS = "It left no traceback. "
@@ -43,13 +44,7 @@ class ChildEnd:
             return self.failure
         if self.exit_code is None:
             return "ended in an unknown way"
-        if self.exit_code >= 0:
-            return f"exited with code {self.exit_code}"
-        try:
-            name = Signals(-self.exit_code).name
-        except ValueError:
-            return f"was killed by signal {-self.exit_code}"
-        return f"was killed by signal {-self.exit_code} ({name})"
+        return describe_exit(self.exit_code)
 
     def _why(self) -> str:
         if self.reason:

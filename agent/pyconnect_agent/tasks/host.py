@@ -95,7 +95,7 @@ def run(connection: socket.socket, last_words: int) -> None:
         if channel.is_broken:
             exit_code = EXIT_ORPHANED
         else:
-            _leave(exc, last_words)
+            leave(exc, last_words)
     finally:
         with suppress(OSError, ValueError):  # the streams may be closed
             sys.stdout.flush()
@@ -104,7 +104,7 @@ def run(connection: socket.socket, last_words: int) -> None:
         os._exit(exit_code)
 
 
-def _leave(error: BaseException, last_words: int) -> None:
+def leave(error: BaseException, last_words: int) -> None:
     """Say why this process ends, in the log and to the supervisor."""
     text = masked(format_trace(error))
     os.write(last_words, text.encode(errors="backslashreplace"))
