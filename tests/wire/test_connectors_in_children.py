@@ -117,6 +117,22 @@ def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() ->
     run(scenario)
 
 
+def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The connector was to end; the log says that it did not end in order."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(stop="abort"))
+            await w.connector_is("c", State.RUNNING)
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c") == [State.RUNNING, State.UNASSIGNED]
+
+    run(scenario)
+    (how,) = [text for record in caplog.records if (text := vars(record).get("how"))]
+    assert how.startswith("connector process was killed by signal 6 (SIGABRT) (connector c):\n")
+    assert "in misbehave" in how
+
+
 def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
     """The process stays, so the connector can still be stopped in order."""
 

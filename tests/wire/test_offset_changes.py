@@ -67,11 +67,11 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
     return refused.value
 
 
-@pytest.mark.parametrize("hook", ["true", "false"])
+@pytest.mark.parametrize("hook", ["true", "false", "none"])
 def test_what_the_connector_accepts_is_written_when_it_is_confirmed(
     hook: str, tmp_path: Path
 ) -> None:
-    """Both answers of it; nothing is written before, and partitions not named stay."""
+    """Whatever it answers; nothing is written before, and partitions not named stay."""
     told = tmp_path / "told"
 
     async def scenario(world: ChildrenWorld) -> None:

@@ -101,7 +101,9 @@ class Child:
             launched = await loop.run_in_executor(self._launches, self._launcher.launch)
         except (OSError, EOFError) as exc:
             # EOFError: the fork server ended before it answered.
-            LOG.error("child process could not be started", extra={"child": self.name})
+            LOG.error(
+                "child process could not be started", extra={"child": self.name, "error": str(exc)}
+            )
             self._on_exit(ChildEnd(exit_code=None, failure="could not be started", reason=str(exc)))
             return
         self._launched = launched

@@ -268,6 +268,7 @@ class ConnectorChildren:
         if child.stopping:
             # A stop() that raised was reported FAILED by the child; a death is the end asked for.
             if entry.state is not State.FAILED:
+                LOG.warning("connector process died while it was stopped", extra={"how": text})
                 self._report(connector, entry, State.UNASSIGNED, None)
             return
         if end.lease_expired:

@@ -34,7 +34,6 @@ import signal
 import socket
 import struct
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
 from itertools import chain
@@ -200,6 +199,8 @@ def _memory_file() -> int:
     """Return the descriptor of an empty file without a name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("pyconnect-last-words")
+    import tempfile  # not on Linux, where its libraries would be in every child
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
