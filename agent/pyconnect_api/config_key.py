@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from pyconnect_api.config_types import ConfigType, convert_to_string, parse_type
 from pyconnect_api.config_validators import Validator
@@ -20,6 +20,10 @@ class _NoDefault(Enum):
 
 NO_DEFAULT: Final = _NoDefault.NO_DEFAULT
 """The default of a key that must be set."""
+
+
+KeyInfo: TypeAlias = dict[str, bool | int | str | list[str] | None]
+"""A key definition of the REST API."""
 
 
 class Importance(Enum):
@@ -88,7 +92,7 @@ class ConfigKey:
         """Whether the key may be left out."""
         return self.default is not NO_DEFAULT
 
-    def to_json(self, prefix: str = "") -> dict[str, object]:
+    def to_json(self, prefix: str = "") -> KeyInfo:
         """Return the key definition of the REST API; ``prefix`` is put before the name."""
         return {
             "name": prefix + self.name,

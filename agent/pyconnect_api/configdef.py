@@ -26,6 +26,7 @@ from pyconnect_api.config_key import (
     ConfigKey,
     ConfigValue,
     Importance,
+    KeyInfo,
     Recommender,
     Width,
 )
@@ -180,7 +181,7 @@ class ConfigDef:
             ),
         )
 
-    def to_key_info(self) -> list[dict[str, object]]:
+    def to_key_info(self) -> list[KeyInfo]:
         """Return the key definitions of the REST API, in order of definition."""
         return [key.to_json() for key in self._keys.values()]
 

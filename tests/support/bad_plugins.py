@@ -7,6 +7,9 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
 
 from pyconnect_api import (
     ConfigDef,
@@ -61,10 +64,23 @@ class BadSourceTask(SourceTask):
         misbehave(self.props.get("task.stop"))
 
 
+class Mode(StrEnum):
+    FAST = "fast"
+
+
+ODD_CONFIGS: Mapping[str, Any] = {
+    "enum": (MappingProxyType({Mode.FAST: Mode.FAST, "none": None}),),
+    "number": [{"port": 5432}],
+    "key": [{1: "x"}],
+    "none": None,
+}
+
+
 class BadSource(SourceConnector):
     """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop.
 
-    `task.start=quote` tells what follows the colon in `login`.
+    `task.start=quote` tells what follows the colon in `login`. `odd` names the task configs of
+    `ODD_CONFIGS`. `validate=odd` adds an error message that is not a text.
     """
 
     def version(self) -> str:
@@ -83,6 +99,8 @@ class BadSource(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         misbehave(self.props.get("configs"))
+        if odd := self.props.get("odd"):
+            return ODD_CONFIGS[odd]
         return [{**self.props, "number": str(n)} for n in range(int(self.props.get("made", "1")))]
 
     def stop(self) -> None:
@@ -93,7 +111,10 @@ class BadSource(SourceConnector):
 
     def validate(self, connector_configs: Mapping[str, str | None]):  # type: ignore[no-untyped-def]
         misbehave(connector_configs.get("validate"))
-        return super().validate(connector_configs)
+        found = super().validate(connector_configs)
+        if connector_configs.get("validate") == "odd":
+            found.config_values[0].error_messages.append(OSError("not a text"))  # type: ignore[arg-type]
+        return found
 
 
 class BadSinkTask(SinkTask):
@@ -147,6 +168,22 @@ class AbstractTask(SourceTask):
 class AbstractTaskSource(BadSource):
     def task_class(self) -> type[SourceTask]:
         return AbstractTask
+
+
+class NumberedSource(BadSource):
+    """Has a version that is not a text."""
+
+    def version(self) -> str:
+        return (1, 2)  # type: ignore[return-value]
+
+
+class OddKeySource(BadSource):
+    """Defines a key whose place in its group no message can carry."""
+
+    def config(self) -> ConfigDef:
+        return ConfigDef().define(
+            "odd", ConfigType.STRING, importance=Importance.LOW, group="g", order_in_group=2**80
+        )
 
 
 class UnconstructibleSource(BadSource):

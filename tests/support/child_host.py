@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ from pyconnect_agent.supervise.channel import (
     TopicUsed,
     ValidateConfig,
     WriteOffsets,
+    encode,
 )
 
 STATES = {
@@ -35,7 +37,7 @@ STATES = {
 }
 
 
-def run(connection: socket.socket) -> None:
+def run(connection: socket.socket, last_words: int) -> None:
     """Serve one job."""
     channel = Channel(connection)
     job = channel.receive()
@@ -141,6 +143,25 @@ def _garbage(channel: Channel, target_state: TargetState) -> None:
     threading.Event().wait()
 
 
+def _no_message(channel: Channel, target_state: TargetState) -> None:
+    """What a plugin returned may be anything."""
+    state = StateReported(state=State.RUNNING, version=3)  # type: ignore[arg-type]
+    channel._connection.sendall(encode(state))
+    threading.Event().wait()
+
+
+def _raise(channel: Channel, target_state: TargetState) -> None:
+    raise LookupError("nothing reports this")
+
+
+def _long_last_words(channel: Channel, target_state: TargetState) -> None:
+    raise LookupError("x" * 100_000 + "the end")
+
+
+def _crash(channel: Channel, target_state: TargetState) -> None:
+    ctypes.string_at(0)
+
+
 def _last_words(channel: Channel, target_state: TargetState) -> None:
     """Run until told anything, then fail and end."""
     channel.send(StateReported(state=State.RUNNING, version="1.2"))
@@ -164,6 +185,10 @@ ACTS: dict[str, Callable[[Channel, TargetState], None]] = {
     "topics": _topics,
     "offsets": _offsets,
     "garbage": _garbage,
+    "no-message": _no_message,
+    "raise": _raise,
+    "crash": _crash,
+    "long-last-words": _long_last_words,
     "last-words": _last_words,
     "refuse": _refuse,
 }

@@ -7,7 +7,7 @@ import socket
 import sys
 
 
-def run(connection: socket.socket) -> None:
+def run(connection: socket.socket, last_words: int) -> None:
     """Send the names in JSON."""
     connection.sendall(json.dumps(list(sys.modules)).encode())
     connection.close()

@@ -1,7 +1,7 @@
 """Connectors whose `alter_offsets` does what their setting `hook` says, on paper what it was told.
 
-`hook`: `true` or `false` (returned), `unsupported`, `refuse`, `absent`, `break`, `exit`, `die`,
-`hang`. `told`: a file that gets the offsets as JSON pairs, each call a line.
+`hook`: `true`, `false` or `none` (returned), `unsupported`, `refuse`, `absent`, `break`, `exit`,
+`die`, `hang`. `told`: a file that gets the offsets as JSON pairs, each call a line.
 """
 
 from __future__ import annotations
@@ -62,4 +62,6 @@ def _act(config: Mapping[str, str], pairs: list[list[object]]) -> bool:
             threading.Event().wait()
         case "false":
             return False
+        case "none":
+            return None  # type: ignore[return-value]  # as authors who forget to return
     return True

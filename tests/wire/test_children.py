@@ -246,16 +246,105 @@ def test_a_task_is_not_started_twice() -> None:
     run(scenario)
 
 
-def test_a_child_that_sends_garbage_is_killed() -> None:
-    """It fails alone, as after any other death."""
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        ("garbage", "The message has version 63, expected 02"),
+        (
+            "no-message",
+            "StateReported is not valid: Expected `str | null`, got `int` - at `$.version`",
+        ),
+    ],
+)
+def test_a_child_that_sends_what_is_no_message_is_killed(act: str, reason: str) -> None:
+    """It fails alone, as after any other death, and its trace says what was wrong."""
 
     async def scenario() -> None:
         async with world() as w:
-            w.start_task(T0, "garbage")
+            w.start_task(T0, act)
             await w.task_is(T0, State.FAILED)
-            assert "SIGKILL" in w.listener.task_trace(T0)
+            assert w.listener.task_trace(T0) == (
+                "task process was killed because it sent an unreadable message (task c-0):\n"
+                f"{reason}"
+            )
 
     run(scenario)
+
+
+def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker goes on, and the status says that the fault was the worker's."""
+
+    def fail(*_: object) -> None:
+        raise LookupError("no such index")
+
+    async def scenario() -> None:
+        async with world() as w:
+            monkeypatch.setattr(w.listener, "topic_used", fail)
+            w.start_task(T0, "topics")
+            await w.task_is(T0, State.FAILED)
+            trace = w.listener.task_trace(T0)
+            assert "was killed because the worker failed at its TopicUsed (task c-0)" in trace
+            assert trace.endswith("LookupError: no such index")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("act", "how", "reason"),
+    [
+        ("raise", "exited with code 1", "LookupError: nothing reports this"),
+        ("crash", "was killed by signal 11 (SIGSEGV)", "Fatal Python error: Segmentation fault"),
+        ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
+    ],
+)
+def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
+    act: str, how: str, reason: str
+) -> None:
+    """An exception, a crash of native code, an exit without a word."""
+
+    async def scenario() -> None:
+        async with world() as w:
+            w.start_task(T0, act)
+            await eventually_async(lambda: w.listener.task_states(T0)[-1:] == [State.FAILED])
+            trace = w.listener.task_trace(T0)
+            assert trace.startswith(f"task process {how} (task c-0)")
+            assert reason in trace
+            assert (f"in _{act}" in trace) is (act != "exit-3")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "how"),
+    [
+        (Launcher(host="tests.support.no_such_host:run", preload=()), "exited with code 1"),
+        (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
+    ],
+)
+def test_a_part_that_cannot_be_imported_is_named(
+    launcher: Launcher, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the trace of a task, in the answer to a request, and in the log."""
+    text = "ModuleNotFoundError: No module named 'tests.support.no_such_host'"
+
+    async def scenario() -> None:
+        async with world(launcher=launcher) as w:
+            w.start_task(T0)
+            await w.task_is(T0, State.FAILED)
+            trace = w.listener.task_trace(T0)
+            assert trace.startswith(f"task process {how} (task c-0):")
+            assert text in trace
+            with pytest.raises(InternalError, match=text) as raised:
+                await w.children.validate({"act": "refuse"}, 60_000)
+            assert f"The validation process {how} before it answered" in raised.value.message
+            assert sum(text in str(vars(record).get("how")) for record in caplog.records) == 2
+
+    try:
+        run(scenario)
+    finally:
+        launcher.close()
 
 
 def test_offsets_go_through_the_supervisor() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.bad_plugins import BAD_SINK, bad_source
+from tests.support.bad_plugins import BAD_SINK, NumberedSource, bad_source
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
 
@@ -58,6 +59,78 @@ def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> Non
             assert text in w.listener.connector_trace("c")
 
     run(scenario)
+
+
+def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
+    """Enums and subclasses become plain texts before they leave the plugin's process."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(odd="enum"))
+            await w.connector_is("c", State.RUNNING)
+            (config,) = (await w.generate(bad_source(odd="enum"))).configs
+            task_class = "tests.support.bad_plugins.BadSourceTask"
+            assert config == {"fast": "fast", "none": None, "task.class": task_class}
+            assert {type(text) for text in (*config, config["fast"])} == {str}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("odd", "text"),
+    [
+        ("number", r"BadSource.task_configs()[0]: the value of 'port' is of type int"),
+        ("key", r"BadSource.task_configs()[0]: the key 1 is of type int"),
+        ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
+    ],
+)
+def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on(
+    odd: str, text: str
+) -> None:
+    """The process is not killed for them, and can be asked again."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(odd=odd))
+            await w.connector_is("c", State.RUNNING)
+            for _ in range(2):
+                with pytest.raises(AgentError, match=re.escape(text)):
+                    await w.generate(bad_source(odd=odd))
+            assert w.listener.connector_states("c") == [State.RUNNING]
+
+    run(scenario)
+
+
+def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
+    """The process is not killed for it."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            name = NumberedSource.__qualname__
+            w.start_connector(
+                {**bad_source(), "connector.class": f"{NumberedSource.__module__}.{name}"}
+            )
+            await w.connector_is("c", State.FAILED)
+            trace = w.listener.connector_trace("c")
+            assert "version() of the connector is of type tuple, expected str" in trace
+
+    run(scenario)
+
+
+def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The connector was to end; the log says that it did not end in order."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            w.start_connector(bad_source(stop="abort"))
+            await w.connector_is("c", State.RUNNING)
+            await w.children.stop_connectors(["c"])
+            assert w.listener.connector_states("c") == [State.RUNNING, State.UNASSIGNED]
+
+    run(scenario)
+    (how,) = [text for record in caplog.records if (text := vars(record).get("how"))]
+    assert how.startswith("connector process was killed by signal 6 (SIGABRT) (connector c):\n")
+    assert "in misbehave" in how
 
 
 def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:

@@ -10,7 +10,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestTimedOutError,
 )
-from tests.support.bad_plugins import bad_source
+from tests.support.bad_plugins import OddKeySource, bad_source
 from tests.support.children_world import children_world, run
 
 pytestmark = pytest.mark.wire
@@ -30,12 +30,27 @@ def test_validation_runs_plugin_code_in_a_child() -> None:
             with pytest.raises(InternalError, match=r"^Invalid value x for") as raised:
                 await w.children.validate(overridden, 60_000)
             assert raised.value.cause_class == "org.apache.kafka.common.config.ConfigException"
+            with pytest.raises(BadRequestError, match=r"returned a OSError as .* 'start'"):
+                await w.children.validate(bad_source(validate="odd"), 60_000)
             with pytest.raises(InternalError, match="exited with code 7"):
                 await w.children.validate(bad_source(validate="exit"), 60_000)
             with pytest.raises(RequestTimedOutError):
                 await w.children.validate(bad_source(validate="hang"), 500)
             with pytest.raises(BadRequestError, match="contains no connector type"):
                 await w.children.validate({"name": "c"}, 60_000)
+
+    run(scenario)
+
+
+def test_an_answer_that_cannot_be_sent_is_refused_with_the_reason() -> None:
+    """Of the plugin's key definitions, one has a value that is out of range."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            name = f"{OddKeySource.__module__}.{OddKeySource.__qualname__}"
+            text = "The plugin's ConfigValidated cannot be sent: can't serialize ints"
+            with pytest.raises(InternalError, match=text):
+                await w.children.validate({**bad_source(), "connector.class": name}, 60_000)
 
     run(scenario)
 

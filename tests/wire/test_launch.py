@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from signal import Signals
 
@@ -15,14 +17,23 @@ import psutil
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.supervise.channel import Channel, RunTask, WorkerSettings
+from pyconnect_agent.supervise.channel import (
+    Channel,
+    RunTask,
+    Stop,
+    ValidateConfig,
+    WorkerSettings,
+    encode,
+)
+from pyconnect_agent.supervise.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.supervise.launch import Launched, Launcher
 from tests.support.eventually import eventually
-from tests.support.launchers import SCRIPTED_HOST
+from tests.support.launchers import SCRIPTED_HOST, shared_launcher
 
 pytestmark = pytest.mark.wire
 
 END_S = 30.0
+WORKER = WorkerSettings(properties={})
 
 
 @pytest.fixture
@@ -127,6 +138,48 @@ def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
     assert "pyconnect_agent.supervise.channel" in child & maker
     assert "tests.support.child_host" in child - maker
     assert "tests.support.names" in maker - child
+
+
+def test_last_words_keep_beginning_and_end(launcher: Launcher) -> None:
+    """However long they are, they fit into a pipe at once."""
+    launched = launch(launcher, "long-last-words")
+    assert exit_code(launched) == 1
+    words = launched.last_words
+    assert words.startswith("Traceback (most recent call last)")
+    assert words.endswith("the end")
+    assert "\n[...]\n" in words
+    assert len(words.encode()) <= LAST_WORDS_BYTES
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
+        (encode(Stop()), "ChannelError: Stop is not a job"),
+        (
+            encode(ValidateConfig(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
+            "ChannelError: ValidateConfig is not valid: Expected `str | null`, got `int`",
+        ),
+        (
+            encode(ValidateConfig(worker=replace(WORKER, log_format="xml"), config={})),
+            "ValueError: 'xml' is not a valid LogFormat",
+        ),
+    ],
+)
+def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -> None:
+    """The real host, which has neither a mask nor a log by then."""
+    launched = shared_launcher().launch()
+    launched.connection.sendall(frame)
+    assert exit_code(launched) == 1
+    assert reason in launched.last_words
+
+
+def test_a_child_without_a_job_ends_as_an_orphan() -> None:
+    """The supervisor has gone: nobody hears of it."""
+    launched = shared_launcher().launch()
+    launched.connection.shutdown(socket.SHUT_WR)
+    assert exit_code(launched) == 70
+    assert launched.last_words == ""
 
 
 def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> None:

@@ -67,11 +67,11 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
     return refused.value
 
 
-@pytest.mark.parametrize("hook", ["true", "false"])
+@pytest.mark.parametrize("hook", ["true", "false", "none"])
 def test_what_the_connector_accepts_is_written_when_it_is_confirmed(
     hook: str, tmp_path: Path
 ) -> None:
-    """Both answers of it; nothing is written before, and partitions not named stay."""
+    """Whatever it answers; nothing is written before, and partitions not named stay."""
     told = tmp_path / "told"
 
     async def scenario(world: ChildrenWorld) -> None:
@@ -116,7 +116,15 @@ def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) ->
         ("absent", NotFoundError, "The external system has no such place"),
         ("break", InternalError, "Failed to modify offsets for source connector c"),
         ("exit", InternalError, "Failed to modify offsets for source connector c"),
-        ("die", InternalError, "Failed to modify offsets for source connector c"),
+        (
+            "die",
+            InternalError,
+            (
+                "Failed to modify offsets for source connector c. The offset change process exited"
+                " with code 3. It left no traceback. Plugin code may have called os._exit, or a"
+                " native library exit."
+            ),
+        ),
     ],
 )
 @pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])

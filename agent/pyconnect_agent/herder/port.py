@@ -19,6 +19,7 @@ from pyconnect_agent.core.reporting import (
     Stage,
     Status,
 )
+from pyconnect_api.config_key import KeyInfo
 
 
 class Herder(Protocol):
@@ -39,7 +40,7 @@ class Herder(Protocol):
         """
         ...
 
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         """Key definitions of any plugin; NotFoundError or BadRequestError as in rest-api.md §7."""
         ...
 

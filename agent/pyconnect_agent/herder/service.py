@@ -58,6 +58,7 @@ from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.ports import ConfigStore, OffsetStore, StatusStore
 from pyconnect_agent.supervise.ports import ChildListener, Children
+from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
 
@@ -249,7 +250,7 @@ class HerderService:
         except RequestTimedOutError as error:
             raise RequestTimedOutError(timed_out_text(self.stage)) from error
 
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         return await self._children.plugin_config(plugin, version)
 
     @property

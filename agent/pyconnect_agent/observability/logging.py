@@ -99,6 +99,14 @@ def mask_logs(mask: Callable[[str], str]) -> None:
             handler.formatter.mask = mask
 
 
+def masked(text: str) -> str:
+    """Hide in `text` what later log lines of this process hide."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, _MaskingFormatter):
+            text = handler.formatter.mask(text)
+    return text
+
+
 class RuntimeLevels:
     """Owns the levels of this process' known loggers and applies them to `logging`."""
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.plugins.discovery import (
     directory_entry_points,
     installed_catalog,
@@ -114,7 +115,7 @@ def _scan_in_subprocess(directory: Path, discovery: str) -> ScanResult:
     if done.returncode == 2:
         raise ConnectException(last)
     if done.returncode != 0:
-        reason = done.stderr.strip().rpartition("\n")[2]
+        reason = exit_reason(done.returncode, done.stderr)
         return _nothing(f"Plugins in {directory} could not be scanned: {reason}")
     return ScanResult.from_json(json.loads(last))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import traceback
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,6 +22,7 @@ from pyconnect_agent.supervise.channel import (
     decode,
     encode,
 )
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.child_pipe import ChildPipe
 from pyconnect_agent.supervise.launch import Launched, Launcher
 
@@ -35,8 +37,7 @@ LEASE_BACKLOG_BYTES = 1 << 20
 class Child:
     """A process from its request to its end. Every method runs on the event loop.
 
-    `on_message` gets each message; `on_exit` is called once, after the last message, with the exit
-    code (None when the process could not be started) and the error that prevented a start.
+    `on_message` gets each message; `on_exit` is called once, after the last message.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Child:
         launcher: Launcher,
         launches: ThreadPoolExecutor,
         on_message: Callable[[Message], None],
-        on_exit: Callable[[int | None, Exception | None], None],
+        on_exit: Callable[[ChildEnd], None],
     ) -> None:
         self.name = name
         self._launcher = launcher
@@ -58,6 +59,7 @@ class Child:
         self._pipe: ChildPipe | None = None
         self._backlog = [encode(job)]
         self._pending_signal: signal.Signals | None = None
+        self._failure = self._reason = ""
         self.stopping = False
         self.cancelled = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"child {name}")
@@ -99,8 +101,10 @@ class Child:
             launched = await loop.run_in_executor(self._launches, self._launcher.launch)
         except (OSError, EOFError) as exc:
             # EOFError: the fork server ended before it answered.
-            LOG.error("child process could not be started", extra={"child": self.name})
-            self._on_exit(None, exc)
+            LOG.error(
+                "child process could not be started", extra={"child": self.name, "error": str(exc)}
+            )
+            self._on_exit(ChildEnd(exit_code=None, failure="could not be started", reason=str(exc)))
             return
         self._launched = launched
         if self._pending_signal is not None:
@@ -120,9 +124,13 @@ class Child:
             pipe.read_rest()
         finally:
             pipe.close()
-            exit_code = launched.exit_code()
+            end = ChildEnd(
+                exit_code=launched.exit_code(),
+                failure=self._failure,
+                reason=self._reason or launched.last_words,
+            )
             launched.close()
-        self._on_exit(exit_code, None)
+        self._on_exit(end)
 
     def _take(self, frame: bytes) -> None:
         try:
@@ -132,16 +140,18 @@ class Child:
                 "child sent an unreadable message and is killed",
                 extra={"child": self.name, "error": str(exc)},
             )
-            self._give_up()
+            self._give_up("was killed because it sent an unreadable message", str(exc))
             return
         try:
             self._on_message(message)
         except Exception:  # a fault of ours; without its reader the child must not go on
             LOG.exception("message of a child failed", extra={"child": self.name})
-            self._give_up()
+            failure = f"was killed because the worker failed at its {type(message).__name__}"
+            self._give_up(failure, traceback.format_exc().rstrip())
 
-    def _give_up(self) -> None:
+    def _give_up(self, failure: str, reason: str) -> None:
         assert self._pipe is not None  # what it says comes by its pipe
+        self._failure, self._reason = failure, reason
         self.signal(signal.SIGKILL)
         self._pipe.end_reading()
 

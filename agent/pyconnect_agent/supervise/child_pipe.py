@@ -44,7 +44,7 @@ class ChildPipe:
         """What the other side has not taken yet."""
         return sum(map(len, self._unsent))
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Send without waiting; dropped when nobody reads any more."""
         if not self._takes_more:
             return

@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
@@ -20,6 +19,7 @@ from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import Job, Lease, Message, SetLoggerLevel
 from pyconnect_agent.supervise.child import Child, kill_children
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.connectors import ConnectorChildren
 from pyconnect_agent.supervise.details import connector_details, task_details
 from pyconnect_agent.supervise.inquiries import Inquiries
@@ -36,6 +36,7 @@ from pyconnect_agent.supervise.ports import (
 )
 from pyconnect_agent.supervise.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.supervise.tasks import RunningTask, TaskChildren
+from pyconnect_api.config_key import KeyInfo
 
 LEASES_PER_TERM = 3
 
@@ -215,7 +216,7 @@ class ChildProcesses:
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         return await self._jobs.validate(config, timeout_ms)
 
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         return await self._jobs.plugin_config(plugin, version)
 
     async def consumer_offsets(
@@ -238,7 +239,7 @@ class ChildProcesses:
         name: str,
         job: Job,
         on_message: Callable[[Message], None],
-        on_exit: Callable[[int | None, Exception | None], None],
+        on_exit: Callable[[ChildEnd], None],
     ) -> Child:
         child = Child(
             name,

@@ -21,7 +21,6 @@ from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.supervise.channel import (
-    EXIT_LEASE_EXPIRED,
     ConfigTtlExpired,
     GenerateTaskConfigs,
     Message,
@@ -34,7 +33,7 @@ from pyconnect_agent.supervise.channel import (
     TaskReconfigurationRequested,
 )
 from pyconnect_agent.supervise.child import Child, stop_children
-from pyconnect_agent.supervise.launch import describe_exit
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
 from pyconnect_agent.supervise.settings import (
@@ -116,9 +115,9 @@ class ConnectorChildren:
             if launch == entry.launch:
                 self._message(connector, entry, message)
 
-        def on_exit(code: int | None, error: Exception | None) -> None:
+        def on_exit(end: ChildEnd) -> None:
             if launch == entry.launch:
-                self._exit(connector, entry, code, error)
+                self._exit(connector, entry, end)
 
         entry.child = self._factory(f"connector {connector}", job, on_message, on_exit)
 
@@ -260,27 +259,19 @@ class ConnectorChildren:
         self._digests[connector] = (entry.config, digest)
         return config == entry.config and before != digest
 
-    def _exit(
-        self,
-        connector: str,
-        entry: RunningConnector,
-        code: int | None,
-        error: Exception | None,
-    ) -> None:
+    def _exit(self, connector: str, entry: RunningConnector, end: ChildEnd) -> None:
         child, entry.child = entry.child, None
-        if error is not None:
-            text = f"connector process of {connector} could not be started: {error}"
-        else:
-            text = f"connector process {describe_exit(code)} (connector {connector})"
+        text = end.describe("connector process", f"(connector {connector})")
         self._fail_requests(entry, text)
         if child is None or child.cancelled or entry.state is State.UNASSIGNED:
             return
         if child.stopping:
             # A stop() that raised was reported FAILED by the child; a death is the end asked for.
             if entry.state is not State.FAILED:
+                LOG.warning("connector process died while it was stopped", extra={"how": text})
                 self._report(connector, entry, State.UNASSIGNED, None)
             return
-        if code == EXIT_LEASE_EXPIRED:
+        if end.lease_expired:
             LOG.warning("connector ended because its lease ran out", extra={"connector": connector})
             self._report(connector, entry, State.UNASSIGNED, None)
             self._listener().lease_expired()

@@ -8,16 +8,23 @@ and it needs no process that tracks resources.
 | who → whom | what |
 |---|---|
 | supervisor → server | one byte and two descriptors: the child's end of its pipe, a *fate* pipe |
-| server → fate | the child's pid, or -errno when there is none; at its end the exit code |
+| server → fate | the child's pid, or -errno when there is none |
+| server → fate, at the child's end | the exit code, then the child's *last words* as UTF-8 |
+| server → supervisor, at a failure of its own | the traceback as UTF-8 |
 
 Numbers are signed, 8 bytes. The server ends when the supervisor's socket does. Threading: it has
 one thread and no clients, as a fork copies locks that other threads hold.
+
+Last words say why a process ended. Each child has a memory file for them, which the server reads
+once the child is gone: the traceback of an exception, or what faulthandler writes at a fatal
+signal. Unlike a message of the channel they need no working interpreter.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import gc
 import importlib
 import json
@@ -29,15 +36,23 @@ import struct
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from itertools import chain
+from typing import NamedTuple, NoReturn
 
 NUMBER = struct.Struct("<q")
 REQUEST = b"\x00"
 DESCRIPTORS = 2
+LAST_WORDS_BYTES = 4000
+"""With the exit code less than a page: a pipe takes that at once, however few pages it has."""
+_LEFT_OUT = b"\n[...]\n"
 
 
 def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoReturn:
-    """Fork a child for each request until there can be no more; `host` is `module:function`."""
+    """Fork a child for each request until there can be no more.
+
+    `host` is `module:function`; the function is called with the child's end of the pipe and the
+    descriptor for its last words.
+    """
     code = 1
     try:
         # Service managers send SIGTERM to every process of the worker, terminals SIGINT and SIGHUP.
@@ -52,7 +67,10 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
         _Server(requests, host).run()
         code = 0
     except BaseException:  # noqa: BLE001  nobody is left to take it
-        traceback.print_exc()
+        text = traceback.format_exc()
+        with contextlib.suppress(OSError):
+            requests.sendall(text.encode(errors="backslashreplace"))
+        _print(text)
     finally:
         os._exit(code)
 
@@ -74,6 +92,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     serve(socket.socket(fileno=descriptor), host, preload)
 
 
+def read_last_words(fate: int) -> str:
+    """Read what follows an exit code."""
+    return os.read(fate, LAST_WORDS_BYTES).decode(errors="replace").strip()
+
+
 def read_number(fate: int) -> int | None:
     """Read what the server told; None when it ended without."""
     told = os.read(fate, NUMBER.size)
@@ -87,7 +110,7 @@ class _Server:
     def __init__(self, requests: socket.socket, host: str) -> None:
         self._requests = requests
         self._host = host
-        self._fates: dict[int, int] = {}
+        self._children: dict[int, _Descriptors] = {}
         self._woken, self._wake = os.pipe()
 
     def run(self) -> None:
@@ -111,49 +134,91 @@ class _Server:
         if not request:
             return False
         pipe, fate = descriptors
+        last_words = -1
         try:
+            last_words = _memory_file()
             pid = os.fork()
         except OSError as exc:
             _tell(fate, -(exc.errno or errno.EAGAIN))
             os.close(fate)
+            if last_words >= 0:
+                os.close(last_words)
         else:
             if pid == 0:
-                self._become_child(pipe, fate)
-            self._fates[pid] = fate
+                self._become_child(pipe, fate, last_words)
+            self._children[pid] = _Descriptors(fate, last_words)
             _tell(fate, pid)
         os.close(pipe)
         return True
 
     def _reap(self) -> None:
-        while self._fates:
+        while self._children:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            fate = self._fates.pop(pid)
-            _tell(fate, os.waitstatus_to_exitcode(status))
+            fate, last_words = self._children.pop(pid)
+            _tell(fate, os.waitstatus_to_exitcode(status), _shortened(last_words))
             os.close(fate)
+            os.close(last_words)
 
-    def _become_child(self, pipe: int, fate: int) -> NoReturn:
+    def _become_child(self, pipe: int, fate: int, last_words: int) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._requests.close()
-            for descriptor in (self._woken, self._wake, fate, *self._fates.values()):
+            for descriptor in (self._woken, self._wake, fate, *chain(*self._children.values())):
                 os.close(descriptor)
+            faulthandler.enable(last_words)
             module, _, function = self._host.partition(":")
-            getattr(importlib.import_module(module), function)(socket.socket(fileno=pipe))
+            host = getattr(importlib.import_module(module), function)
+            host(socket.socket(fileno=pipe), last_words)
             code = 0
         except BaseException:  # noqa: BLE001  nobody is left to take it
-            traceback.print_exc()
+            text = traceback.format_exc()
+            os.write(last_words, text.encode(errors="backslashreplace"))
+            _print(text)
         finally:
             os._exit(code)
 
 
-def _tell(fate: int, number: int) -> None:
+class _Descriptors(NamedTuple):
+    """What the server keeps open for a child."""
+
+    fate: int
+    last_words: int
+
+
+def _tell(fate: int, number: int, text: bytes = b"") -> None:
     # Nobody may want to know any more.
     with contextlib.suppress(BrokenPipeError):
-        os.write(fate, NUMBER.pack(number))
+        os.write(fate, NUMBER.pack(number) + text)
+
+
+def _memory_file() -> int:
+    """Return the descriptor of an empty file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("pyconnect-last-words")
+    import tempfile  # not on Linux, where its libraries would be in every child
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _shortened(last_words: int) -> bytes:
+    """Return beginning and end: one of the two names the error, whatever wrote it."""
+    size = os.fstat(last_words).st_size
+    if size <= LAST_WORDS_BYTES:
+        return os.pread(last_words, size, 0)
+    half = (LAST_WORDS_BYTES - len(_LEFT_OUT)) // 2
+    return os.pread(last_words, half, 0) + _LEFT_OUT + os.pread(last_words, half, size - half)
+
+
+def _print(text: str) -> None:
+    # Standard error may be closed, and has no reader that could hear of it.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _silence_standard_input() -> None:

@@ -6,8 +6,8 @@ Layer: supervise. Plugin code may hang, exit or crash there without harm to anyb
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyconnect_agent.core import errors
 from pyconnect_agent.core.config.validation import ConfigInfos
@@ -28,12 +28,15 @@ from pyconnect_agent.supervise.channel import (
     ValidateConfig,
 )
 from pyconnect_agent.supervise.child import Child, kill_children
-from pyconnect_agent.supervise.launch import describe_exit
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.settings import (
     REQUEST_TIMEOUT_MS,
     ChildFactory,
     ChildSettings,
 )
+from pyconnect_api.config_key import KeyInfo
+
+LOG = logging.getLogger(__name__)
 
 ERRORS: Mapping[str, type[errors.RequestError]] = {
     error.__name__: error
@@ -65,7 +68,7 @@ class Jobs:
             raise errors.InternalError(f"validation answered with {type(answer).__name__}")
         return answer.result
 
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[dict[str, Any], ...]:
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
         job = DescribePlugin(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
@@ -134,12 +137,11 @@ class Jobs:
             if not answered.done():
                 answered.set_result(message)
 
-        def on_exit(code: int | None, error: Exception | None) -> None:
+        def on_exit(end: ChildEnd) -> None:
             if not answered.done():
-                how = describe_exit(code) if error is None else f"could not be started: {error}"
-                answered.set_exception(
-                    errors.InternalError(f"The {what} process {how} before it answered")
-                )
+                text = end.describe(f"The {what} process", "before it answered")
+                LOG.error("process ended before it answered", extra={"how": text})
+                answered.set_exception(errors.InternalError(text))
 
         child = self._factory(what, job, on_message, on_exit)
         self._children.add(child)

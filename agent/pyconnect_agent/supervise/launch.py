@@ -43,6 +43,8 @@ class Launched:
         self.connection = connection
         self._fate = fate
         self._exit_code: int | None = None
+        self.last_words = ""
+        """Why it ended, in words of its own if it left any; known with the exit code."""
         self._ended = False
         os.set_blocking(fate, False)
 
@@ -57,7 +59,9 @@ class Launched:
             with contextlib.suppress(BlockingIOError):
                 self._exit_code = fork_server.read_number(self._fate)
                 self._ended = True
-                if self._exit_code is None:
+                if self._exit_code is not None:
+                    self.last_words = fork_server.read_last_words(self._fate)
+                else:
                     # The fork server was killed and nobody will tell: it may not go on unseen.
                     self._kill(Signals.SIGKILL)
         return self._exit_code
@@ -109,8 +113,10 @@ class Launcher:
         """Start a process. Raises OSError, and EOFError when the fork server ends meanwhile."""
         try:
             return self._started().launch()
-        except (EOFError, ConnectionError):
-            LOG.warning("the fork server has ended; another one is started")
+        except EOFError as exc:
+            LOG.warning(
+                "the fork server has ended; another one is started", extra={"reason": str(exc)}
+            )
             self.close()
             return self._started().launch()
 
@@ -152,12 +158,14 @@ class _ForkServer:
         try:
             try:
                 socket.send_fds(self._requests, [fork_server.REQUEST], [theirs.fileno(), told])
+            except ConnectionError:
+                raise EOFError(self._end()) from None
             finally:
                 theirs.close()
                 os.close(told)
             pid = fork_server.read_number(fate)
             if pid is None:
-                raise EOFError("The fork server has ended")
+                raise EOFError(self._end())
             if pid < 0:
                 raise OSError(-pid, os.strerror(-pid))
         except BaseException:
@@ -166,21 +174,17 @@ class _ForkServer:
             raise
         return Launched(pid, ours, fate)
 
+    def _end(self) -> str:
+        """Return that it has ended, and why if it has said that."""
+        text = bytearray()
+        with contextlib.suppress(OSError):
+            while part := self._requests.recv(1 << 16, socket.MSG_DONTWAIT):
+                text += part
+        why = text.decode(errors="replace").strip() or "standard error may say why"
+        return f"The fork server has ended: {why}"
+
     def close(self) -> None:
         self._requests.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, Signals.SIGKILL)
         os.waitpid(self._pid, 0)
-
-
-def describe_exit(exit_code: int | None) -> str:
-    """Return how a process ended, to be read after "task process"."""
-    if exit_code is None:
-        return "ended in an unknown way"
-    if exit_code >= 0:
-        return f"exited with code {exit_code}"
-    try:
-        name = Signals(-exit_code).name
-    except ValueError:
-        return f"was killed by signal {-exit_code}"
-    return f"was killed by signal {-exit_code} ({name})"

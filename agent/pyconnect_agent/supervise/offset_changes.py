@@ -31,8 +31,8 @@ from pyconnect_agent.supervise.channel import (
     WriteOffsets,
 )
 from pyconnect_agent.supervise.child import Child, kill_children
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.jobs import error_of
-from pyconnect_agent.supervise.launch import describe_exit
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.settings import ChildFactory, ChildSettings
 
@@ -178,8 +178,8 @@ class _Change:
                     extra={"connector": self.connector, "kind": type(message).__name__},
                 )
 
-    def _exited(self, code: int | None, error: Exception | None) -> None:
+    def _exited(self, end: ChildEnd) -> None:
+        how = end.describe("The offset change process")
         if not (self.prepared.done() and self.written.done()):
-            how = describe_exit(code) if error is None else f"could not be started: {error}"
             LOG.error("the process that changes offsets ended", extra={"reason": how})
-        self.fail(InternalError(failed_text(self.connector, self.kind)))
+        self.fail(InternalError(f"{failed_text(self.connector, self.kind)}. {how}"))

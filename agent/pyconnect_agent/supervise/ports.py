@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_api.config_key import KeyInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +191,7 @@ class Children(Protocol):
         """In a short-lived child: plugin code may hang or exit without harm."""
         ...
 
-    async def plugin_config(
-        self, plugin: str, version: str | None
-    ) -> tuple[dict[str, Any], ...]: ...
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]: ...
 
     async def consumer_offsets(
         self, connector: str, config: ConnectorConfig, timeout_ms: int

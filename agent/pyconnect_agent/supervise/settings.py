@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.supervise.channel import Job, Message, WorkerSettings
 from pyconnect_agent.supervise.child import Child
+from pyconnect_agent.supervise.child_end import ChildEnd
 
 CONNECTOR_GRACEFUL_MS = 5_000
 """Kafka's constant: all connectors being stopped share it."""
@@ -34,7 +35,5 @@ class ChildSettings:
     sampling: Sampling = DEFAULT_SAMPLING
 
 
-ChildFactory = Callable[
-    [str, Job, Callable[[Message], None], Callable[[int | None, Exception | None], None]], Child
-]
+ChildFactory = Callable[[str, Job, Callable[[Message], None], Callable[[ChildEnd], None]], Child]
 """Makes a child of name and job, with its `on_message` and `on_exit`."""

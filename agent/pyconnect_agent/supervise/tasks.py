@@ -16,7 +16,6 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.supervise.channel import (
-    EXIT_LEASE_EXPIRED,
     ConfirmStart,
     FindOffsetKeys,
     Message,
@@ -32,8 +31,8 @@ from pyconnect_agent.supervise.channel import (
     WriteOffsets,
 )
 from pyconnect_agent.supervise.child import Child, kill_children, stop_children
+from pyconnect_agent.supervise.child_end import ChildEnd
 from pyconnect_agent.supervise.inquiries import Inquiries
-from pyconnect_agent.supervise.launch import describe_exit
 from pyconnect_agent.supervise.offsets import OffsetService
 from pyconnect_agent.supervise.ports import ChildListener
 from pyconnect_agent.supervise.settings import ChildFactory, ChildSettings
@@ -115,7 +114,7 @@ class TaskChildren:
             f"task {task_id}",
             job,
             lambda message: self._message(task_id, message),
-            lambda code, error: self._exit(task_id, code, error),
+            lambda end: self._exit(task_id, end),
         )
         self._tasks[task_id] = RunningTask(child, since_ms=_now_ms())
         self._ended.pop(task_id, None)
@@ -192,6 +191,8 @@ class TaskChildren:
                 self._offsets.find_keys(task.child, message)
             case StatsReported():
                 task.figures = message
+                if task_id in self._ended:
+                    self._ended[task_id] = EndedTask(message)
                 self._inquiries.answered(message)
             case StacksDumped():
                 self._inquiries.answered(message)
@@ -203,23 +204,20 @@ class TaskChildren:
                     extra={"task": str(task_id), "kind": type(message).__name__},
                 )
 
-    def _exit(self, task_id: ConnectorTaskId, code: int | None, error: Exception | None) -> None:
+    def _exit(self, task_id: ConnectorTaskId, end: ChildEnd) -> None:
         task = self._tasks.pop(task_id)
         if task.killed_because is not None:
             self._note(task_id, task, State.FAILED)
             self._report(task_id, State.FAILED, task.killed_because, task.version)
             return
-        if code == EXIT_LEASE_EXPIRED:
+        if end.lease_expired:
             LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
             self._report(task_id, State.UNASSIGNED, None, task.version)
             self._listener().lease_expired()
             return
         if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
             return
-        if error is not None:
-            text = f"task process of {task_id} could not be started: {error}"
-        else:
-            text = f"task process {describe_exit(code)} without reporting an end (task {task_id})"
+        text = end.describe("task process", f"(task {task_id})")
         LOG.error("task process ended by itself", extra={"task": str(task_id), "how": text})
         if task.child.stopping:
             self._report(task_id, State.UNASSIGNED, None, task.version)

@@ -27,6 +27,7 @@ from pyconnect_agent.supervise.channel import (
     ValidateConfig,
     WorkerSettings,
 )
+from pyconnect_agent.tasks.trace import error_text
 from pyconnect_agent.tasks.worker_view import WorkerView
 from pyconnect_api import ConnectException
 
@@ -60,7 +61,7 @@ def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> M
 
 def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
     """A request's own error; Connect's by its Java name; of any other, class and message."""
-    name, text = type(error).__name__, str(error)
+    name, text = type(error).__name__, error_text(error)
     if not isinstance(error, RequestError):
         java_name = getattr(type(error), "java_name", None)
         text = text if java_name else f"{name}: {text}".removesuffix(": ")

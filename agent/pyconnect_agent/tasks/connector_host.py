@@ -20,7 +20,8 @@ from pyconnect_agent.supervise.channel import (
     TaskReconfigurationRequested,
 )
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.plugin_values import plain_version
+from pyconnect_agent.tasks.trace import error_text, format_trace
 from pyconnect_api import (
     ConnectException,
     Connector,
@@ -146,7 +147,7 @@ class ConnectorHost:
     def _initialize(self) -> None:
         try:
             self._check_config(self._connector, self._config)
-            self._version = self._connector.version()
+            self._version = plain_version(self._connector.version(), "connector")
             self._connector.initialize(self._context)
         except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
             self._failed(exc)
@@ -195,22 +196,20 @@ class ConnectorHost:
             )
             return
         try:
-            answer = self._generate(self._connector, request)
+            self._control.send(self._generate(self._connector, request))
         except TooManyTasksError as exc:
             self._failed(exc)
             self._refuse(request, exc)
         except BaseException as exc:
             LOG.error("connector failed to make task configs", exc_info=exc)
             self._refuse(request, exc)
-        else:
-            self._control.send(answer)
 
     def _refuse(self, request: GenerateTaskConfigs, error: BaseException) -> None:
         self._control.send(
             RequestFailed(
                 request_id=request.request_id,
                 error_class=type(error).__name__,
-                message=self._mask(str(error)) or type(error).__name__,
+                message=self._mask(error_text(error)) or type(error).__name__,
                 retriable=not isinstance(error, TooManyTasksError),
             )
         )

@@ -2,7 +2,8 @@
 
 Layer: tasks. `run` is called by the fork server's child with its end of the pipe; the first message
 says what the process is for. The process ends by `os._exit`: neither plugin threads nor client
-libraries may hold it up once everything was reported.
+libraries may hold it up once everything was reported. An exception that nothing has reported is
+logged and becomes the process' last words, which the supervisor puts into traces and answers.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.observability.logging import (
     LogFormat,
@@ -26,17 +29,20 @@ from pyconnect_agent.observability.logging import (
     bind_scope,
     configure_logging,
     mask_logs,
+    masked,
 )
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.supervise.channel import (
     ChangeOffsets,
     Channel,
+    ChannelError,
     ConfigTtlExpired,
     DescribePlugin,
     FenceProducers,
     Message,
     ReadConsumerOffsets,
     ReadOwnOffsets,
+    RequestFailed,
     RunConnector,
     RunTask,
     StateReported,
@@ -68,25 +74,44 @@ from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
 
+EXIT_FAILED = 1
+"""Exit code of a process whose last words say why."""
 
-def run(connection: socket.socket) -> None:
-    """Do the job that comes first over `connection`; does not return."""
-    exit_code = 1
-    prepare_dumps()
+
+def run(connection: socket.socket, last_words: int) -> None:
+    """Do the job that comes first over `connection`; does not return.
+
+    `last_words`: the descriptor of the file that says why this process failed.
+    """
+    channel = Channel(connection)
+    exit_code = EXIT_FAILED
     try:
-        channel = Channel(connection)
-        _serve(channel, channel.receive())
-        exit_code = 0
-    except OSError:
-        exit_code = EXIT_ORPHANED
+        prepare_dumps()
+        job = channel.receive()
+        if job is not None:
+            _serve(channel, job)
+        exit_code = EXIT_ORPHANED if job is None else 0
+    except BaseException as exc:  # noqa: BLE001  plugin code, SystemExit too: this process is its own
+        if channel.is_broken:
+            exit_code = EXIT_ORPHANED
+        else:
+            leave(exc, last_words)
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):  # the streams may be closed
+            sys.stdout.flush()
+            sys.stderr.flush()
         logging.shutdown()
         os._exit(exit_code)
 
 
-def _serve(channel: Channel, job: Message | None) -> None:
+def leave(error: BaseException, last_words: int) -> None:
+    """Say why this process ends, in the log and to the supervisor."""
+    text = masked(format_trace(error))
+    os.write(last_words, text.encode(errors="backslashreplace"))
+    LOG.critical("process failed", exc_info=error)
+
+
+def _serve(channel: Channel, job: Message) -> None:
     match job:
         case RunTask():
             levels = _prepare_logging(
@@ -98,7 +123,7 @@ def _serve(channel: Channel, job: Message | None) -> None:
             _run_connector(channel, job, levels)
         case ValidateConfig():
             _prepare_logging(job.worker, scope="validation")
-            channel.send(validate_config(job))
+            _answer(channel, validate_config(job))
         case ReadConsumerOffsets():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_consumer_offsets(job))
@@ -113,12 +138,24 @@ def _serve(channel: Channel, job: Message | None) -> None:
             channel.send(read_own_offsets(job))
         case DescribePlugin():
             _prepare_logging(job.worker, scope="plugin")
-            channel.send(describe_plugin(job))
+            _answer(channel, describe_plugin(job))
         case FenceProducers():
             _prepare_logging(job.worker, connector=job.connector, scope="fencing")
             channel.send(fence_producers(job))
         case _:
-            raise OSError("no job came")
+            raise ChannelError(f"{type(job).__name__} is not a job")
+
+
+def _answer(channel: Channel, answer: Message) -> None:
+    """Send what plugin code has made, or which part of it no message can carry."""
+    try:
+        channel.send(answer)
+    except ChannelError as exc:
+        LOG.error("the plugin made an answer that cannot be sent", exc_info=exc)
+        refusal = RequestFailed(
+            request_id=0, error_class=InternalError.__name__, message=f"The plugin's {exc}"
+        )
+        channel.send(refusal)
 
 
 def _prepare_logging(worker: WorkerSettings, **scope: str) -> RuntimeLevels:

@@ -13,6 +13,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.supervise.channel import StateReported
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.plugin_values import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace
 
@@ -22,8 +23,8 @@ LOG = logging.getLogger(__name__)
 class TaskWork(Protocol):
     """One source or sink task; its methods are called in this order, each at most once."""
 
-    def version(self) -> str | None:
-        """The plugin's version; the plugin is constructed by now."""
+    def version(self) -> object:
+        """What the plugin says its version is; the plugin is constructed by now."""
         ...
 
     def start(self) -> None:
@@ -61,16 +62,25 @@ class TaskLifeCycle:
             self.report(State.UNASSIGNED)
         else:
             LOG.error("task failed and is not restarted", exc_info=error)
-            # Its metrics are to be seen for as long as its state is.
-            self._control.report_statistics()
             self.report(State.FAILED, self.mask(format_trace(error)))
+            self._report_last_statistics()
+
+    def _report_last_statistics(self) -> None:
+        """Send the metrics that are shown for as long as the task is FAILED.
+
+        After the state: they ask parts of a task that may be half made or broken.
+        """
+        try:
+            self._control.report_statistics()
+        except Exception:
+            LOG.exception("the last metrics of the failed task are missing")
 
     def run(self, work: TaskWork) -> None:
         """Return when all is over and reported."""
         failure: BaseException | None = None
         started = False
         try:
-            self._version = work.version()
+            self._version = plain_version(work.version(), "task")
             if self._await_start():
                 started = True
                 work.start()

@@ -99,7 +99,8 @@ def _run(
     change.collect()
     control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.CALLING))
     try:
-        complete = change.ask_connector()
+        # A method without a return statement has not said that it has checked the offsets.
+        complete = bool(change.ask_connector())
     except NotImplementedError as exc:
         raise InternalError(unsupported_text(connector)) from exc
     control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.WRITING))

@@ -15,9 +15,10 @@ from pyconnect_agent.core.config.variables import restore_references
 from pyconnect_agent.supervise.channel import GenerateTaskConfigs, TaskConfigs
 from pyconnect_agent.tasks.connector_checks import task_class_of
 from pyconnect_agent.tasks.connector_host import TooManyTasksError
+from pyconnect_agent.tasks.plugin_values import plain_task_configs
 from pyconnect_agent.tasks.sink_topics import TOPICS, TOPICS_REGEX
 from pyconnect_agent.tasks.worker_view import WorkerView
-from pyconnect_api import ConnectException, Connector
+from pyconnect_api import Connector
 
 LOG = logging.getLogger(__name__)
 
@@ -34,9 +35,8 @@ def generate_task_configs(
     """
     resolved = worker.resolve(request.config).values
     settings = ConnectorSettings.parse(resolved)
-    made = connector.task_configs(settings.tasks_max)
-    if made is None:
-        raise ConnectException(f"{type(connector).__qualname__}.task_configs returned None")
+    found: object = connector.task_configs(settings.tasks_max)
+    made = plain_task_configs(found, type(connector).__qualname__)
     check_task_count(settings, len(made))
     task_class = task_class_of(connector)
     # Built-in tasks say the Java class they stand for, which Java workers of the group can start.

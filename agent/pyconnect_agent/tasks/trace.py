@@ -29,8 +29,16 @@ def describe(error: BaseException) -> str:
     """Return `<class>: <message>`, class with its module unless built in."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else _dotted(kind)
-    text = str(error)
+    text = error_text(error)
     return f"{name}: {text}" if text else name
+
+
+def error_text(error: BaseException) -> str:
+    """Return `str(error)`, which is code of a plugin: a report of a failure must not fail."""
+    try:
+        return str(error)
+    except Exception as exc:  # noqa: BLE001  plugin code may raise anything
+        return f"<{type(error).__qualname__}.__str__ raised {type(exc).__name__}>"
 
 
 def _dotted(kind: type) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
@@ -117,6 +118,6 @@ def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
         ) from error
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode != 0:
-        reason = last if done.returncode == 2 else done.stderr.strip().rpartition("\n")[2]
+        reason = last if done.returncode == 2 else exit_reason(done.returncode, done.stderr)
         raise WorkerConfigError(f"{failure}: {reason}")
     return last

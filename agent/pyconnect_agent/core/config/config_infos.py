@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pyconnect_api.config_key import KeyInfo
 from pyconnect_api.configdef import ConfigKey, ConfigType, ConfigValue, convert_to_string
 
 
@@ -51,7 +52,7 @@ class ConfigValueInfo:
 class ConfigInfo:
     """One key: ``definition`` in its REST form, None when no definition knows the key."""
 
-    definition: Mapping[str, object] | None
+    definition: KeyInfo | None
     value: ConfigValueInfo | None
 
 

@@ -47,6 +47,7 @@ from pyconnect_agent.core.plugin_catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
+from pyconnect_api.config_key import KeyInfo
 from pyconnect_api.configdef import (
     Config,
     ConfigDef,
@@ -103,7 +104,7 @@ def validate_connector_config(
     return _with_raw_values(infos, config, raw, secrets)
 
 
-def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[dict[str, object]]:
+def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[KeyInfo]:
     """Return the key definitions of a connector plugin: its own, then the framework's."""
     instance = _instance(connector)
     own = _own_definition(instance, connector)
@@ -145,11 +146,7 @@ def _validated(
         if value is None:
             results.setdefault(name, ConfigValue(name)).add_error_message(_NULL_VALUE)
     own = _own_definition(connector, connector_class)
-    own_result = connector.validate(config)
-    if not isinstance(own_result, Config):
-        raise BadRequestError(
-            f"{connector_class.name}.validate() must return a Config that is not null."
-        )
+    own_result = _own_result(connector, connector_class, config)
     converters = _converter_infos(config, results, plugins)
     main = connector_infos(
         class_name,
@@ -185,6 +182,22 @@ def _own_definition(connector: Connector, connector_class: PluginClass) -> Confi
             f"{connector_class.name}.config() must return a ConfigDef that is not null."
         )
     return definition
+
+
+def _own_result(connector: Connector, connector_class: PluginClass, config: RawConfig) -> Config:
+    method = f"{connector_class.name}.validate()"
+    found = connector.validate(config)
+    if not isinstance(found, Config):
+        raise BadRequestError(f"{method} must return a Config that is not null.")
+    for value in found.config_values:
+        texts: tuple[object, ...] = (value.name, *value.error_messages)
+        for text in texts:
+            if not isinstance(text, str):
+                raise BadRequestError(
+                    f"{method} returned a {type(text).__qualname__} as the name or as an error "
+                    f"message of the key {value.name!r}, expected str."
+                )
+    return found
 
 
 def _plugin_defaults(

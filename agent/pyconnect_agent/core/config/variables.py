@@ -77,8 +77,8 @@ def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
 
 
 def restore_references(
-    raw_connector_config: Mapping[str, str | None], task_config: Mapping[str, str]
-) -> dict[str, str]:
+    raw_connector_config: Mapping[str, str | None], task_config: Mapping[str, str | None]
+) -> dict[str, str | None]:
     """Return a task configuration with the connector's references in place of their values.
 
     A key whose raw value in the connector's configuration holds a reference gets that raw value,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-MetricValue: TypeAlias = float | str
+MetricValue: TypeAlias = int | float | str
 
 GroupValues: TypeAlias = Mapping[str, Mapping[str, MetricValue]]
 """Value by metric name by group."""

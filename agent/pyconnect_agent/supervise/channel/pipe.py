@@ -9,7 +9,32 @@ from __future__ import annotations
 import socket
 import threading
 
-from pyconnect_agent.supervise.channel.frames import FRAME_HEADER, Message, decode, encode
+from pyconnect_agent.supervise.channel.frames import (
+    FRAME_HEADER,
+    Message,
+    decode,
+    encode,
+)
+from pyconnect_agent.supervise.channel.reports import (
+    ConfigValidated,
+    PluginDescribed,
+    RequestFailed,
+    StateReported,
+    StatsReported,
+    TaskConfigs,
+    TopicUsed,
+)
+
+PLUGIN_MADE = (
+    StateReported
+    | TaskConfigs
+    | RequestFailed
+    | TopicUsed
+    | StatsReported
+    | PluginDescribed
+    | ConfigValidated
+)
+"""Messages with values that plugin code has made, and which may be of any type therefore."""
 
 
 class Channel:
@@ -18,15 +43,27 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._send_lock = threading.Lock()
+        self.is_broken = False
+        """True once the supervisor was found to be gone."""
 
     def fileno(self) -> int:
         return self._connection.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises OSError once the supervisor is gone."""
+        """Raises OSError once the supervisor is gone, ChannelError for values of a wrong type.
+
+        The supervisor would have to kill a process whose message it cannot read. Here the caller
+        learns of it, and nothing was sent.
+        """
         frame = encode(message)
+        if isinstance(message, PLUGIN_MADE):
+            decode(memoryview(frame)[FRAME_HEADER.size :])
         with self._send_lock:
-            self._connection.sendall(frame)
+            try:
+                self._connection.sendall(frame)
+            except OSError:
+                self.is_broken = True
+                raise
 
     def receive(self) -> Message | None:
         """Block for the next message; None when the supervisor is gone."""

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
+from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.core.offset_changes import ChangeStage
 from pyconnect_agent.supervise.channel.jobs import StringMap
-
-if TYPE_CHECKING:
-    from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_api.config_key import KeyInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +161,7 @@ class ConfigValidated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginDescribed:
-    keys: tuple[dict[str, Any], ...]
+    keys: tuple[KeyInfo, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,43 @@
+"""The last words of a child process."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.observability.logging import configure_logging, mask_logs
+from pyconnect_agent.tasks.host import leave
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What this process logs, without the password."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    mask_logs(lambda text: text.replace("sesame", "${file:x:password}"))
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_last_words_are_logged_and_hide_what_config_providers_supplied(
+    log: io.StringIO, tmp_path: Path
+) -> None:
+    """The supervisor shows them to every user of REST."""
+    try:
+        raise LookupError("no caf\udce9") from ValueError("bad sesame")
+    except LookupError as exc:
+        error = exc
+    with (tmp_path / "words").open("wb", buffering=0) as file:
+        leave(error, file.fileno())
+    words = (tmp_path / "words").read_text()
+    assert words.startswith("LookupError: no caf\\udce9\n")
+    assert "Caused by: ValueError: bad ${file:x:password}" in words
+    assert "ValueError: bad ${file:x:password}" in log.getvalue()
+    assert "sesame" not in words + log.getvalue()

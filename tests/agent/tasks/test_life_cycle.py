@@ -1,0 +1,92 @@
+"""What a task reports of its life, whatever fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.supervise.channel import Message, StateReported, StatsReported
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+
+
+@dataclass
+class RecordingControl:
+    """Keeps what is sent; `statistics_error` is raised by the task's work."""
+
+    statistics_error: Exception | None = None
+    stopping: bool = False
+    should_pause: bool = False
+    sent: list[Message] = field(default_factory=list)
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    def report_statistics(self) -> None:
+        if self.statistics_error is not None:
+            raise self.statistics_error
+        self.send(StatsReported(request_id=0))
+
+
+class Work:
+    """Fails in `execute`."""
+
+    def __init__(self, error: BaseException, version: object = "1") -> None:
+        self._error = error
+        self._version = version
+
+    def version(self) -> object:
+        return self._version
+
+    def start(self) -> None: ...
+
+    def execute(self) -> None:
+        raise self._error
+
+    def close(self) -> None: ...
+
+
+def lived(control: RecordingControl, work: Work) -> list[Message]:
+    TaskLifeCycle(cast("Control", control)).run(work)
+    return control.sent
+
+
+def test_a_failed_task_reports_its_state_before_its_last_metrics() -> None:
+    """The state is what counts; the metrics ask parts that may be broken."""
+    *_, failed, figures = lived(RecordingControl(), Work(ValueError("no good")))
+    assert isinstance(failed, StateReported)
+    assert failed.state is State.FAILED
+    assert isinstance(figures, StatsReported)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no consumer"), AttributeError("position")])
+def test_metrics_that_fail_do_not_hide_why_a_task_failed(error: Exception) -> None:
+    """The trace arrives, and the failure of the metrics is only logged."""
+    *_, failed = lived(RecordingControl(error), Work(ValueError("no good")))
+    assert isinstance(failed, StateReported)
+    assert failed.state is State.FAILED
+    assert failed.trace is not None
+    assert failed.trace.startswith("ValueError: no good")
+
+
+def test_a_task_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
+    """The status that says so is one that can be sent."""
+    *_, failed, _ = lived(RecordingControl(), Work(ValueError("unreached"), version=(1, 2)))
+    assert isinstance(failed, StateReported)
+    assert (failed.state, failed.version) == (State.FAILED, None)
+    assert "version() of the task is of type tuple" in (failed.trace or "")
+
+
+def test_an_error_that_cannot_be_shown_is_reported_all_the_same() -> None:
+    """`str` of an exception is code of a plugin."""
+
+    class UnshownError(Exception):
+        def __str__(self) -> str:
+            raise KeyError("text")
+
+    *_, failed, _ = lived(RecordingControl(), Work(UnshownError()))
+    assert isinstance(failed, StateReported)
+    assert "UnshownError.__str__ raised KeyError" in (failed.trace or "")
