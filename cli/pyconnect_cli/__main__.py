@@ -23,9 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tell(f"error: standard output cannot be written: {fault.strerror}")
         sys.exit(2)
     if words[0] == "__complete":
-        from pyconnect_cli.completion.candidates import print_candidates
+        from pyconnect_cli.completion.offers import print_offers
 
-        sys.exit(print_candidates(words[1:]))
+        sys.exit(print_offers(words[1:]))
     from pyconnect_cli.app import run
 
     signal.signal(signal.SIGTERM, _interrupt)

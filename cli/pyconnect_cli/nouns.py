@@ -89,7 +89,9 @@ NOUNS = (
         "pyconnect_cli.commands.sandbox",
         "Run a real Kafka on this machine, for trials and tests.",
     ),
-    Noun("completion", "pyconnect_cli.commands.completion", "Print the completion of a shell."),
+    Noun(
+        "completion", "pyconnect_cli.commands.completion", "Print the completion script of a shell."
+    ),
     Noun("version", "pyconnect_cli.commands.version", "Show the version of this command."),
     Noun("help", "pyconnect_cli.commands.help", "Explain a topic, such as exit codes."),
 )

@@ -1,6 +1,6 @@
 """Options that many commands share, as plain tables: no parser is imported to read them.
 
-`pyconnect --help`, the completion files and `verbs` (which turns each row into an option of the
+`pyconnect --help`, the completion and `verbs` (which turns each row into an option of the
 parser) read the same rows. A row's value, when given, is found in `Session.given` by its name.
 """
 

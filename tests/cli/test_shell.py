@@ -14,14 +14,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyconnect_cli.commands.completion import completion_file
-from pyconnect_cli.completion.tree import command_tree, global_options
+from pyconnect_cli.commands.completion import completion_script
+from pyconnect_cli.completion.offers import Line, offers
 from pyconnect_cli.examples import EXAMPLES
 from pyconnect_cli.nouns import NOUNS
 from pyconnect_cli.verbs import load_noun
@@ -39,13 +40,24 @@ def test_the_static_help_is_the_modules_own() -> None:
         assert import_module(noun.module).app.info.help == noun.help
 
 
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Each noun and verb with its path after `pyconnect`."""
+
+    def below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+        yield path, command
+        for name, verb in getattr(command, "commands", {}).items():
+            yield from below(f"{path} {name}", verb)
+
+    for noun in NOUNS:
+        yield from below(noun.name, load_noun(noun))
+
+
 def test_every_verb_has_a_help_line() -> None:
-    """No verb and no option is left unexplained."""
-    for noun in command_tree():
-        for verb in noun.verbs:
-            assert verb.help, f"{noun.name} {verb.name}"
-            for option in verb.options:
-                assert option.help, f"{noun.name} {verb.name} {option.flags}"
+    """Every verb and every option is explained."""
+    for path, command in every_command():
+        assert command.help, path
+        for option in command.params:
+            assert option.param_type_name != "option" or option.help, f"{path} {option.opts}"
 
 
 def test_every_argument_is_explained() -> None:
@@ -59,29 +71,20 @@ def test_every_argument_is_explained() -> None:
 
 
 def test_every_example_is_a_command_line_that_exists() -> None:
-    """Examples in help texts use verbs and options that there are."""
-    nouns = {noun.name: noun for noun in command_tree()}
-    shared = {flag for option in global_options() for flag in option.flags}
+    """Examples in help texts use verbs and options that exist."""
     for path, examples in EXAMPLES.items():
         for example in examples:
-            noun, *words = shlex.split(example)
-            verbs = {verb.name: verb for verb in nouns[noun].verbs}
-            verb = verbs.get(words[0])
-            options = verb.options if verb else nouns[noun].options
-            known = {flag for option in options for flag in option.flags} | shared
-            used = {word for word in words if re.match(r"--?[a-z]", word)}
-            assert used <= known, f"{path}: {example}"
-            assert path.split()[0] == noun
+            line = Line()
+            for word in shlex.split(example):
+                if line.open_option is None and re.match(r"--?[a-z]", word):
+                    assert line.option(word.partition("=")[0]), f"{example}: {word}"
+                line.read(word)
+            assert line.path.split()[0] == path.split()[0], example
 
 
 def test_every_example_is_of_a_verb_that_exists() -> None:
-    """The help page that shows them is there."""
-    paths = {noun.name for noun in command_tree()}
-    for noun in command_tree():
-        for verb in noun.verbs:
-            paths.add(f"{noun.name} {verb.name}")
-            paths |= {f"{noun.name} {verb.name} {choice}" for choice in verb.choices}
-    assert set(EXAMPLES) <= paths
+    """The help page that shows an example exists."""
+    assert set(EXAMPLES) <= {path for path, _ in every_command()}
 
 
 def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
@@ -151,16 +154,47 @@ print(int(code), [name for name in sys.modules if name.partition(".")[0] == "ric
     ("shell", "file"),
     [("bash", "pyconnect.bash"), ("zsh", "_pyconnect"), ("fish", "pyconnect.fish")],
 )
-def test_completion_files_are_up_to_date(shell: str, file: str) -> None:
-    """They are generated: scripts/generate-completions."""
-    assert (ROOT / "completions" / file).read_text("utf-8") == completion_file(shell)
+def test_the_command_prints_the_script_of_completions(shell: str, file: str) -> None:
+    """The folder completions/ and the installed package have the same text."""
+    assert (ROOT / "completions" / file).read_text("utf-8") == completion_script(shell)
+
+
+def complete_words(*words: str) -> list[str]:
+    """The offers of `__complete` for these words, without their help."""
+    return [offer.word for offer in offers(words) if offer.word.startswith(words[-1])]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["conn"], ["connectors"]),
+        (["connectors", "re"], ["resume", "restart"]),
+        (["connector", "re"], ["resume", "restart"]),
+        (["--url", "http://x", "connectors", "pau"], ["pause"]),
+        (["connectors", "list", "--output=js"], ["--output=json"]),
+        (["connectors", "stop", "--wait", "ST"], ["STOPPED"]),
+        (["connectors", "list", "--no-co"], ["--no-color"]),
+        (["connectors", "list", "--config", ""], [":files"]),
+        (["connectors", "nosuch", "--wai"], []),
+        (["offsets", "orphans", "pu"], ["purge"]),
+        (["sandbox", "up", "--po"], ["--port"]),
+        (["help", "ex"], ["exit-codes"]),
+        (["health", ""], []),
+    ],
+)
+def test_the_offers_are_words_options_and_values(words: list[str], expected: list[str]) -> None:
+    """Without a cluster: nouns, verbs, options and their values."""
+    assert complete_words(*words) == expected
 
 
 def complete(line: str, *, names: Sequence[str] = ()) -> list[str]:
-    """What bash offers at the end of `line`; `pyconnect __complete` prints `names`."""
+    """What bash offers at the end of `line`; the names of connectors are `names`."""
     script = f"""
 source {ROOT / "completions" / "pyconnect.bash"}
-pyconnect() {{ printf '%s\\n' {shlex.join(names)}; }}
+pyconnect() {{
+    if [[ $* == *" pause "* ]]; then printf '%s\\n' {shlex.join(names)}
+    else {sys.executable} -m pyconnect_cli "$@"; fi
+}}
 COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
 COMP_LINE={shlex.quote(line)}
 COMP_POINT=${{#COMP_LINE}}
@@ -217,6 +251,7 @@ def test_a_real_bash_completes_at_the_tab_key(tmp_path: Path) -> None:
     screen = TypedShell(["bash", "--norc", "--noprofile", "-i"], tmp_path)
     try:
         screen.type(f"source {ROOT / 'completions' / 'pyconnect.bash'}\n")
+        screen.type(f'pyconnect() {{ {sys.executable} -m pyconnect_cli "$@"; }}\n')
         screen.type("pyconnect --url http://h:1 connectors pau\t")
         eventually(lambda: "connectors pause " in screen.text(), 10, screen.text)
     finally:
@@ -265,11 +300,16 @@ class TypedShell:
         ("pyconnect conn", ["connectors"]),
         ("pyconnect --url http://h:1 connectors pau", ["pause"]),
         ("pyconnect connectors list --output js", ["json"]),
+        ("pyconnect connectors list --output=js", ["--output=json"]),
+        ("pyconnect connectors stop --wai", ["--wait"]),
     ],
 )
 def test_fish_completes(line: str, expected: list[str]) -> None:
     """Fish itself is asked what it would offer."""
-    script = f"source {ROOT / 'completions' / 'pyconnect.fish'}; complete -C {shlex.quote(line)}"
+    script = f"""
+source {ROOT / "completions" / "pyconnect.fish"}
+function pyconnect; {sys.executable} -m pyconnect_cli $argv; end
+complete -C {shlex.quote(line)}"""
     done = subprocess.run(["fish", "-c", script], check=True, capture_output=True, text=True)
     assert [offered.split("\t")[0] for offered in done.stdout.splitlines()] == expected
 
@@ -288,11 +328,12 @@ def test_fish_completes(line: str, expected: list[str]) -> None:
 )
 def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected: str) -> None:
     """Verbs, values, names and topics, typed into an interactive zsh."""
-    (tmp_path / "_pyconnect").write_text(completion_file("zsh"), "utf-8")
+    (tmp_path / "_pyconnect").write_text(completion_script("zsh"), "utf-8")
     (tmp_path / ".zshrc").write_text(
         f"PROMPT='$ '; fpath=({tmp_path} $fpath); autoload -U compinit\n"
         f"compinit -u -d {tmp_path / 'dump'}\n"
-        'pyconnect() { [[ "$*" == "__complete connectors" ]] && print -l "two words" }\n'
+        'pyconnect() { if [[ "$*" == *(pause|--connector)" "* ]]; then print "two words\t"\n'
+        f'else {sys.executable} -m pyconnect_cli "$@"; fi }}\n'
     )
     shell = TypedShell(["zsh", "-i"], tmp_path)
     try:
@@ -319,7 +360,10 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
 
     def names(address: str) -> list[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", "connectors", "--url", address],
+            [
+                *(sys.executable, "-m", "pyconnect_cli", "__complete"),
+                *("--url", address, "connectors", "get", ""),
+            ],
             env={**environ, "XDG_CACHE_HOME": environ["XDG_STATE_HOME"]},
             cwd=ROOT / "cli",
             capture_output=True,
@@ -336,12 +380,19 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
 
 @pytest.fixture
 def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
-    """Ask for names as a shell does; the cache is the test's own."""
+    """Ask for names of a kind as a shell does; the cache is the test's own."""
+    words = {
+        "connectors": ("connectors", "get", ""),
+        "tasks": ("tasks", "describe", ""),
+        "plugins": ("plugins", "describe", ""),
+        "loggers": ("loggers", "set", ""),
+        "contexts": (),
+    }
 
-    def candidates(*arguments: str) -> list[str]:
+    def candidates(kind: str, *options: str) -> list[str]:
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *arguments],
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *words[kind]],
             env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
             cwd=ROOT / "cli",
             capture_output=True,
@@ -351,7 +402,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
         assert done.stderr == ""
         # The promise is 300 ms; the rest is for a machine that does other things meanwhile.
         assert time.monotonic() - started < 5
-        return done.stdout.splitlines()
+        return [offer.partition("\t")[0] for offer in done.stdout.splitlines()]
 
     return candidates
 

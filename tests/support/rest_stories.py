@@ -43,7 +43,7 @@ def _change_config(life: Life, config: Mapping[str, str]) -> None:
     life.ask("GET", "/connectors/{c}/config", until=lambda it: "batch.size" in it.json())
     life.ask("PUT", "/connectors/{c}/config", {**config, "name": "other"})
     life.ask("PUT", "/connectors/{c}/config", {**config, "topic": None, "transforms": "x"})
-    life.ask("PATCH", "/connectors/{c}/config")
+    life.ask("PATCH", "/connectors/{c}/config", told=_without_text)
     life.ask("PATCH", "/connectors/{c}/config", {"batch.size": None, "errors.log.enable": True})
     life.ask("GET", "/connectors/{c}/config", until=lambda it: "batch.size" not in it.json())
     life.ask("PATCH", "/connectors/{c}/config", {"topic": None})
@@ -202,6 +202,11 @@ def a_failed_connector(life: Life) -> None:
     life.ask("PUT", "/connectors/{c}/config", config)
     life.wait_for_state("RUNNING", tasks=1)
     _delete(life)
+
+
+def _without_text(body: Any) -> object:
+    """Texts about bodies that cannot be bound are our own."""
+    return body["error_code"]
 
 
 def _without_trace(body: object) -> object:

@@ -1,55 +1,109 @@
-r"""Java's regular expressions, translated to Python's.
+r"""Java's regular expressions, translated to those of the library `regex`.
 
-Layer: core. Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. What has no
-counterpart is refused with `re.error`, never approximated: `\G`, `\X`, the flag `U`, scripts and
-blocks, lookbehind of variable length.
-
-Where both have the same syntax with another meaning the translation spells Java's meaning out:
-`\d`, `\w` and `\s` are ASCII; `.`, `^` and `$` know more line ends; flags within an expression hold
-up to the end of their group; sets can contain sets and be intersected.
+Layer: core. Corresponds to `java.util.regex.Pattern`, whose syntax configurations use. The library
+has sets of sets, intersections, possessive quantifiers and Unicode's properties as Java has them.
+Here stands what means something else in Java: `\d`, `\w` and `\s` are ASCII; `.`, `^` and `$` know
+more line ends; case is ignored among ASCII letters unless the flag `u` is set. An expression
+without a counterpart (the flag `U`, some `javaXxx` properties) is refused with `re.error`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from pyconnect_agent.core.java_character_sets import (
-    HORIZONTAL_SPACE,
-    LINE_ENDS,
-    VERTICAL_SPACE,
-    CharacterSetReader,
-    escaped_literal,
-)
 from pyconnect_agent.core.java_pattern_text import PatternText
 
-_AT_END = rf"(?=(?:\r\n|[{LINE_ENDS}])?\Z)"
+if TYPE_CHECKING:
+    import regex
+
+_LINE_ENDS = r"\n\r\x85\u2028\u2029"
+_AT_END = rf"(?=(?:\r\n|[{_LINE_ENDS}])?\Z)"
 _AT_LINE_END = r"(?:(?=[\r\x85\u2028\u2029]|\Z)|(?<!\r)(?=\n))"
 _AT_LINE_START = r"(?:\A|(?<=[\n\x85\u2028\u2029])(?!\Z)|(?<=\r)(?![\n]|\Z))"
+_CLASSES = {
+    "d": "0-9",
+    "w": "a-zA-Z0-9_",
+    "s": r" \t-\r",
+    "h": r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000",
+    "v": r"\n\x0b\f\r\x85\u2028\u2029",
+}
+_ESCAPES = {
+    "A": r"\A",
+    "Z": _AT_END,
+    "z": r"\Z",
+    "b": r"\b",
+    "B": r"\B",
+    "G": r"\G",
+    "X": r"\X",
+    "R": rf"(?:\r\n|[{_CLASSES['v']}])",
+}
+_POSIX = {
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "ASCII": r"\x00-\x7f",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": r"!-/:-@\[-`{-\~",
+    "Graph": r"!-\~",
+    "Print": r" -\~",
+    "Blank": r" \t",
+    "Cntrl": r"\x00-\x1f\x7f",
+    "XDigit": "0-9a-fA-F",
+    "Space": r" \t-\r",
+    "L1": r"\x00-\xff",
+    "all": r"\x00-\U0010ffff",
+}
+_PROPERTIES = {
+    "LC": r"\p{Lu}\p{Ll}\p{Lt}",
+    "LD": r"\p{L}\p{Nd}",
+    "isletter": r"\p{L}",
+    "isdigit": r"\p{Nd}",
+    "istitlecase": r"\p{Lt}",
+    "ispunctuation": r"\p{P}",
+    "iscontrol": r"\p{Cc}",
+    "isassigned": r"\P{Cn}",
+    "javalowercase": r"\p{Lowercase}",
+    "javauppercase": r"\p{Uppercase}",
+    "javatitlecase": r"\p{Lt}",
+    "javadigit": r"\p{Nd}",
+    "javaletter": r"\p{L}",
+    "javaletterordigit": r"\p{L}\p{Nd}",
+    "javaalphabetic": r"\p{Alphabetic}",
+}
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})[?+]?")
 _FLAGS = re.compile(r"\(\?([idmsuxU]*)(?:-([idmsuxU]*))?([:)])")
-_GROUP_START = re.compile(r"\(\?(?:[:=!>]|<[=!])")
-_GROUP_NAME = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_GROUP_START = re.compile(r"\(\?(?:[:=!>]|<[=!]|<[a-zA-Z][a-zA-Z0-9]*>)")
 _REFERENCE_NAME = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _COMMENT = re.compile(r"(?:[ \t\n\x0b\f\r]|#[^\n\r\x85\u2028\u2029]*)+")
+_BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
+_PROPERTY = re.compile(r"\\([pP])(?:\{([^}]*)\}|(.))", re.DOTALL)
 _MAXIMUM_CACHED = 256
 
 
 @lru_cache(_MAXIMUM_CACHED)
-def compile_java_regex(pattern: str) -> re.Pattern[str]:
-    """Return Python's pattern of the same meaning; re.error for what is wrong or has none."""
-    return re.compile(translated(pattern), re.ASCII)
+def compile_java_regex(pattern: str) -> regex.Pattern[str]:
+    """Return a pattern of the same meaning; re.error for what is wrong or has none."""
+    # Most workers never need the library, which takes 11 MiB.
+    import regex
+
+    try:
+        return regex.compile(translated(pattern), regex.V1)
+    except regex.error as error:
+        raise re.error(f"{error}: {pattern}") from error
 
 
 def translated(pattern: str) -> str:
-    """Return the pattern in Python's syntax, to be compiled with `re.ASCII`."""
+    """Return the pattern in the library's syntax, version 1."""
     return _Translator(pattern).translation()
 
 
 @dataclass(frozen=True, slots=True)
 class _Flags:
-    """Flags in force at one place; `i` and `u` are left to Python, others are spelled out."""
+    """Flags in force at one place; all but `i` together with `u` are spelled out."""
 
     i: bool = False
     u: bool = False
@@ -58,20 +112,15 @@ class _Flags:
     d: bool = False
     x: bool = False
 
-    def opening(self) -> str:
-        """Return the start of a group in which Python ignores case as Java would."""
-        if not self.i:
-            return "(?-i:"
-        return "(?iu:" if self.u else "(?i:"
+    @property
+    def any_case(self) -> bool:
+        """Whether the library is to ignore case, of all letters."""
+        return self.i and self.u
 
-
-@dataclass(slots=True)
-class _Group:
-    """An open group: flags at its start and now, and what has to be closed before it ends."""
-
-    outer: _Flags
-    flags: _Flags
-    scoped: bool = field(default=False)
+    @property
+    def ascii_case(self) -> bool:
+        """Whether the case of ASCII letters is ignored."""
+        return self.i and not self.u
 
 
 class _Translator:
@@ -79,54 +128,49 @@ class _Translator:
 
     def __init__(self, pattern: str) -> None:
         self._text = PatternText(pattern)
-        self._sets = CharacterSetReader(self._text)
         self._parts: list[str] = []
-        self._groups = [_Group(_Flags(), _Flags())]
+        self._flags = _Flags()
+        self._outer: list[_Flags] = []
         self._capturing = 0
 
     def translation(self) -> str:
         while not self._text.at_end():
             self._step()
-        if len(self._groups) > 1:
+        if self._outer:
             raise self._text.error("Unclosed group")
-        self._close_scope()
         return "".join(self._parts)
-
-    @property
-    def _flags(self) -> _Flags:
-        return self._groups[-1].flags
 
     def _step(self) -> None:
         """Translate one element together with its quantifier."""
         if self._flags.x and self._text.take(_COMMENT):
             return
         if self._text.take_text("\\Q"):
-            self._quoted()
-            return
-        match self._text.peek():
-            case "|":
-                self._text.take_text("|")
-                self._alternative()
-                return
-            case "(":
-                self._open()
-                return
-            case ")":
-                self._close()
-            case "[":
-                self._parts.append(self._sets.read(ignore_blanks=self._flags.x))
-            case "\\":
-                self._parts.append(self._escape())
-            case "*" | "+" | "?" as dangling:
-                raise self._text.error(f"Dangling meta character '{dangling}'")
-            case "{":
-                raise self._text.error("Illegal repetition")
-            case "." | "^" | "$" as special:
-                self._text.take_text(special)
-                self._parts.append(self._special(special))
-            case plain:
-                self._text.take_text(plain)
-                self._parts.append(escaped_literal(plain))
+            self._parts += map(self._literal, self._text.quoted())
+        else:
+            match self._text.peek():
+                case "|":
+                    self._text.take_text("|")
+                    self._parts.append("|")
+                    return
+                case "(":
+                    self._open()
+                    return
+                case ")":
+                    self._close()
+                case "[":
+                    self._parts.append(self._set())
+                case "\\":
+                    self._parts.append(self._escape())
+                case "*" | "+" | "?" as dangling:
+                    raise self._text.error(f"Dangling meta character '{dangling}'")
+                case "{":
+                    raise self._text.error("Illegal repetition")
+                case "." | "^" | "$" as special:
+                    self._text.take_text(special)
+                    self._parts.append(self._special(special))
+                case plain:
+                    self._text.take_text(plain)
+                    self._parts.append(self._literal(plain))
         self._quantifier()
 
     def _quantifier(self) -> None:
@@ -139,11 +183,10 @@ class _Translator:
             unclosed = self._text.peek(1).isdigit()
             raise self._text.error("Unclosed counted closure" if unclosed else "Illegal repetition")
 
-    def _quoted(self) -> None:
-        r"""Translate what stands between `\Q` and `\E`; a quantifier applies to its last one."""
-        for char in self._text.quoted():
-            self._parts.append(escaped_literal(char))
-        self._quantifier()
+    def _literal(self, char: str) -> str:
+        if self._flags.ascii_case and char.isascii() and char.isalpha():
+            return f"[{char}{char.swapcase()}]"
+        return _escaped(char)
 
     def _special(self, char: str) -> str:
         flags = self._flags
@@ -151,7 +194,7 @@ class _Translator:
             case ".":
                 if flags.s:
                     return r"[\s\S]"
-                return r"[^\n]" if flags.d else f"[^{LINE_ENDS}]"
+                return r"[^\n]" if flags.d else f"[^{_LINE_ENDS}]"
             case "^":
                 if not flags.m:
                     return r"\A"
@@ -166,51 +209,31 @@ class _Translator:
         if flags is not None:
             changed = self._changed_flags(flags[1], flags[2] or "")
             if flags[3] == ")":
-                self._close_scope()
-                self._groups[-1].flags = changed
-                self._open_scope()
+                if changed.any_case != self._flags.any_case:
+                    self._parts.append("(?i)" if changed.any_case else "(?-i)")
             else:
-                self._groups.append(_Group(self._flags, changed))
-                self._parts.append(changed.opening())
+                self._outer.append(self._flags)
+                self._parts.append("(?i:" if changed.any_case else "(?-i:")
+            self._flags = changed
             return
         start = self._text.take(_GROUP_START)
         if start is not None:
+            self._capturing += start.group().endswith(">") and len(start.group()) > len("(?>")
             self._parts.append(start.group())
-        elif (name := self._text.take(_GROUP_NAME)) is not None:
-            self._capturing += 1
-            self._parts.append(f"(?P<{name[1]}>")
         elif self._text.take_text("(?"):
             raise self._text.error("Unknown inline modifier or look-around")
         else:
             self._text.take_text("(")
             self._capturing += 1
             self._parts.append("(")
-        self._groups.append(_Group(self._flags, self._flags))
+        self._outer.append(self._flags)
 
     def _close(self) -> None:
-        if len(self._groups) == 1:
+        if not self._outer:
             raise self._text.error("Unmatched closing ')'")
         self._text.take_text(")")
-        self._close_scope()
-        self._groups.pop()
+        self._flags = self._outer.pop()
         self._parts.append(")")
-
-    def _alternative(self) -> None:
-        # A scope would take the other alternatives in, so each gets its own.
-        scoped = self._groups[-1].scoped
-        self._close_scope()
-        self._parts.append("|")
-        if scoped:
-            self._open_scope()
-
-    def _open_scope(self) -> None:
-        self._groups[-1].scoped = True
-        self._parts.append(self._flags.opening())
-
-    def _close_scope(self) -> None:
-        if self._groups[-1].scoped:
-            self._groups[-1].scoped = False
-            self._parts.append(")")
 
     def _changed_flags(self, on: str, off: str) -> _Flags:
         if "U" in on:
@@ -220,46 +243,111 @@ class _Translator:
 
     def _escape(self) -> str:
         """Translate an escape outside of a set."""
-        known = {
-            "A": r"\A",
-            "Z": _AT_END,
-            "z": r"\Z",
-            "b": r"\b",
-            "B": r"\B",
-            "R": rf"(?:\r\n|[{VERTICAL_SPACE}])",
-            "h": f"[{HORIZONTAL_SPACE}]",
-            "H": f"[^{HORIZONTAL_SPACE}]",
-            "v": f"[{VERTICAL_SPACE}]",
-            "V": f"[^{VERTICAL_SPACE}]",
-            "d": "[0-9]",
-            "D": "[^0-9]",
-            "w": "[a-zA-Z0-9_]",
-            "W": "[^a-zA-Z0-9_]",
-            "s": r"[ \t-\r]",
-            "S": r"[^ \t-\r]",
-        }
         letter = self._text.peek(1)
-        if letter in known:
+        if letter in _ESCAPES:
             self._text.take_text("\\" + letter)
-            return known[letter]
+            return _ESCAPES[letter]
         if letter == "k":
             self._text.take_text("\\k")
             name = self._text.take(_REFERENCE_NAME)
             if name is None:
                 raise self._text.error("\\k is not followed by '<' for named capturing group")
-            return f"(?P={name[1]})"
+            return self._reference(f"(?P={name[1]})")
         if letter in tuple("123456789"):
             return self._back_reference()
-        if letter in {"p", "P"}:
-            return f"[{self._sets.property_content()}]"
-        return escaped_literal(self._text.escaped_character())
+        if letter and letter.lower() in {*_CLASSES, "p"}:
+            return f"[{self._class()}]"
+        return self._literal(self._text.escaped_character())
 
     def _back_reference(self) -> str:
-        """Translate the number of a group; digits beyond the groups there are are literals."""
+        """Translate the number of a group; digits beyond the number of groups are literals."""
         self._text.take_text("\\")
         number = int(self._text.next())
         while (digit := self._text.peek()) and digit in "0123456789":
             if number * 10 + int(digit) > self._capturing:
                 break
             number = number * 10 + int(self._text.next())
-        return rf"(?:\{number})"
+        return self._reference(rf"(?:\{number})")
+
+    def _reference(self, reference: str) -> str:
+        return f"(?i:{reference})" if self._flags.ascii_case else reference
+
+    def _class(self) -> str:
+        r"""Translate a class such as `\d` or `\p{Lu}` to the content of a set."""
+        property_ = self._text.take(_PROPERTY)
+        if property_ is None:
+            letter = self._text.peek(1)
+            self._text.take_text("\\" + letter)
+            content = _CLASSES[letter.lower()]
+            return content if letter.islower() else f"[^{content}]"
+        name, negated = property_[2] if property_[3] is None else property_[3], property_[1] == "P"
+        if name.startswith("^"):
+            name, negated = name[1:], not negated
+        content = self._property(name)
+        return f"[^{content}]" if negated else content
+
+    def _property(self, name: str) -> str:
+        if name in _POSIX:
+            cased = self._flags.ascii_case and name in {"Lower", "Upper"}
+            return _POSIX["Alpha" if cased else name]
+        known = _PROPERTIES.get(name) or _PROPERTIES.get(name.lower())
+        if known is None and not re.fullmatch(r"[A-Za-z0-9_ =-]+", name):
+            raise self._text.error(f"Unknown character property name {{{name}}}")
+        return known or rf"\p{{{name}}}"
+
+    def _set(self) -> str:
+        """Translate a set, from its opening bracket on."""
+        self._text.take_text("[")
+        negated = self._text.take_text("^")
+        operands = [""]
+        is_first = True
+        while is_first or not self._text.take_text("]"):
+            if self._flags.x and self._text.take(_BLANK):
+                continue
+            if self._text.at_end():
+                raise self._text.error("Unclosed character class")
+            if self._text.take_text("&&"):
+                operands.append("")
+            else:
+                operands[-1] += self._item()
+            is_first = False
+        content = "&&".join(operand for operand in operands if operand)
+        if not content:
+            raise self._text.error("Unclosed character class")
+        return f"[{'^' if negated else ''}{content}]"
+
+    def _item(self) -> str:
+        """Translate the next member of a set: a set, a class, a character or a range."""
+        if self._text.peek() == "[":
+            return self._set()
+        if self._text.take_text("\\Q"):
+            return "".join(self._range(char, char) for char in self._text.quoted())
+        letter = self._text.peek(1) if self._text.peek() == "\\" else ""
+        if letter and letter.lower() in {*_CLASSES, "p"}:
+            return self._class()
+        first = last = self._character()
+        if self._text.peek() == "-" and self._text.peek(1) not in {"]", "[", ""}:
+            self._text.take_text("-")
+            last = self._character()
+            if last < first:
+                raise self._text.error("Illegal character range")
+        return self._range(first, last)
+
+    def _range(self, first: str, last: str) -> str:
+        listed = _escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}"
+        if self._flags.ascii_case:
+            codes = range(ord(first), min(ord(last), 127) + 1)
+            listed += "".join(chr(code).swapcase() for code in codes if chr(code).isalpha())
+        return listed
+
+    def _character(self) -> str:
+        if self._text.peek() == "\\":
+            return self._text.escaped_character()
+        return self._text.next()
+
+
+def _escaped(char: str) -> str:
+    """Return the character so that it stands for itself, inside and outside of sets."""
+    if char.isalnum() or char == "_":
+        return char
+    return f"\\U{ord(char):08x}" if not char.isascii() or char.isspace() else f"\\{char}"

@@ -11,7 +11,7 @@ RestError                   an answer that is an error
 ├── RunsElsewhereError      409 of the admin interface, with the owner's address
 ├── NullBodyError           500: a body is needed and there is none, or it is null
 └── RelayedError            what another worker answered, status and code as they came
-`json_reader.BodyError`     500: the body cannot be read or bound
+`bodies.BodyError`          500: the body cannot be read or bound
 `targets.RefusedTarget`     400 as an HTML page, before any routing
 `heads.RefusedHead`         the same with other statuses, before there is a request
 """
@@ -26,7 +26,7 @@ from types import MappingProxyType
 from starlette.responses import Response
 
 from pyconnect_agent.core import errors, json_text
-from pyconnect_agent.rest.json_reader import BodyError
+from pyconnect_agent.rest.bodies import BodyError
 from pyconnect_agent.rest.media_types import JSON
 from pyconnect_api.errors import AlreadyExistsException, ConnectException, NotFoundException
 
@@ -119,12 +119,11 @@ class RunsElsewhereError(RestError):
 
 
 class NullBodyError(RestError):
-    """A value is missing where Apache's worker dereferences null; its text is Java's."""
+    """A value is missing where Apache's worker dereferences null and answers 500."""
 
-    def __init__(self, invoked: str, variable: str) -> None:
+    def __init__(self, needed: str) -> None:
         super().__init__(
-            HTTPStatus.INTERNAL_SERVER_ERROR,
-            f'Cannot invoke "{invoked}" because "{variable}" is null',
+            HTTPStatus.INTERNAL_SERVER_ERROR, f"The body of the request must have {needed}"
         )
 
 

@@ -1,1 +1,1 @@
-"""Shell completion: static files from the tree of commands, names asked of the cluster."""
+"""Shell completion: three scripts that ask `pyconnect __complete`, and its answers."""

@@ -129,19 +129,13 @@ def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
     ]
 
 
-def test_patch_without_a_body_is_a_null_dereference_after_the_existence_check(
+def test_patch_without_a_body_is_refused_after_the_existence_check(
     herder: FakeHerder,
 ) -> None:
     """Nothing is changed by an empty patch body."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "PATCH", "/connectors/c/config")
-    assert (answer.status, answer.message) == (
-        500,
-        (
-            'Cannot invoke "java.util.Map.forEach(java.util.function.BiConsumer)" because "patch" '
-            "is null"
-        ),
-    )
+    assert (answer.status, answer.message) == (500, "The body of the request must have a patch")
     assert herder.configs["c"] == CONFIG
 
 

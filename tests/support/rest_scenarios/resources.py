@@ -6,14 +6,11 @@ from collections.abc import Iterable
 
 from tests.support.rest_scenarios.scenario import (
     JSON,
-    MAP,
-    MAP_TYPE,
     NO_SIGNATURE,
-    NULL_CONFIG,
-    NULL_LEVEL,
     PLAIN,
     Scenario,
     error,
+    refused_body,
 )
 
 
@@ -64,7 +61,7 @@ def _absent_connector() -> Iterable[Scenario]:
 def _loggers() -> Iterable[Scenario]:
     target = "/admin/loggers/root"
     for body in (None, "", "null"):
-        yield error("PUT", target, 500, NULL_LEVEL, body=body, headers=JSON)
+        yield refused_body("PUT", target, body)
     missing = "Desired 'level' parameter was not specified in request."
     for scope in ("", "?scope=cluster"):
         for body in ("{}", '{"level":null}', '{"Level":"INFO"}'):
@@ -92,20 +89,13 @@ def _loggers() -> Iterable[Scenario]:
             headers=JSON,
         )
     yield error("GET", "/admin/loggers/nope", 404, "Logger nope not found.")
-    yield Scenario(
-        method="PUT",
-        target=target,
-        body="[]",
-        headers=JSON,
-        status=500,
-        message_start=f"Cannot deserialize value of type `{MAP_TYPE}` from Array value",
-    )
+    yield refused_body("PUT", target, "[]")
 
 
 def _plugins() -> Iterable[Scenario]:
     target = "/connector-plugins/FileStreamSource/config/validate"
     for body in (None, "", "null"):
-        yield error("PUT", target, 500, NULL_CONFIG, body=body, headers=JSON)
+        yield refused_body("PUT", target, body)
     for name in ("", "x", "FileStreamSink"):
         yield error(
             "PUT",
@@ -144,26 +134,19 @@ def _internal_requests() -> Iterable[Scenario]:
         yield error("POST", target, 400, NO_SIGNATURE, body=body)
     yield error("POST", target, 400, NO_SIGNATURE, body="[]", headers=PLAIN)
     yield error("PUT", "/connectors/absent/fence", 400, NO_SIGNATURE)
-    for body, start in (
-        ("", "No content to map due to end-of-input"),
-        ("[1]", f"Cannot deserialize value of type `{MAP_TYPE}` from Integer value"),
-        ("{}", "Cannot deserialize value of type `java.util.ArrayList<java.util.Map<"),
-        ('"x"', "Cannot deserialize value of type `java.util.ArrayList<java.util.Map<"),
-        ('["x"]', f"Cannot construct instance of `{MAP}` (although at least one Creator"),
-        ('[""]', f'Cannot coerce empty String ("") to element of `{MAP}`'),
-        ('[{"a":[]}]', "Cannot deserialize value of type `java.lang.String` from Array value"),
-        ("[", "Unexpected end-of-input: expected close marker for Array (start marker at ["),
-        ('[{"a":"b"},', "Unexpected end-of-input within/between Array entries"),
-        ('[{"a":"b"} {', "Unexpected character ('{' (code 123)): was expecting comma to separate"),
+    for body in (
+        "",
+        "[1]",
+        "{}",
+        '"x"',
+        '["x"]',
+        '[""]',
+        '[{"a":[]}]',
+        "[",
+        '[{"a":"b"},',
+        '[{"a":"b"} {',
     ):
-        yield Scenario(
-            method="POST",
-            target=target,
-            body=body,
-            status=500,
-            message_start=start,
-            content_type="application/json",
-        )
+        yield refused_body("POST", target, body)
     for signature, algorithm, status, message in (
         ("abc", None, 400, NO_SIGNATURE),
         ("!!!!", "HmacSHA256", 400, "Illegal base64 character 21"),

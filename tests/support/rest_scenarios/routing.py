@@ -8,7 +8,6 @@ from tests.support.rest_scenarios.scenario import (
     NOT_ACCEPTABLE,
     NOT_ALLOWED,
     NOT_FOUND,
-    NULL_CONFIG,
     PLAIN,
     UNSUPPORTED,
     Scenario,
@@ -93,13 +92,13 @@ def _media_types() -> Iterable[Scenario]:
         "application/json;",
         "application/json ; a=b",
     ):
-        yield error(
-            "POST",
-            "/connectors",
-            500,
-            NULL_CONFIG,
+        yield Scenario(
+            method="POST",
+            target="/connectors",
             body="{}",
             headers={"Content-Type": name},
+            status=500,
+            content_type="application/json",
         )
     for name in (
         "nonsense",

@@ -10,17 +10,10 @@ from tests.support.rest_client import Answer
 JSON = {"Content-Type": "application/json"}
 PLAIN = {"Content-Type": "text/plain"}
 
-REST = "org.apache.kafka.connect.runtime.rest.entities.CreateConnectorRequest"
-TOKENS = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
 NOT_FOUND = "HTTP 404 Not Found"
 NOT_ALLOWED = "HTTP 405 Method Not Allowed"
 NOT_ACCEPTABLE = "HTTP 406 Not Acceptable"
 UNSUPPORTED = "HTTP 415 Unsupported Media Type"
-MAP = "java.util.LinkedHashMap"
-MAP_TYPE = f"{MAP}<java.lang.String,java.lang.String>"
-NULL_REQUEST = f'Cannot invoke "{REST}.name()" because "createRequest" is null'
-NULL_CONFIG = 'Cannot invoke "java.util.Map.get(Object)" because "connectorConfig" is null'
-NULL_LEVEL = 'Cannot invoke "java.util.Map.get(Object)" because "levelMap" is null'
 NO_SIGNATURE = "Internal request missing required signature"
 
 
@@ -101,4 +94,17 @@ def error(
         status=status,
         message=message,
         content_type=content_type,
+    )
+
+
+def refused_body(method: str, target: str, body: str | bytes | None) -> Scenario:
+    """A body that cannot be bound. Apache's status holds; the texts differ."""
+    return Scenario(
+        method=method,
+        target=target,
+        body=body,
+        headers=JSON,
+        status=500,
+        message_start="",
+        content_type="application/json",
     )

@@ -18,7 +18,7 @@ from pyconnect_agent.core.herder.requests import (
 )
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
-from pyconnect_agent.rest.binding import ConfigBody, bind_config, bind_create_request
+from pyconnect_agent.rest.bodies import ConfigBody, bind_config, bind_create_request
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, empty_response, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
@@ -56,10 +56,7 @@ async def list_connectors(exchange: Exchange) -> Response:
 async def create_connector(exchange: Exchange) -> Response:
     body = await exchange.bind(bind_create_request)
     if body is None:
-        raise NullBodyError(
-            "org.apache.kafka.connect.runtime.rest.entities.CreateConnectorRequest.name()",
-            "createRequest",
-        )
+        raise NullBodyError("a connector's name and config")
     name = (body.name or "").strip(_TRIMMED)
     config = _with_name(body.config, name)
     await _refuse_invalid(exchange, config)
@@ -119,7 +116,7 @@ async def patch_config(exchange: Exchange) -> Response:
     if patch is None:
         # Apache's worker notices after it has looked for the connector.
         await exchange.submit(GetConnectorConfig(connector=exchange.connector))
-        raise NullBodyError("java.util.Map.forEach(java.util.function.BiConsumer)", "patch")
+        raise NullBodyError("a patch")
     answer = await exchange.submit_or_forward(
         PatchConnectorConfig(connector=exchange.connector, patch=patch),
         method="PATCH",
@@ -139,7 +136,7 @@ async def get_tasks(exchange: Exchange) -> Response:
 def _with_name(config: ConfigBody | None, name: str) -> ConfigBody:
     """Return the config with its name; BadRequestError when it has another one."""
     if config is None:
-        raise NullBodyError("java.util.Map.get(Object)", "connectorConfig")
+        raise NullBodyError("a connector config")
     included = config.get("name")
     if included is None:
         return {**config, "name": name}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from pyconnect_agent.core.herder.requests import FenceZombies, SubmitTaskConfigs
-from pyconnect_agent.rest.binding import bind_task_configs
+from pyconnect_agent.rest.bodies import bind_task_configs
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, empty_response
 from pyconnect_agent.rest.routing import Route
@@ -19,10 +19,10 @@ async def put_task_configs(exchange: Exchange) -> Response:
     configs = bind_task_configs(body)
     exchange.herder.verify_internal_request(body, exchange.request.headers)
     if configs is None:
-        raise NullBodyError("java.util.List.size()", "configs")
+        raise NullBodyError("a list of task configs")
     complete = tuple(config for config in configs if config is not None)
     if len(complete) != len(configs):
-        raise NullBodyError("java.util.Map.entrySet()", "taskConfig")
+        raise NullBodyError("task configs that are not null")
     await exchange.submit_or_forward(
         SubmitTaskConfigs(connector=exchange.connector, configs=complete),
         method="POST",

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.errors import BadRequestError, NotFoundError
 from pyconnect_agent.core.loggers import logger_name, parse_level
-from pyconnect_agent.rest.binding import bind_config
+from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, empty_response, json_response
 from pyconnect_agent.rest.routing import Route
@@ -33,7 +33,7 @@ async def put_logger_level(exchange: Exchange) -> Response:
     namespace = exchange.parameters["logger"]
     body = await exchange.bind(bind_config)
     if body is None:
-        raise NullBodyError("java.util.Map.get(Object)", "levelMap")
+        raise NullBodyError("a level")
     text = body.get("level")
     if text is None:
         raise BadRequestError("Desired 'level' parameter was not specified in request.")

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from pyconnect_agent.core import json_text
 from pyconnect_agent.core.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.herder.requests import ChangeOffsets
+from pyconnect_agent.rest.bodies import check_offsets
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
 from pyconnect_agent.rest.media_types import JSON
-from pyconnect_agent.rest.offsets_binding import check_offsets
 from pyconnect_agent.rest.routing import Route
 from pyconnect_agent.rest.streamed import StreamedResponse
 

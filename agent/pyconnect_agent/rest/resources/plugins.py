@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from pyconnect_agent.core.errors import AgentError, BadRequestError, RequestTimedOutError
-from pyconnect_agent.rest.binding import bind_config
+from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError, RestError, java_description
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.routing import Route
@@ -31,7 +31,7 @@ async def validate_config(exchange: Exchange) -> Response:
     plugin = exchange.parameters["plugin"]
     config = await exchange.bind(bind_config)
     if config is None:
-        raise NullBodyError("java.util.Map.get(Object)", "connectorConfig")
+        raise NullBodyError("a connector config")
     connector_class = config.get("connector.class")
     if connector_class is not None and not _short_name(connector_class).endswith(
         _short_name(plugin)

@@ -1,0 +1,187 @@
+"""Request bodies as typed values.
+
+Layer: rest, pure. Corresponds to ``CreateConnectorRequest``, ``ConnectorOffsets`` and the
+``Map<String, String>`` bodies, which Apache's worker binds with Jackson. Statuses are Apache's: a
+body that is not JSON or has the wrong shape is a `BodyError`, answered with status 500. The texts
+are ours. A scalar where a text belongs becomes its JSON text, as Jackson makes it. An empty body
+and JSON `null` bind to None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER
+from pyconnect_agent.core.offset_documents import each_entry
+
+ConfigBody = dict[str, str | None]
+
+_INITIAL_STATES = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
+class BodyError(Exception):
+    """A request body cannot be read or bound; the message names the place and the fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateConnectorRequest:
+    """The body of `POST /connectors` (KIP-980), untrimmed; None for what is absent or null."""
+
+    name: str | None = None
+    config: ConfigBody | None = None
+    initial_state: TargetState | None = None
+
+
+class _Number(str):
+    """A number as it was written: `1.50` is not `1.5` in a config."""
+
+    __slots__ = ()
+
+
+def bind_config(body: bytes) -> ConfigBody | None:
+    """Bind a flat map of texts. Raises BodyError."""
+    document = _document(body)
+    return None if document is None else _config(document, "the body")
+
+
+def bind_create_request(body: bytes) -> CreateConnectorRequest | None:
+    """Bind the body of `POST /connectors`. Raises BodyError."""
+    document = _document(body)
+    if document is None:
+        return None
+    members = _members(document, "the body", ("name", "config", "initial_state"))
+    config = members.get("config")
+    return CreateConnectorRequest(
+        name=_text(members.get("name"), '"name"'),
+        config=None if config is None else _config(config, '"config"'),
+        initial_state=_initial_state(_text(members.get("initial_state"), '"initial_state"')),
+    )
+
+
+def bind_task_configs(body: bytes) -> tuple[ConfigBody | None, ...] | None:
+    """Bind the body of `POST /connectors/{c}/tasks`, which must not be empty. Raises BodyError.
+
+    Text after the list is ignored, as Apache's worker does.
+    """
+    if not body.strip():
+        raise BodyError("The body is empty; a list of task configs is needed")
+    document = _document(body, or_more=True)
+    if document is None:
+        return None
+    return tuple(
+        None if config is None else _config(config, f"task config {index}")
+        for index, config in enumerate(_list(document, "the body"))
+    )
+
+
+def check_offsets(body: bytes) -> None:
+    """Check the body of `PATCH /connectors/{c}/offsets` (KIP-875); nothing of it is kept.
+
+    The body may be large: entries are read one by one where it has the usual form. Raises
+    BodyError, and BadRequestError for a body without offsets.
+    """
+    try:
+        count = _count(each_entry(body.decode(), _DECODER))
+    except (ValueError, RecursionError):
+        document = _document(body)
+        if document is None:
+            raise BodyError("The body is empty; a list of offsets is needed") from None
+        offsets = _members(document, "the body", ("offsets",)).get("offsets")
+        count = 0 if offsets is None else _count(_list(offsets, '"offsets"'))
+    if not count:
+        raise BadRequestError(NOTHING_TO_ALTER)
+
+
+def _count(entries: Iterable[Any]) -> int:
+    """Return how many offsets there are. Raises BodyError for one of another shape."""
+    count = 0
+    for entry in entries:
+        place = f"offset {count}"
+        for name, value in _members(entry, place, ("partition", "offset")).items():
+            if value is not None:
+                _object(value, f'"{name}" of {place}')
+        count += 1
+    return count
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise BodyError(f"The body is not valid JSON: {constant} is not a number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
+
+
+def _document(body: bytes, *, or_more: bool = False) -> Any:
+    """Return the document, None for an empty one; `or_more`: other text may follow it."""
+    try:
+        text = body.decode(json.detect_encoding(body)).strip(" \t\n\r")
+        if not text:
+            return None
+        return _DECODER.raw_decode(text)[0] if or_more else _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise BodyError(f"The body is not valid {error.encoding} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise BodyError(f"The body is not valid JSON: {error.msg} ({place})") from error
+    except RecursionError as error:
+        raise BodyError("The body is nested too deeply") from error
+
+
+def _config(value: object, place: str) -> ConfigBody:
+    return {key: _text(text, f'"{key}" of {place}') for key, text in _object(value, place)}
+
+
+def _text(value: object, place: str) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return str(value)
+    raise _wrong_kind(value, place, "a text")
+
+
+def _initial_state(text: str | None) -> TargetState | None:
+    if text is None:
+        return None
+    state = _INITIAL_STATES.get(text.upper())
+    if state is None:
+        known = ", ".join(_INITIAL_STATES)
+        raise BodyError(f'"initial_state" must be one of {known}, not "{text}"')
+    return state
+
+
+def _members(value: object, place: str, known: tuple[str, ...]) -> dict[str, Any]:
+    members = dict(_object(value, place))
+    for name in members:
+        if name not in known:
+            raise BodyError(f'Unknown member "{name}" of {place}; known are {", ".join(known)}')
+    return members
+
+
+def _object(value: object, place: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise _wrong_kind(value, place, "an object")
+    return iter(value.items())
+
+
+def _list(value: object, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _wrong_kind(value, place, "a list")
+    return value
+
+
+def _wrong_kind(value: object, place: str, wanted: str) -> BodyError:
+    kinds = {dict: "an object", list: "a list", bool: "a boolean", _Number: "a number"}
+    found = kinds.get(type(value), "null" if value is None else "a text")
+    return BodyError(f"{place[:1].upper()}{place[1:]} must be {wanted}, not {found}")

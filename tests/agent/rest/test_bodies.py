@@ -1,0 +1,123 @@
+"""Request bodies: what they bind to, and the faults that they name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.rest.bodies import (
+    BodyError,
+    bind_config,
+    bind_create_request,
+    bind_task_configs,
+    check_offsets,
+)
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+MAPS = st.none() | st.dictionaries(TEXTS, st.none() | st.integers() | TEXTS, max_size=3)
+ENTRIES = st.fixed_dictionaries({}, optional={"partition": MAPS, "offset": MAPS})
+
+
+@given(config=st.dictionaries(TEXTS, st.none() | TEXTS), indent=st.sampled_from([None, 1]))
+def test_a_flat_map_is_bound_as_it_is(config: dict[str, str | None], indent: int | None) -> None:
+    """Texts and nulls of a config arrive unchanged, in any of the three bodies."""
+    assert bind_config(json.dumps(config, indent=indent).encode()) == config
+    assert bind_task_configs(json.dumps([config], indent=indent).encode()) == (config,)
+    request = bind_create_request(json.dumps({"config": config}, indent=indent).encode())
+    assert request is not None
+    assert request.config == config
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1.50", "1.50"),
+        ("-0", "-0"),
+        ("1E400", "1E400"),
+        ("9" * 5000, "9" * 5000),
+        ("true", "true"),
+        ("null", None),
+        ('"x"', "x"),
+    ],
+)
+def test_a_scalar_becomes_the_text_it_was_written_with(value: str, text: str | None) -> None:
+    """Jackson keeps the text of a number where a text belongs."""
+    config = bind_config(f'{{"a":{value}}}'.encode())
+    assert config == {"a": text}
+    assert type(config["a"]) is (type(None) if text is None else str)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            '{"name":"x",\n  "config":{"a":"b","c":[]}}',
+            '"c" of "config" must be a text, not a list',
+        ),
+        ('{"config":{"a":"b",\n"c":nope}}', "not valid JSON: .* (line 2, column 5)"),
+        ('{"config":{"a":NaN}}', "NaN is not a number of JSON"),
+        ('{"foo":1}', 'Unknown member "foo" of the body; known are name, config, initial_state'),
+        ('{"initial_state":"x"}', 'must be one of RUNNING, PAUSED, STOPPED, not "x"'),
+        ("[]", "The body must be an object, not a list"),
+        ('"x"', "The body must be an object, not a text"),
+        ("1", "The body must be an object, not a number"),
+        ("{} {}", "Extra data .line 1, column 4"),
+    ],
+)
+def test_an_error_names_place_and_fault(body: str, message: str) -> None:
+    """A person finds the mistake in a long document."""
+    with pytest.raises(BodyError, match=message.replace("(line 2, column 5)", r"\(line 2")):
+        bind_create_request(body.encode())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_the_encoding_is_detected(encoding: str) -> None:
+    """JSON may come in any Unicode encoding."""
+    assert bind_config('{"é":"ü"}'.encode(encoding)) == {"é": "ü"}
+
+
+def test_deep_nesting_does_not_kill_the_worker() -> None:
+    """A body of nothing but brackets is refused like any other wrong body."""
+    for body in (b"[" * 1_000_000, b'{"unknown":' + b"[" * 200_000):
+        with pytest.raises(BodyError):
+            bind_config(body)
+        with pytest.raises(BodyError):
+            check_offsets(body)
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=4), st.sampled_from([None, 1]), st.booleans())
+def test_good_offsets_pass(entries: list[object], indent: int | None, named: bool) -> None:
+    """Blanks between tokens change nothing; the usual form is only quicker."""
+    body = json.dumps({"offsets": entries}, ensure_ascii=False, indent=indent)
+    check_offsets((body if named else f" {body} ").encode("utf-8" if named else "utf-16"))
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"offsets":null}', b'{"offsets":[]}'])
+def test_a_body_without_offsets_is_a_bad_request(body: bytes) -> None:
+    """Apache's answer is 400 then, in its own words."""
+    with pytest.raises(BadRequestError, match="need to be provided"):
+        check_offsets(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "The body is empty"),
+        (b"null", "The body is empty"),
+        (b'{"offsets":[{"partition":{}},]}', "not valid JSON"),
+        (b'{"offsets":[{}],"more":1}', 'Unknown member "more" of the body'),
+        (b'{"offsets":[{"key":1}]}', 'Unknown member "key" of offset 0'),
+        (b'{"offsets":[{},null]}', "Offset 1 must be an object, not null"),
+        (b'{"offsets":[{"offset":[]}]}', '"offset" of offset 0 must be an object, not a list'),
+        (b'{"offsets":[{"partition":{"a":NaN}}]}', "NaN"),
+        (b"\xff", "not valid utf-8 at byte 0"),
+    ],
+)
+def test_bad_offsets_are_refused(body: bytes, message: str) -> None:
+    """Before anything is stopped or fenced; the message names the entry."""
+    with pytest.raises(BodyError, match=message):
+        check_offsets(body)
