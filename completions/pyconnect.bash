@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--request-timeout|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -566,6 +566,7 @@ _pyconnect_find() {
         --output|-o) COMPREPLY=($(compgen -W "table wide json yaml ndjson name" -- "$cur")); return ;;
         --columns) :; return ;;
         --timeout) :; return ;;
+        --request-timeout) :; return ;;
         --config) _pyconnect_files; return ;;
         --username) :; return ;;
         --password) :; return ;;
@@ -580,7 +581,7 @@ _pyconnect_find() {
         --kafka-bootstrap) :; return ;;
         --kafka-properties) _pyconnect_files; return ;;
     esac
-    local options="--context --url --output -o --columns --no-headers --timeout --yes -y --quiet -q --verbose -v --debug --no-color --config --username --password --password-file --password-command --token --token-file --token-command --ca-file --cert --key --insecure --kafka-bootstrap --kafka-properties --help"
+    local options="--context --url --output -o --columns --no-headers --timeout --request-timeout --yes -y --quiet -q --verbose -v --debug --no-color --config --username --password --password-file --password-command --token --token-file --token-command --ca-file --cert --key --insecure --kafka-bootstrap --kafka-properties --help"
     case "$noun $verb" in
         " ")
             if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -181,11 +181,10 @@ def _deadline(text: object) -> Iterator[None]:
 
 def limit_requests(session: Session, deadline: object) -> None:
     """Let no request outlive the deadline by much: a thread in one cannot be interrupted."""
-    if not deadline:
-        return
-    seconds = parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
-    if seconds < session.settings.timeout_s:
-        session.settings = replace(session.settings, timeout_s=seconds)
+    if deadline:
+        session.budget.end_within(
+            parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+        )
 
 
 def _jitter(text: object) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pyconnect_cli.budget import Budget
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
@@ -66,9 +67,16 @@ class Session:
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
-        client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
+        client = ConnectClient(
+            Exchange(self.endpoint, verbosity=self.settings.verbose, budget=self.budget)
+        )
         self._clients.append(client)
         return client
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The time of the whole run; it starts when it is first asked for."""
+        return Budget(self.settings.timeout_s)
 
     @cached_property
     def kafka_security(self) -> Security:
@@ -99,7 +107,7 @@ class Session:
             cert=settings.cert,
             key=settings.key,
             insecure=settings.insecure,
-            timeout_s=settings.timeout_s,
+            limits=settings.limits,
         )
 
     def exchange_with(self, url: str) -> Exchange:
@@ -109,7 +117,11 @@ class Session:
         exchange = self.client.exchange
         if url in exchange.urls:
             return exchange.only(url)
-        return Exchange(replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose)
+        return Exchange(
+            replace(self.endpoint, urls=(url,)),
+            verbosity=self.settings.verbose,
+            budget=self.budget,
+        )
 
     def unwritten(self) -> OSError | None:
         """Return why results could not be printed; None when they were, or nobody wants them."""
@@ -142,8 +154,7 @@ class Session:
 
     def renew_time(self) -> None:
         """Give requests their whole `--timeout` again after a person or a planned wait."""
-        for client in self._clients:
-            client.exchange.renew()
+        self.budget.renew()
 
     def command_line(self) -> str:
         """Return the command as typed, secrets left out."""

@@ -7,6 +7,7 @@ the same commands against real workers, which is what keeps this one honest.
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -235,6 +236,13 @@ class FakeConnect:
 
 def _logger(level: str) -> dict[str, Any]:
     return {"level": level, "last_modified": None}
+
+
+@contextmanager
+def frozen() -> Iterator[str]:
+    """Listen as a stopped process does: the kernel accepts, nothing answers; yields the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager

@@ -182,7 +182,7 @@ def watch(
                 stamp = time.strftime("%H:%M:%S")
                 session.output.line(f"{stamp}  {name}  {now.get(name, 'gone')}")
         last = now
-        if session.output.unwritten or session.client.exchange.remaining_s() <= pause:
+        if session.output.unwritten or session.budget.remaining_s() <= pause:
             return
         time.sleep(pause)
 

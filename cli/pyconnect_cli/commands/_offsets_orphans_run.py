@@ -45,7 +45,7 @@ class OrphanKeeper:
         self._given = topics
         self._worker_topic = worker_topic
         settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
-        remaining_s = session.client.exchange.remaining_s
+        remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
         self.backups = Backups(backup_directory(session.environ))

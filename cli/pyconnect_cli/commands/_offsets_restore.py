@@ -219,6 +219,7 @@ def _session_of_context(session: Session, name: str) -> Session:
     names = {option.name for option in of_cluster}
     other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
     other.arguments = session.arguments
+    other.budget = session.budget
     return other
 
 

@@ -235,7 +235,7 @@ class _Run:
         answer proves nothing.
         """
         client = self.session.client
-        until = time.monotonic() + min(READ_BACK_S, max(client.exchange.remaining_s(), 0))
+        until = time.monotonic() + min(READ_BACK_S, self.session.budget.remaining_s())
         pause = 0.05
         while True:
             offsets = client.connector_offsets(plan.view.name).entries

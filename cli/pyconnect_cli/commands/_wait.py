@@ -51,7 +51,7 @@ def wait_for_state(
                 _refuse_failed(statuses[name], name, state)
         if not waiting:
             return
-        remaining = session.client.exchange.remaining_s()
+        remaining = session.budget.remaining_s()
         if remaining <= pause:
             raise WaitTimedOut(
                 f"not {state} after {format_duration(time.monotonic() - started)}: "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from pyconnect_cli.commands._workers import worker_health, worker_urls
+from pyconnect_cli.commands._workers import worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
@@ -95,12 +95,11 @@ def _tried(check: str, detail: str, action: Callable[[], object]) -> Finding:
 
 def _workers(session: Session) -> Iterator[Finding]:
     answered = False
-    for url in worker_urls(session, everywhere=False):
-        answer = worker_health(session, url)
+    for answer in workers_health(session, worker_urls(session, everywhere=False)):
         answered = answered or answer.status not in {"unreachable", "failed"}
         status = "ok" if answer.status == "healthy" else "warning"
         version = f"version {answer.version}, " if answer.version else ""
-        yield Finding(check=url, status=status, detail=f"{version}{answer.message}")
+        yield Finding(check=answer.url, status=status, detail=f"{version}{answer.message}")
     if not answered:
         yield Finding(check="workers", status="failed", detail="none answers")
 

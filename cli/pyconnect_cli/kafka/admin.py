@@ -122,7 +122,7 @@ def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     cluster = kafka_cluster(
         session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
     )
-    return KafkaAdmin(cluster.librdkafka(), session.client.exchange.remaining_s)
+    return KafkaAdmin(cluster.librdkafka(), session.budget.remaining_s)
 
 
 def translated(error: KafkaException, what: str) -> PyconnectError:

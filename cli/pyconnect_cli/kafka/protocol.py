@@ -89,7 +89,7 @@ class KafkaProtocol:
 def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
     """Connect with the settings in force; PreconditionFailed with `reason` without brokers."""
     cluster = kafka_cluster(session, reason)
-    with connected(cluster, session.client.exchange.remaining_s) as protocol:
+    with connected(cluster, session.budget.remaining_s) as protocol:
         yield protocol
 
 
