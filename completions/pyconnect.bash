@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--request-timeout|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--request-timeout|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--stable|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -75,6 +75,7 @@ _pyconnect_find() {
         "connectors list --class") :; return ;;
         "connectors list --worker") :; return ;;
         "connectors wait --for") :; return ;;
+        "connectors wait --stable") :; return ;;
         "connectors wait --regex"|"connectors wait -e") :; return ;;
         "connectors wait --selector"|"connectors wait -l") :; return ;;
         "connectors wait --state") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED RESTARTING UNASSIGNED" -- "$cur")); return ;;
@@ -95,6 +96,7 @@ _pyconnect_find() {
         "connectors create --parallel") :; return ;;
         "connectors create --max-failures") :; return ;;
         "connectors create --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors create --stable") :; return ;;
         "connectors create --lock") :; return ;;
         "connectors create --jitter") :; return ;;
         "connectors create --deadline") :; return ;;
@@ -109,6 +111,7 @@ _pyconnect_find() {
         "connectors apply --parallel") :; return ;;
         "connectors apply --max-failures") :; return ;;
         "connectors apply --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors apply --stable") :; return ;;
         "connectors apply --lock") :; return ;;
         "connectors apply --jitter") :; return ;;
         "connectors apply --deadline") :; return ;;
@@ -125,6 +128,7 @@ _pyconnect_find() {
         "connectors patch --parallel") :; return ;;
         "connectors patch --max-failures") :; return ;;
         "connectors patch --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors patch --stable") :; return ;;
         "connectors patch --lock") :; return ;;
         "connectors patch --jitter") :; return ;;
         "connectors patch --deadline") :; return ;;
@@ -151,6 +155,7 @@ _pyconnect_find() {
         "connectors pause --parallel") :; return ;;
         "connectors pause --max-failures") :; return ;;
         "connectors pause --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors pause --stable") :; return ;;
         "connectors pause --lock") :; return ;;
         "connectors pause --jitter") :; return ;;
         "connectors pause --deadline") :; return ;;
@@ -164,6 +169,7 @@ _pyconnect_find() {
         "connectors resume --parallel") :; return ;;
         "connectors resume --max-failures") :; return ;;
         "connectors resume --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors resume --stable") :; return ;;
         "connectors resume --lock") :; return ;;
         "connectors resume --jitter") :; return ;;
         "connectors resume --deadline") :; return ;;
@@ -177,6 +183,7 @@ _pyconnect_find() {
         "connectors stop --parallel") :; return ;;
         "connectors stop --max-failures") :; return ;;
         "connectors stop --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors stop --stable") :; return ;;
         "connectors stop --lock") :; return ;;
         "connectors stop --jitter") :; return ;;
         "connectors stop --deadline") :; return ;;
@@ -190,6 +197,7 @@ _pyconnect_find() {
         "connectors restart --parallel") :; return ;;
         "connectors restart --max-failures") :; return ;;
         "connectors restart --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors restart --stable") :; return ;;
         "connectors restart --lock") :; return ;;
         "connectors restart --jitter") :; return ;;
         "connectors restart --deadline") :; return ;;
@@ -203,6 +211,7 @@ _pyconnect_find() {
         "connectors delete --parallel") :; return ;;
         "connectors delete --max-failures") :; return ;;
         "connectors delete --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors delete --stable") :; return ;;
         "connectors delete --lock") :; return ;;
         "connectors delete --jitter") :; return ;;
         "connectors delete --deadline") :; return ;;
@@ -216,6 +225,7 @@ _pyconnect_find() {
         "connectors prune --parallel") :; return ;;
         "connectors prune --max-failures") :; return ;;
         "connectors prune --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "connectors prune --stable") :; return ;;
         "connectors prune --lock") :; return ;;
         "connectors prune --jitter") :; return ;;
         "connectors prune --deadline") :; return ;;
@@ -235,6 +245,7 @@ _pyconnect_find() {
         "tasks restart --parallel") :; return ;;
         "tasks restart --max-failures") :; return ;;
         "tasks restart --wait") COMPREPLY=($(compgen -W "RUNNING PAUSED STOPPED FAILED DELETED" -- "$cur")); return ;;
+        "tasks restart --stable") :; return ;;
         "tasks restart --lock") :; return ;;
         "tasks restart --jitter") :; return ;;
         "tasks restart --deadline") :; return ;;
@@ -619,7 +630,7 @@ _pyconnect_find() {
             ;;
         "connectors wait")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--for --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--for --stable --all --regex -e --selector -l --state --type --class --worker --failed $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -631,12 +642,12 @@ _pyconnect_find() {
             ;;
         "connectors create")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --offsets-from --dry-run --exit-code --parallel --max-failures --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --set -s --initial-state --offsets-from --dry-run --exit-code --parallel --max-failures --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "connectors apply")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--file -f --prune --no-validate --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--file -f --prune --no-validate --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "connectors diff")
@@ -646,7 +657,7 @@ _pyconnect_find() {
             ;;
         "connectors patch")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--set -s --unset --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--set -s --unset --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -670,37 +681,37 @@ _pyconnect_find() {
             ;;
         "connectors pause")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "connectors resume")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "connectors stop")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "connectors restart")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--include-tasks --only-failed --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--include-tasks --only-failed --all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "connectors delete"|"connectors rm")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
         "connectors prune")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names connectors
             fi
             ;;
@@ -724,7 +735,7 @@ _pyconnect_find() {
             ;;
         "tasks restart")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--all --regex -e --selector -l --state --type --class --worker --failed --dry-run --exit-code --parallel --max-failures --allow-empty --wait --stable --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else _pyconnect_names tasks
             fi
             ;;

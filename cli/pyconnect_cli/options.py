@@ -189,6 +189,7 @@ WAIT_OPTIONS = (
         "STATE",
         choices=WAIT_STATES,
     ),
+    OptionSpec(("--stable",), "how long that state has to last (default 0)", "TIME"),
 )
 
 CRON_OPTIONS = (

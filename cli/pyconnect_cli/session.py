@@ -5,17 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import typer
 
-from pyconnect_cli.budget import Budget
+from pyconnect_cli.budget import Budget, Limits
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
+from pyconnect_cli.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
-from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
+from pyconnect_cli.settings import (
+    NO_ORIGIN,
+    Settings,
+    colour_wanted,
+    resolve_settings,
+    working_directory,
+)
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
     from pyconnect_clients.security import Security
+
+LOOK_S = 2.0
 
 
 class Session:
@@ -32,7 +42,7 @@ class Session:
         self.given: dict[str, object] = {}
         self.environ = os.environ if environ is None else environ
         self.arguments: tuple[str, ...] = ()
-        self.results: tuple[dict[str, object], ...] = ()
+        self.record = BatchRecord()
         self._clients: list[ConnectClient] = []
 
     @cached_property
@@ -109,6 +119,22 @@ class Session:
             insecure=settings.insecure,
             limits=settings.limits,
         )
+
+    def allow_for(self, objects: int) -> None:
+        """Give a batch time for all its objects, unless the user has set the run's time."""
+        settings = self.settings
+        if settings.origins["timeout"] == NO_ORIGIN:
+            self.budget.renew(settings.timeout_s + objects * settings.request_timeout_s)
+
+    @contextmanager
+    def second_look(self) -> Iterator[ConnectClient]:
+        """Yield a client with a little time of its own, to see what became of a change."""
+        from pyconnect_cli.rest.client import ConnectClient
+        from pyconnect_cli.rest.exchange import Exchange
+
+        endpoint = replace(self.endpoint, limits=Limits(run_s=LOOK_S, request_s=LOOK_S))
+        with ConnectClient(Exchange(endpoint, verbosity=self.settings.verbose)) as client:
+            yield client
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""

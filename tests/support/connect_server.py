@@ -135,7 +135,8 @@ class FakeConnect:
         if name in self.connectors:
             return 409, {"error_code": 409, "message": f"Connector {name} already exists"}
         state = (body.get("initial_state") or "RUNNING").upper()
-        tasks = [] if state == "STOPPED" else [state]
+        # A connector that begins PAUSED is not asked for tasks before it is resumed.
+        tasks = ["RUNNING"] if state == "RUNNING" else []
         config = {**body["config"], "name": name}
         self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks)
         return 201, self._info(name)

@@ -171,7 +171,7 @@ def copy(
         change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
     finally:
         if other is not session:
-            session.results = other.results
+            session.record = other.record
             other.close()
 
 

@@ -17,11 +17,14 @@ from pyconnect_cli.commands._offsets_plan import show_plans, undo_command
 from pyconnect_cli.commands._wait import SETTLE_S, wait_for_state
 from pyconnect_cli.errors import (
     ExitCode,
+    OutOfTime,
     PartialFailure,
     PreconditionFailed,
     PyconnectError,
     ServerError,
+    UnknownOutcome,
     UsageError,
+    WaitTimedOut,
 )
 from pyconnect_cli.model import ConnectorView, WorkerInfo
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
@@ -159,7 +162,7 @@ class _Run:
             return self._nothing_to_change(view)
         stopped_here = view.state != "STOPPED"
         if stopped_here:
-            client.stop_connector(view.name)
+            self._stop(view.name)
         try:
             wait_for_state(self.session, [view.name], "STOPPED")
             remark = self._change(view)
@@ -171,8 +174,18 @@ class _Run:
                     f"{view.name} was stopped and stays so; to let it go on:"
                     f" pyconnect connectors resume {view.name}"
                 )
+            if isinstance(error, OutOfTime):
+                # Something was done before: the connector is not "not tried".
+                raise WaitTimedOut(error.message, hint=error.hint) from error
             raise
         return remark
+
+    def _stop(self, name: str) -> None:
+        try:
+            self.session.client.stop_connector(name)
+        except UnknownOutcome:
+            # The wait that follows sees what became of it.
+            self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
 
     def _nothing_to_change(self, view: OffsetsView) -> str | None:
         # An earlier run may have ended between the change and the resume.
@@ -206,18 +219,29 @@ class _Run:
                 self.backups.discard(backup.id)
                 self.stored.remove(backup.id)
             raise
+        except UnknownOutcome as error:
+            message = ""
+            try:
+                self._read_back(plan)
+            except PyconnectError as unseen:
+                self._mark_failed(backup)
+                raise UnknownOutcome(f"{error.message}; now: {unseen.message}") from error
         except PyconnectError:
             # Nothing, part or all of it may have been done; `undo` looks at what became of it.
-            if backup:
-                self.backups.mark_failed(backup)
+            self._mark_failed(backup)
             raise
-        self._read_back(plan)
+        else:
+            self._read_back(plan)
         remarks = [counted_partitions(len(plan.changes))]
         if backup:
             remarks.append(f"backup {backup.id}")
         if EXTERNAL in message:
             remarks.append("offsets that the connector keeps elsewhere are not changed")
         return ", ".join(remarks)
+
+    def _mark_failed(self, backup: Snapshot | None) -> None:
+        if backup:
+            self.backups.mark_failed(backup)
 
     def _back_up(self, plan: OffsetsPlan) -> Snapshot | None:
         if not self._around.backup or not plan.changes:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyconnect_cli.commands._reconcile_spec import complete, report_directory
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.session import Session
 
@@ -30,14 +31,13 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
     report = json.loads((directory / "report.json").read_text("utf-8"))
     if not session.output.style.quiet:
         _show(session, report, directory)
-    session.results = (
-        {
-            "name": target or job,
-            "ok": exit_code == 0,
-            "verdict": report["verdict"],
-            "report": str(directory),
-        },
+    result = ObjectResult(
+        name=target or job,
+        action=job,
+        outcome=Outcome.DONE if exit_code == 0 else Outcome.FAILED,
+        more={"verdict": report["verdict"], "report": str(directory)},
     )
+    session.record = BatchRecord.of([result])
     if exit_code != 0:
         raise PyconnectError("", exit_code=exit_code)
 

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.commands._agent_doctor import AgentFinding, ExaminedAgent, examine
+from pyconnect_cli.commands._wait import within_time
 from pyconnect_cli.commands._workers import ask_workers, worker_urls
 from pyconnect_cli.durations import format_duration
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
@@ -199,7 +200,11 @@ def _one_worker(session: Session, worker: str | None) -> str:
 def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
     pause = FIRST_PAUSE_S
     started = time.monotonic()
-    while (state := agent.info().state) != wanted:
+    while True:
+        with within_time(session, f"the worker is not {wanted} in time; it goes on meanwhile"):
+            state = agent.info().state
+        if state == wanted:
+            return
         if session.budget.remaining_s() <= pause:
             waited = format_duration(time.monotonic() - started)
             raise WaitTimedOut(

@@ -98,6 +98,11 @@ class ConnectClient:
             for name in sorted({*infos, *statuses})
         }
 
+    def connector_statuses(self) -> dict[str, ConnectorStatus]:
+        """Return the statuses of all connectors that have one, by name, with one request."""
+        views = self._expanded("status")
+        return {name: view.status for name, view in views.items() if view.status}
+
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
         body = self._get("connectors", name).body
