@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 
+from pyconnect_cli.commands._workers import connect_cluster
 from pyconnect_cli.errors import PreconditionFailed, ServerError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_seek import TopicPartition, kafka_offset, topic_partition
-from pyconnect_cli.plan.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster, Snapshot
 from pyconnect_cli.plan.offsets import OffsetsPlan, OffsetsView, Wish, plan_undo
 from pyconnect_cli.plan.orphans import (
     GROUP_PREFIX,
@@ -56,6 +57,11 @@ class OrphanKeeper:
         """The configurations of all connectors."""
         views = self._session.client.connector_views()
         return {name: view.info.config if view.info else {} for name, view in views.items()}
+
+    @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self._session)
 
     @cached_property
     def topics(self) -> list[str]:
@@ -152,6 +158,7 @@ class OrphanKeeper:
         return replace(now_there, offsets=entries, records=records)
 
     def _back_up(self, snapshot: Snapshot) -> str:
+        snapshot = replace(snapshot, connect=self.connect)
         identity = self.backups.store(snapshot, datetime.now(UTC)).id
         self.stored.append(identity)
         return identity

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._offsets_plan import show_plans, undo_command
 from pyconnect_cli.commands._wait import SETTLE_S, wait_for_state
+from pyconnect_cli.commands._workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
     OutOfTime,
@@ -29,7 +30,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.model import ConnectorView, WorkerInfo
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_entries import counted_partitions
-from pyconnect_cli.plan.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster, Snapshot
 from pyconnect_cli.plan.offsets import (
     DONE,
     Action,
@@ -152,6 +153,11 @@ class _Run:
         """Asked for only when there is to be a backup."""
         return Backups(backup_directory(self.session.environ))
 
+    @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self.session)
+
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
         """Change one connector; return a remark."""
         if isinstance(planned, PyconnectError):
@@ -247,7 +253,12 @@ class _Run:
         if not self._around.backup or not plan.changes:
             return None
         worker = self.session.client.worker_info()
-        snapshot = replace(snapshot_of(plan.view, worker), action=plan.action.value, left=plan.left)
+        snapshot = replace(
+            snapshot_of(plan.view, worker),
+            action=plan.action.value,
+            left=plan.left,
+            connect=self.connect,
+        )
         stored = self.backups.store(snapshot, datetime.now(UTC))
         self.stored.append(stored.id)
         return stored

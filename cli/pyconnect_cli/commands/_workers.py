@@ -17,6 +17,8 @@ from pyconnect_cli.errors import (
     Unreachable,
 )
 from pyconnect_cli.model import ConnectorView, Health
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import Session
@@ -67,6 +69,25 @@ def _addresses(url: str) -> set[tuple[str, int]]:
     except OSError:
         return {(host, port)}
     return {(str(address[0]), port) for *_, address in found}
+
+
+def connect_cluster(session: Session) -> ConnectCluster:
+    """Return which Connect cluster is asked: agents report their group, Java workers do not."""
+    exchange = session.client.exchange
+    try:
+        group_id = AgentClient(exchange).config().get("group.id") or ""
+    except PyconnectError:
+        group_id = ""
+    workers = _assigned_workers(session.client.connector_views())
+    return ConnectCluster(
+        group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})
+    )
+
+
+def _address(url: str) -> str:
+    """Return an address as statuses name workers: `host:port`."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def ask_workers(
