@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--request-timeout|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--stable|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--confirm-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--request-timeout|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--stable|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -315,6 +315,8 @@ _pyconnect_find() {
         "offsets copy --textfile") _pyconnect_files; return ;;
         "offsets orphans --topic"|"offsets orphans -t") :; return ;;
         "offsets orphans --file"|"offsets orphans -f") _pyconnect_files; return ;;
+        "offsets orphans --confirm-topic") :; return ;;
+        "offsets orphans --worker-config") _pyconnect_files; return ;;
         "offsets orphans --parallel") :; return ;;
         "offsets orphans --max-failures") :; return ;;
         "offsets orphans --lock") :; return ;;
@@ -824,7 +826,7 @@ _pyconnect_find() {
             ;;
         "offsets orphans")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --no-backup --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --confirm-topic --worker-config --no-backup --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else COMPREPLY=($(compgen -W "list export purge" -- "$cur"))
             fi
             ;;

@@ -503,6 +503,8 @@ complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l file -s f -r -F -d 'write there instead of to stdout'
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l all -d 'all that `list` shows'
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l sink-groups -d 'also delete the groups connect-NAME; another Connect cluster on the same Kafka may own them'
+complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l confirm-topic -x -d 'an offsets topic of this Connect cluster that its workers do not report; repeatable'
+complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l worker-config -r -F -d 'a worker\'s properties, which name its topic'
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l no-backup -d 'keep no backup: the change cannot be undone'
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l dry-run -d 'print what would be done and change nothing'
 complete -c pyconnect -n '__fish_seen_subcommand_from offsets offset; and __fish_seen_subcommand_from orphans' -l exit-code -d 'with --dry-run: exit 1 when something would change'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -22,7 +22,8 @@ from pyconnect_cli.plan.orphans import (
     Orphan,
     StoredRecord,
     find_orphans,
-    offset_topics,
+    is_offsets_topic,
+    own_topics,
     sink_entries,
     source_entries,
 )
@@ -40,11 +41,11 @@ class OrphanKeeper:
         session: Session,
         topics: Sequence[str] = (),
         *,
-        worker_topic: Callable[[], str | None] = lambda: None,
+        worker_topics: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._session = session
         self._given = topics
-        self._worker_topic = worker_topic
+        self._ask_workers = worker_topics
         settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
         remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
@@ -68,13 +69,17 @@ class OrphanKeeper:
         """The offsets topics to look at; PreconditionFailed when none is known."""
         if self._given:
             return list(self._given)
-        worker_topic = self._worker_topic()
-        if worker_topic is None:
+        if not self.worker_topics:
             raise PreconditionFailed(
                 "Apache's workers do not tell which topic holds their offsets",
                 hint="give the workers' offset.storage.topic with --topic",
             )
-        return offset_topics(self.existing, worker_topic)
+        return sorted({*self.worker_topics, *own_topics(self.existing)})
+
+    @cached_property
+    def worker_topics(self) -> frozenset[str]:
+        """The workers' offset.storage.topic, as agents or a worker's file say it."""
+        return frozenset(self._ask_workers())
 
     @property
     def searched(self) -> str:
@@ -84,8 +89,34 @@ class OrphanKeeper:
     def find(self) -> list[Orphan]:
         """Read topics and groups."""
         records = self._records.read(self.topics).values()
+        for topic in self.topics:
+            if not is_offsets_topic([record for record in records if record.topic == topic]):
+                raise PreconditionFailed(
+                    f"{topic} is no offsets topic: none of its records has a connector's key",
+                    hint="give the workers' offset.storage.topic with --topic",
+                )
         groups = self._groups.starting_with(GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
+
+    def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:
+        """Raise PreconditionFailed for a topic that may be another Connect cluster's.
+
+        There, a name without a connector here may be one that runs.
+        """
+        topics = {record.topic for orphan in orphans for record in orphan.records}
+        ours = {*self.worker_topics, *own_topics(self.existing), *confirmed}
+        for topic in sorted(topics - ours):
+            told = ", ".join(sorted(self.worker_topics))
+            reason = (
+                f"this Connect cluster's workers store offsets in {told}, not in {topic}"
+                if told
+                else f"Java workers do not report whether {topic} is their offsets topic"
+            )
+            raise PreconditionFailed(
+                f"{reason}: connectors of another cluster may use it; nothing was done",
+                hint="if it is this cluster's, give a worker's file: --worker-config"
+                f" worker.properties, or confirm it by name: --confirm-topic {topic}",
+            )
 
     def undo_plan(self, snapshot: Snapshot) -> OffsetsPlan:
         """Return what putting a snapshot back changes, and what came after it."""
