@@ -557,6 +557,7 @@ _pyconnect_find() {
         "upgrade  --worker") :; return ;;
         "upgrade  --inventory") _pyconnect_files; return ;;
         "upgrade  --worker-config") _pyconnect_files; return ;;
+        "upgrade  --super-user") :; return ;;
         "upgrade  --group") :; return ;;
         "upgrade  --settle") :; return ;;
         "upgrade  --step-timeout") :; return ;;
@@ -981,7 +982,7 @@ _pyconnect_find() {
             ;;
         "upgrade ")
             if [[ $cur == -* ]]; then
-                COMPREPLY=($(compgen -W "--phase --plan --worker --resume --full-stop --direct --hard --cleanup --inventory --worker-config --group --settle --step-timeout --accept-unknown --declared --strict $options" -- "$cur"))
+                COMPREPLY=($(compgen -W "--phase --plan --worker --resume --full-stop --direct --hard --cleanup --inventory --worker-config --super-user --allow-everyone --probe --group --settle --step-timeout --accept-unknown --declared --strict $options" -- "$cur"))
             else COMPREPLY=($(compgen -W "status" -- "$cur"))
             fi
             ;;
