@@ -88,6 +88,7 @@ class OrphanKeeper:
 
     def find(self) -> list[Orphan]:
         """Read topics and groups."""
+        self._groups.require_contact()
         records = self._records.read(self.topics).values()
         for topic in self.topics:
             if not is_offsets_topic([record for record in records if record.topic == topic]):

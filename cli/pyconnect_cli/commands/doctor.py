@@ -47,7 +47,7 @@ def doctor(context: typer.Context) -> None:
     """
     session = session_of(context)
     findings: list[Finding] = []
-    for check in (_settings, _secrets, _workers, _connectors, _sandbox_tools):
+    for check in (_settings, _secrets, _workers, _connectors, _kafka, _sandbox_tools):
         findings += check(session)
         if any(finding.status == "failed" for finding in findings) and check in (
             _settings,
@@ -113,6 +113,14 @@ def _connectors(session: Session) -> Iterator[Finding]:
     else:
         detail = f"{len(views)}, none FAILED"
         yield Finding(check="connectors", status="ok", detail=detail)
+
+
+def _kafka(session: Session) -> Iterator[Finding]:
+    bootstrap = session.settings.kafka_bootstrap
+    if bootstrap:
+        from pyconnect_cli.kafka.admin import kafka_admin
+
+        yield _tried("kafka", bootstrap, lambda: kafka_admin(session, "doctor").require_contact())
 
 
 def _sandbox_tools(_: Session) -> Iterator[Finding]:
