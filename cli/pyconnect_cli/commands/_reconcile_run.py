@@ -26,13 +26,20 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
         session.output.document(document)
         return
     directory = report_directory(session, job, target, datetime.now(UTC))
-    with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
-        exit_code = _run(session, document, directory, Path(work))
+    name = target or job
+    session.record = BatchRecord(job, [name])
+    try:
+        with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
+            exit_code = _run(session, document, directory, Path(work))
+    except PyconnectError as error:
+        failed = ObjectResult(name=name, action=job, outcome=Outcome.FAILED, error=error)
+        session.record = BatchRecord.of([failed])
+        raise
     report = json.loads((directory / "report.json").read_text("utf-8"))
     if not session.output.style.quiet:
         _show(session, report, directory)
     result = ObjectResult(
-        name=target or job,
+        name=name,
         action=job,
         outcome=Outcome.DONE if exit_code == 0 else Outcome.FAILED,
         more={"verdict": report["verdict"], "report": str(directory)},
