@@ -38,7 +38,8 @@ SECRET_KINDS = ("", "_file", "_command", "_env")
 TEXT_KEYS = frozenset(
     {
         "username", "ca_file", "cert", "key", "description", "context",
-        "output", "timeout", "columns", "config", "kafka_bootstrap", "kafka_properties",
+        "output", "timeout", "request_timeout", "columns", "config",
+        "kafka_bootstrap", "kafka_properties",
         *(secret + kind for secret in LITERAL_SECRETS for kind in SECRET_KINDS),
     }
 )  # fmt: skip

@@ -12,9 +12,9 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -27,6 +27,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
+from pyconnect_cli.outcomes import ObjectResult, Outcome, counted
 from pyconnect_cli.session import Session
 from pyconnect_cli.state_directory import state_directory
 from pyconnect_cli.streams import tell, write_data
@@ -67,7 +68,7 @@ def cron_run(session: Session, command: str) -> Iterator[None]:
             started_s=started,
             duration_s=time.time() - started,
             error=error,
-            results=tuple(session.results),
+            results=session.record.results(),
         )
         if given.get("summary_json"):
             lost = write_data(json.dumps(run.summary(), ensure_ascii=False))
@@ -86,11 +87,18 @@ class _Run:
     started_s: float
     duration_s: float
     error: str | None
-    results: tuple[dict[str, object], ...]
+    results: tuple[ObjectResult, ...]
 
     @property
-    def failed(self) -> int:
-        return sum(not result["ok"] for result in self.results)
+    def counts(self) -> Mapping[str, int]:
+        """How many objects have each outcome, by the names that summary and textfile use."""
+        counts = counted(self.results)
+        return {
+            "succeeded": counts[Outcome.DONE],
+            "failed": counts[Outcome.FAILED],
+            "unknown": counts[Outcome.UNKNOWN],
+            "not_tried": counts[Outcome.NOT_TRIED],
+        }
 
     def summary(self) -> dict[str, object]:
         return {
@@ -99,10 +107,9 @@ class _Run:
             "ok": self.exit_code == ExitCode.OK,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started_s)),
             "duration_s": round(self.duration_s, 3),
-            "succeeded": len(self.results) - self.failed,
-            "failed": self.failed,
+            **self.counts,
             "error": self.error,
-            "results": list(self.results),
+            "results": [result.to_json() for result in self.results],
         }
 
 
@@ -113,8 +120,7 @@ def write_textfile(path: Path, run: _Run) -> None:
         "pyconnect_run_exit_code": run.exit_code,
         "pyconnect_run_duration_seconds": round(run.duration_s, 3),
         "pyconnect_run_timestamp_seconds": round(run.started_s + run.duration_s, 3),
-        "pyconnect_run_objects_succeeded": len(run.results) - run.failed,
-        "pyconnect_run_objects_failed": run.failed,
+        **{f"pyconnect_run_objects_{name}": count for name, count in run.counts.items()},
     }
     lines = []
     for name, value in values.items():
@@ -181,11 +187,10 @@ def _deadline(text: object) -> Iterator[None]:
 
 def limit_requests(session: Session, deadline: object) -> None:
     """Let no request outlive the deadline by much: a thread in one cannot be interrupted."""
-    if not deadline:
-        return
-    seconds = parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
-    if seconds < session.settings.timeout_s:
-        session.settings = replace(session.settings, timeout_s=seconds)
+    if deadline:
+        session.budget.end_within(
+            parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+        )
 
 
 def _jitter(text: object) -> None:

@@ -12,10 +12,12 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── Forbidden                     5  HTTP 403, a missing ACL
 ├── Conflict                      6  HTTP 409 after retries; a lock that someone else holds
 ├── Unreachable                   7  none of the worker's URLs answered
+│   └── UnknownOutcome            7  a change was sent and no answer came: it may have taken effect
 ├── PartialFailure                8  part of a batch failed
 ├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
 ├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
 ├── WaitTimedOut                124  the state waited for did not come in time
+│   └── OutOfTime               124  the run's time was over before a request was sent
 └── Interrupted                 130  Ctrl-C
 
 Exit code 75 (an operator has to do something, then runs the command again) is returned, not raised.
@@ -122,6 +124,10 @@ class Unreachable(PyconnectError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class UnknownOutcome(Unreachable):
+    """A request that changes something was sent and not answered; raised by `exchange`."""
+
+
 class PartialFailure(PyconnectError):
     """Some objects of a batch failed; each has already been reported on its own line."""
 
@@ -144,6 +150,10 @@ class WaitTimedOut(PyconnectError):
     """The state waited for did not come in time."""
 
     exit_code = ExitCode.TIMED_OUT
+
+
+class OutOfTime(WaitTimedOut):
+    """A request was not sent, because the run's time is used up; raised by `exchange`."""
 
 
 class Interrupted(PyconnectError):

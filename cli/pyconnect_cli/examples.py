@@ -49,7 +49,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "offsets import orders -f orders.offsets.json --stop --resume",
     ),
     "offsets copy": ("offsets copy orders orders-2 --to-context staging",),
-    "offsets orphans purge": ("offsets orphans purge old-import --topic connect-offsets",),
+    "offsets orphans purge": (
+        "offsets orphans purge old-import",
+        "offsets orphans purge old-import -t connect-offsets --confirm-topic connect-offsets",
+    ),
     "acls check": ("acls check --phase enabled", "acls check --worker-config worker.properties"),
     "acls explain": ("acls explain 'Failed to perform zombie fencing'",),
     "acls generate": ("acls generate --phase enabled --format strimzi --strimzi-cluster kafka",),

@@ -62,9 +62,17 @@ GLOBAL_OPTIONS = (
     OptionSpec(("--no-headers",), "tables without a header line", env="PYCONNECT_NO_HEADERS"),
     OptionSpec(
         ("--timeout",),
-        "time for the whole command's requests and waits, as 90s, 2m or 1h (default 2m)",
+        "time for the whole command's requests and waits, as 90s, 2m or 1h (default 2m, and 10s"
+        " more for each object of a batch)",
         "TIME",
         "PYCONNECT_TIMEOUT",
+        common=True,
+    ),
+    OptionSpec(
+        ("--request-timeout",),
+        "time for one request to one worker (default 10s, 60s where a connector's code runs)",
+        "TIME",
+        "PYCONNECT_REQUEST_TIMEOUT",
         common=True,
     ),
     OptionSpec(
@@ -181,6 +189,7 @@ WAIT_OPTIONS = (
         "STATE",
         choices=WAIT_STATES,
     ),
+    OptionSpec(("--stable",), "how long that state has to last (default 0)", "TIME"),
 )
 
 CRON_OPTIONS = (

@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import typer
 
+from pyconnect_cli.budget import Budget, Limits
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
+from pyconnect_cli.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
-from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
+from pyconnect_cli.settings import (
+    NO_ORIGIN,
+    Settings,
+    colour_wanted,
+    resolve_settings,
+    working_directory,
+)
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
     from pyconnect_clients.security import Security
+
+LOOK_S = 2.0
 
 
 class Session:
@@ -31,7 +42,7 @@ class Session:
         self.given: dict[str, object] = {}
         self.environ = os.environ if environ is None else environ
         self.arguments: tuple[str, ...] = ()
-        self.results: tuple[dict[str, object], ...] = ()
+        self.record = BatchRecord()
         self._clients: list[ConnectClient] = []
 
     @cached_property
@@ -66,9 +77,16 @@ class Session:
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
-        client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
+        client = ConnectClient(
+            Exchange(self.endpoint, verbosity=self.settings.verbose, budget=self.budget)
+        )
         self._clients.append(client)
         return client
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The time of the whole run; it starts when it is first asked for."""
+        return Budget(self.settings.timeout_s)
 
     @cached_property
     def kafka_security(self) -> Security:
@@ -99,8 +117,24 @@ class Session:
             cert=settings.cert,
             key=settings.key,
             insecure=settings.insecure,
-            timeout_s=settings.timeout_s,
+            limits=settings.limits,
         )
+
+    def allow_for(self, objects: int) -> None:
+        """Give a batch time for all its objects, unless the user has set the run's time."""
+        settings = self.settings
+        if settings.origins["timeout"] == NO_ORIGIN:
+            self.budget.renew(settings.timeout_s + objects * settings.request_timeout_s)
+
+    @contextmanager
+    def second_look(self) -> Iterator[ConnectClient]:
+        """Yield a client with a little time of its own, to see what became of a change."""
+        from pyconnect_cli.rest.client import ConnectClient
+        from pyconnect_cli.rest.exchange import Exchange
+
+        endpoint = replace(self.endpoint, limits=Limits(run_s=LOOK_S, request_s=LOOK_S))
+        with ConnectClient(Exchange(endpoint, verbosity=self.settings.verbose)) as client:
+            yield client
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
@@ -109,7 +143,11 @@ class Session:
         exchange = self.client.exchange
         if url in exchange.urls:
             return exchange.only(url)
-        return Exchange(replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose)
+        return Exchange(
+            replace(self.endpoint, urls=(url,)),
+            verbosity=self.settings.verbose,
+            budget=self.budget,
+        )
 
     def unwritten(self) -> OSError | None:
         """Return why results could not be printed; None when they were, or nobody wants them."""
@@ -142,8 +180,7 @@ class Session:
 
     def renew_time(self) -> None:
         """Give requests their whole `--timeout` again after a person or a planned wait."""
-        for client in self._clients:
-            client.exchange.renew()
+        self.budget.renew()
 
     def command_line(self) -> str:
         """Return the command as typed, secrets left out."""

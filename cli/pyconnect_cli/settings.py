@@ -10,17 +10,17 @@ import os
 import shlex
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from pyconnect_cli.budget import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
 from pyconnect_cli.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import ContextError, UsageError
 from pyconnect_cli.options import GLOBAL_OPTIONS, OUTPUT_FORMATS
 
 DEFAULT_URL = "http://localhost:8083"
-DEFAULT_TIMEOUT_S = 120.0
 SECRET_COMMAND_TIMEOUT_S = 30.0
 NO_ORIGIN = "default"
 
@@ -93,6 +93,7 @@ class Settings:
     columns: tuple[str, ...]
     no_headers: bool
     timeout_s: float
+    request_timeout_s: float
     yes: bool
     quiet: bool
     verbose: int
@@ -108,6 +109,14 @@ class Settings:
     kafka_bootstrap: str | None
     kafka_properties: str | None
     origins: Mapping[str, str]
+
+    @property
+    def limits(self) -> Limits:
+        """How long the run and its requests may take; a given limit holds for all requests."""
+        limits = Limits(run_s=self.timeout_s, request_s=self.request_timeout_s)
+        if self.origins["request_timeout"] == NO_ORIGIN:
+            return limits
+        return replace(limits, long_request_s=self.request_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +189,8 @@ class _Resolver:
                 column.strip() for column in (self._text("columns") or "").split(",") if column
             ),
             no_headers=bool(self._get("no_headers")),
-            timeout_s=self._timeout_s(),
+            timeout_s=self._seconds("timeout", DEFAULT_RUN_S),
+            request_timeout_s=self._seconds("request_timeout", DEFAULT_REQUEST_S),
             yes=bool(self._get("yes")),
             quiet=bool(self._get("quiet")),
             verbose=int(str(self._get("verbose") or 0)),
@@ -206,11 +216,11 @@ class _Resolver:
         self._origins[name] = NO_ORIGIN
         return None
 
-    def _timeout_s(self) -> float:
-        text = self._text("timeout")
+    def _seconds(self, name: str, default_s: float) -> float:
+        text = self._text(name)
         if not text:
-            return DEFAULT_TIMEOUT_S
-        return parse_duration(text, what=f"timeout ({self._origins['timeout']})")
+            return default_s
+        return parse_duration(text, what=f"{name.replace('_', '-')} ({self._origins[name]})")
 
     def _urls(self) -> tuple[str, ...]:
         value = self._get("url")

@@ -139,6 +139,7 @@ class Spec:
     until: Bounds = field(default_factory=dict)
     ranges: str | None = None
     previous: str | None = None
+    earlier: tuple[str, ...] = ()  # reports to choose `previous` from, the newest first
     sequence: str | None = None
     group: str | None = None
     ordered: bool = False
@@ -186,6 +187,7 @@ def read_spec(document: object) -> Spec:
         until=members.bounds("until"),
         ranges=members.optional_text("ranges"),
         previous=members.optional_text("previous"),
+        earlier=members.texts("earlier"),
         sequence=members.optional_text("sequence"),
         group=members.optional_text("group"),
         ordered=members.switch("ordered", default=job == "sequence"),

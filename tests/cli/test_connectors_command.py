@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_max_failures_stops_starting_more(run: Run, connect: FakeConnect) -> Non
     outcome = run("connectors", "pause", "--all", "--max-failures", "1")
     assert outcome.code == 8
     assert connect.connectors["orders"].state == "RUNNING"
-    assert "1 more were not tried" in outcome.err
+    assert "not tried: orders (--max-failures)" in outcome.err
 
 
 def test_a_rebalance_is_waited_out(run: Run, connect: FakeConnect) -> None:
@@ -393,3 +394,40 @@ def test_flags_stand_before_and_after_the_noun(run: Run) -> None:
     assert (
         run("-o", "name", "connectors", "list").out == run("connectors", "list", "-o", "name").out
     )
+
+
+def test_watch_prints_an_object_for_each_change(run: Run) -> None:
+    """-o ndjson: name, state, worker and time; a given --timeout ends it with success."""
+    outcome = run(
+        "connectors", "watch", "-o", "ndjson", "--interval", "100ms", "--timeout", "300ms"
+    )
+    assert outcome.code == 0, outcome.err
+    seen = {line["name"]: line for line in map(json.loads, outcome.out.splitlines())}
+    assert set(seen) == {"orders", "orders/0", "broken", "broken/0", "broken/1"}
+    assert (seen["broken/1"]["state"], seen["broken/1"]["worker"]) == ("FAILED", "worker-1:8083")
+
+
+def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --timeout it has no end of its own."""
+    monkeypatch.setattr("pyconnect_cli.settings.DEFAULT_RUN_S", 0.3)
+    pauses = iter([0.2] * 4)
+
+    def pause(_: float) -> None:
+        if (seconds := next(pauses, None)) is None:
+            raise KeyboardInterrupt
+        threading.Event().wait(seconds)
+
+    monkeypatch.setattr("pyconnect_cli.commands._connectors_show.time.sleep", pause)
+    assert run("connectors", "watch", "orders").code == 130
+
+
+def test_lists_show_the_root_cause(run: Run, connect: FakeConnect) -> None:
+    """The outermost exception is the same for every failure of a sink."""
+    connect.connectors["broken"].trace = (
+        "org.example.ConnectException: Exiting WorkerSinkTask\n\tat a.b\n"
+        "Caused by: java.io.IOException: disk full\n\tat c.d"
+    )
+    for noun in ("connectors", "tasks"):
+        outcome = run(noun, "list", "broken", "-o", "wide")
+        assert "java.io.IOException: disk full" in outcome.out
+        assert "Exiting" not in outcome.out

@@ -8,13 +8,16 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
+from pyconnect_cli.budget import Limits
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
     NotFound,
+    OutOfTime,
     PreconditionFailed,
     PyconnectError,
     ServerError,
+    UnknownOutcome,
     Unreachable,
     UsageError,
 )
@@ -40,7 +43,7 @@ class Network:
             return handler(request)
 
         self.exchange = Exchange(
-            Endpoint(urls=urls or ("http://one:8083",), timeout_s=timeout_s),
+            Endpoint(urls=urls or ("http://one:8083",), limits=Limits(run_s=timeout_s)),
             verbosity=2,
             trace=self.lines.append,
             transport=httpx.MockTransport(answer),
@@ -96,10 +99,75 @@ def broken(request: httpx.Request) -> httpx.Response:
 
 def test_a_creation_whose_connection_broke_is_not_sent_twice() -> None:
     """It may have taken effect; the message says so."""
-    network = Network(broken, "http://one:1", "http://two:2")
-    with pytest.raises(Unreachable, match="may have taken effect"):
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return broken(request) if request.method == "POST" else httpx.Response(200, json={})
+
+    network = Network(answer, "http://one:1", "http://two:2")
+    with pytest.raises(UnknownOutcome, match="may have taken effect"):
         network.client.create_connector("a", {})
-    assert len(network.sent) == 1
+    assert [request.method for request in network.sent] == ["GET", "POST"]
+
+
+def test_a_change_is_sent_only_to_a_worker_that_answers() -> None:
+    """A worker that hangs is asked a question first: the change never reaches it."""
+    network = Network(broken, "http://one:1", "http://two:2")
+    network.client.create_connector("a", {})
+    assert [(request.method, request.url.host) for request in network.sent] == [
+        ("GET", "one"),
+        ("GET", "two"),
+        ("POST", "two"),
+    ]
+
+
+def test_an_unanswered_idempotent_change_may_have_taken_effect() -> None:
+    """A DELETE that no worker answered was sent all the same."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json={})
+        raise httpx.ReadTimeout("", request=request)
+
+    with pytest.raises(UnknownOutcome, match=r"within 10s \(--request-timeout\); it may have"):
+        Network(answer, "http://one:1").client.delete_connector("a")
+
+
+def test_each_address_has_its_share_of_the_time() -> None:
+    """A request is limited by its own limit and by its share of what is left of the run."""
+    allowed: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seconds = request.extensions["timeout"]["read"]
+        allowed.append(seconds)
+        network.now += seconds
+        raise httpx.ReadTimeout("", request=request)
+
+    network = Network(answer, "http://one:1", "http://two:2", "http://three:3", timeout_s=15)
+    with pytest.raises(Unreachable, match=r"http://one:1: no answer within 5s \(--timeout\)"):
+        network.client.connector_names()
+    assert allowed == [5, 5, 5]
+    network = Network(answer, "http://one:1", "http://two:2", timeout_s=60)
+    with pytest.raises(Unreachable, match=r"no answer within 10s \(--request-timeout\)"):
+        network.client.connector_names()
+    assert allowed == [5, 5, 5, 10, 10]
+
+
+def test_nothing_is_sent_once_the_time_is_used_up() -> None:
+    """A request without time to be answered could only take effect unseen."""
+    network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
+    network.now = 10.0
+    with pytest.raises(OutOfTime, match="GET /connectors was not sent") as caught:
+        network.client.connector_names()
+    assert caught.value.exit_code == ExitCode.TIMED_OUT
+    assert network.sent == []
+
+
+def test_a_renewal_does_not_move_the_end_of_the_run() -> None:
+    """A deadline holds however often a person was asked."""
+    network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
+    network.exchange.budget.end_within(4)
+    network.exchange.budget.renew(100)
+    assert network.exchange.budget.remaining_s() == 4
 
 
 def test_an_idempotent_request_whose_connection_broke_goes_to_the_next() -> None:
@@ -143,9 +211,9 @@ def test_the_budget_of_time_can_be_renewed() -> None:
     """A person who thinks for long does not make the next request time out."""
     network = Network(lambda _: httpx.Response(200, json=[]), timeout_s=10)
     network.now = 1000.0
-    assert network.exchange.remaining_s() == 0
-    network.exchange.renew()
-    assert network.exchange.remaining_s() == 10
+    assert network.exchange.budget.remaining_s() == 0
+    network.exchange.budget.renew()
+    assert network.exchange.budget.remaining_s() == 10
 
 
 def test_an_existing_connector_is_a_conflict_at_once() -> None:
@@ -213,7 +281,7 @@ def test_names_are_encoded_whole(name: str) -> None:
     """What the server decodes is the name, whatever characters it holds."""
     network = Network(lambda _: httpx.Response(202))
     network.client.pause_connector(name)
-    segments = network.sent[0].url.raw_path.decode().split("/")
+    segments = network.sent[-1].url.raw_path.decode().split("/")
     assert [unquote(segment) for segment in segments] == ["", "connectors", name, "pause"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
@@ -184,6 +185,52 @@ def test_undo_on_another_cluster_is_refused(
     assert "Kafka cluster k" in outcome.err
     assert run("offsets", "undo", "--yes").code == 3
     assert changes(connect) == ["DELETE /connectors/broken/offsets"]
+
+
+def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
+    run: Run, connect: FakeConnect, environ: dict[str, str]
+) -> None:
+    """Two clusters on one Kafka: the newest change is the newest of the one that is asked."""
+    assert run("offsets", "reset", "broken", "--yes").code == 0
+    (file,) = backups(environ)
+    document = json.loads(file.read_text())
+    assert (document["connect_group"], "worker-1:8083" in document["workers"]) == ("", True)
+    file.write_text(json.dumps(document | {"workers": ["elsewhere:8083"]}))
+    outcome = run("offsets", "undo", "--yes")
+    assert outcome.code == 9
+    assert "was made through other workers (elsewhere:8083)" in outcome.err
+    assert changes(connect) == ["DELETE /connectors/broken/offsets"]
+    assert run("offsets", "undo", file.stem, "--yes").code == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (ConnectCluster(group_id="a"), ConnectCluster(group_id="b"), False),
+        (
+            ConnectCluster(group_id="a", workers=frozenset({"w"})),
+            ConnectCluster(group_id="b", workers=frozenset({"w"})),
+            False,
+        ),
+        (ConnectCluster(group_id="a"), ConnectCluster(group_id="a"), True),
+        (
+            ConnectCluster(workers=frozenset({"w", "v"})),
+            ConnectCluster(group_id="b", workers=frozenset({"w"})),
+            True,
+        ),
+        (
+            ConnectCluster(workers=frozenset({"v"})),
+            ConnectCluster(workers=frozenset({"w"})),
+            None,
+        ),
+        (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
+    ],
+)
+def test_connect_clusters_are_told_apart_by_group_else_by_workers(
+    one: ConnectCluster, other: ConnectCluster, same: bool | None
+) -> None:
+    """Backups of earlier versions name neither and belong to every cluster on that Kafka."""
+    assert one.is_same(other) is same
 
 
 def test_export_and_import_move_offsets(run: Run, connect: FakeConnect, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.errors import ServerError
 from pyconnect_cli.reconcile import spark_jars
 from pyconnect_cli.reconcile.avro import uses_avro
 from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
@@ -207,3 +208,18 @@ def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(spark_jars.UsageError, match="Spark needs Java 17") as caught:
         spark_jars.require_java({"PATH": "/nowhere"})
     assert "install it" in (caught.value.hint or "")
+
+
+def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one object of the run is reported, however the job ended."""
+
+    def fail(*_: object) -> int:
+        raise ServerError("Spark's process ended")
+
+    monkeypatch.setattr("pyconnect_cli.commands._reconcile_run._run", fail)
+    outcome = run("reconcile", "ranges", "t", "--summary-json", "--kafka-bootstrap", "127.0.0.1:1")
+    (result,) = json.loads(outcome.out)["results"]
+    assert (result["name"], result["outcome"]) == ("t", "failed")
+    assert result["error"] == "Spark's process ended"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from pyconnect_cli.commands import _wait
-from pyconnect_cli.commands._wait import has_state, last_line
+from pyconnect_cli.commands._wait import has_state
 from pyconnect_cli.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -46,7 +48,8 @@ def status(state: str, *tasks: str) -> ConnectorStatus:
     [
         (status("RUNNING", "RUNNING", "RUNNING"), "RUNNING", True),
         (status("RUNNING", "RUNNING", "UNASSIGNED"), "RUNNING", False),
-        (status("RUNNING"), "RUNNING", False),
+        (status("RUNNING"), "RUNNING", True),
+        (status("PAUSED"), "PAUSED", True),
         (status("PAUSED", "RUNNING"), "PAUSED", False),
         (status("STOPPED", "RUNNING"), "STOPPED", False),
         (status("STOPPED"), "STOPPED", True),
@@ -59,21 +62,8 @@ def status(state: str, *tasks: str) -> ConnectorStatus:
 def test_a_state_is_reached_by_the_connector_and_all_its_tasks(
     found: ConnectorStatus | None, state: str, reached: bool
 ) -> None:
-    """STOPPED has no tasks left, RUNNING at least one, and one failure is FAILED."""
+    """STOPPED has no tasks left, the others may have none, and one failure is FAILED."""
     assert has_state(found, state) is reached
-
-
-@pytest.mark.parametrize(
-    ("trace", "line"),
-    [
-        ("java.lang.Error: full\n\tat org.example.A.b\n", "java.lang.Error: full"),
-        ('Traceback (most recent call last):\n  File "x"\nOSError: full\n', "OSError: full"),
-        ("\n", ""),
-    ],
-)
-def test_the_line_of_a_trace_that_names_the_error(trace: str, line: str) -> None:
-    """Java writes it first, Python last."""
-    assert last_line(trace) == line
 
 
 @pytest.mark.wire
@@ -115,3 +105,78 @@ def test_a_restart_is_not_over_before_it_began(
     outcome = run("connectors", "restart", "orders", "--wait", "RUNNING", "--timeout", "60s")
     assert outcome.code == 0, outcome.err
     assert connect.stale_statuses["orders"] == []
+
+
+@pytest.mark.wire
+def test_a_connector_that_begins_paused_has_no_tasks(run: Run) -> None:
+    """It is asked for tasks when it is resumed: PAUSED without tasks is reached."""
+    outcome = run(
+        "connectors", "create", "c", "-s", "connector.class=org.example.FileSource",
+        "--initial-state", "PAUSED", "--wait", "PAUSED", "--timeout", "5s",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+
+
+@pytest.mark.wire
+def test_running_without_tasks_counts_once_it_has_lasted(
+    run: Run, connect: FakeConnect, clock: Clock
+) -> None:
+    """A connector is RUNNING before it has said how many tasks it wants."""
+    connect.connectors["orders"].tasks = []
+    outcome = run("connectors", "wait", "orders", "--timeout", "60s")
+    assert outcome.code == 0, outcome.err
+    assert _wait.NO_TASKS_S <= clock.now_s < 2 * _wait.NO_TASKS_S
+
+
+@pytest.mark.wire
+def test_a_stable_state_has_lasted_without_a_break(
+    run: Run, connect: FakeConnect, clock: Clock
+) -> None:
+    """A connector that leaves the state for a moment starts its time again."""
+    running = FakeConnector(config={})
+    away = FakeConnector(config={}, state="RESTARTING", tasks=["RESTARTING"])
+    # One for the selection; then the break comes before ten seconds have passed.
+    connect.stale_statuses["orders"] = [running] * 9 + [away]
+    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
+    assert outcome.code == 0, outcome.err
+    assert connect.stale_statuses["orders"] == []
+    assert clock.now_s > 12
+
+
+@pytest.mark.wire
+def test_a_failure_ends_the_wait_for_a_stable_state(
+    run: Run, connect: FakeConnect, clock: Clock
+) -> None:
+    """Exit 1: a connector that fails after it was RUNNING is not stable."""
+    connect.stale_statuses["orders"] = [FakeConnector(config={})] * 5
+    connect.connectors["orders"].tasks = ["FAILED"]
+    outcome = run("connectors", "wait", "orders", "--stable", "10s", "--timeout", "60s")
+    assert outcome.code == 1
+    assert "orders is RUNNING with tasks 0:FAILED" in outcome.err
+
+
+@pytest.mark.wire
+def test_stable_without_wait_is_a_usage_error(run: Run) -> None:
+    """There is no state that could last."""
+    assert run("connectors", "pause", "orders", "--stable", "1s").code == 2
+
+
+@pytest.mark.wire
+def test_several_connectors_are_waited_for_with_one_request(run: Run, connect: FakeConnect) -> None:
+    """`expand=status` returns the states of all."""
+    connect.connectors["broken"].tasks = ["RUNNING"]
+    outcome = run("connectors", "wait", "orders", "broken")
+    assert outcome.code == 0, outcome.err
+    assert not [request for request in connect.requests if request.endswith("/status")]
+
+
+@pytest.mark.wire
+def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
+    run: Run, connect: FakeConnect
+) -> None:
+    """The time of a wait is over, wherever the command is at that moment."""
+    connect.slow["GET /connectors/orders/status"] = threading.Event()
+    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "600ms")
+    connect.slow["GET /connectors/orders/status"].set()
+    assert outcome.code == 124, outcome.err
+    assert "not RUNNING in time: orders" in outcome.err

@@ -1,13 +1,15 @@
-"""`--all-workers`: which workers a cluster has."""
+"""Several workers: which a cluster has, and one of them that accepts and never answers."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.cli.conftest import Outcome, Run
+from tests.support.connect_server import FakeConnect, frozen
 
 pytestmark = pytest.mark.wire
 
@@ -29,3 +31,66 @@ def test_another_port_of_the_same_host_is_another_worker(
     """It is asked too, and told to be unreachable."""
     connect.worker_id = "localhost:9"
     assert asked(run) == [url, "http://localhost:9"]
+
+
+@pytest.fixture
+def first_is_frozen(run: Run, url: str) -> Iterator[Run]:
+    """Run with three workers, the first of them stopped: requests wait for 300 ms."""
+    with frozen() as hung:
+
+        def invoke(*arguments: str) -> Outcome:
+            addresses = (
+                "--url",
+                hung,
+                "--url",
+                url,
+                "--url",
+                url.replace("127.0.0.1", "localhost"),
+            )
+            return run(*arguments, *addresses, "--request-timeout", "300ms")
+
+        yield invoke
+
+
+def test_a_frozen_worker_does_not_hide_the_others(first_is_frozen: Run) -> None:
+    """All are asked at once: one is unreachable, two are healthy, and it takes one limit."""
+    started = time.monotonic()
+    outcome = first_is_frozen("health", "-o", "json", "--timeout", "500ms")
+    statuses = [worker["status"] for worker in json.loads(outcome.out)]
+    assert statuses == ["unreachable", "healthy", "healthy"]
+    assert outcome.code == 1
+    assert time.monotonic() - started < 2
+
+
+def test_a_frozen_worker_does_not_use_up_the_time(first_is_frozen: Run) -> None:
+    """The next address is asked after the limit of one request."""
+    outcome = first_is_frozen("connectors", "list", "-o", "name")
+    assert (outcome.code, outcome.out) == (0, "broken\norders\n")
+
+
+def test_a_frozen_worker_leaves_the_others_their_share(run: Run, url: str) -> None:
+    """Without a short limit of a request, half of the run's time is for the second address."""
+    with frozen() as hung:
+        outcome = run(
+            "connectors", "list", "-o", "name", "--url", hung, "--url", url, "--timeout", "1s"
+        )
+    assert outcome.code == 0, outcome.err
+
+
+def test_a_frozen_worker_gets_no_change(first_is_frozen: Run, connect: FakeConnect) -> None:
+    """A creation goes to a worker that has answered, and is made once."""
+    outcome = first_is_frozen(
+        "connectors", "create", "c", "-s", "connector.class=org.example.FileSource"
+    )
+    assert outcome.code == 0, outcome.err
+    assert connect.requests.count("POST /connectors") == 1
+
+
+def test_every_worker_is_told_of_when_all_are_frozen(run: Run) -> None:
+    """Exit 7 within the limit of a request, although the run had two minutes."""
+    started = time.monotonic()
+    with frozen() as one, frozen() as two:
+        outcome = run("agent", "status", "--url", one, "--url", two, "--request-timeout", "200ms")
+    assert outcome.code == 7
+    assert outcome.err.count("no answer within 0.2s (--request-timeout)") == 2
+    assert time.monotonic() - started < 2

@@ -23,7 +23,9 @@ class OrphansCommand(Command):
         super().__init__(home, worker.url, broker.bootstrap_servers)
         is_agent = isinstance(worker, SharedAgentWorker)
         # An agent tells its topic.
-        self.topic = () if is_agent else ("--topic", f"{worker.group_id}-offsets")
+        topic = f"{worker.group_id}-offsets"
+        self.topic = () if is_agent else ("--topic", topic)
+        self.confirmed = () if is_agent else (*self.topic, "--confirm-topic", topic)
 
     def create(self, name: str, config: dict[str, str]) -> None:
         keys = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
@@ -67,14 +69,16 @@ def test_a_deleted_sources_offsets_are_purged_and_come_back(
 
     command.create(name, config)
     eventually(lambda: offsets() == stored, timeout_s=60)
-    assert command("offsets", "orphans", "purge", name, *command.topic, "--yes") == 9
+    assert command("offsets", "orphans", "purge", name, *command.confirmed, "--yes") == 9
     assert f"connector {name} exists" in command.err
     command.delete(name)
     eventually(lambda: name in command.orphans(name), timeout_s=60)
     assert command.orphans(name)[name]["offsets"] == stored
-    assert command("offsets", "orphans", "purge", name, *command.topic, "--dry-run") == 0
+    assert command("offsets", "orphans", "purge", name, *command.confirmed, "--dry-run") == 0
     assert "position" in command.out
-    assert command("offsets", "orphans", "purge", name, *command.topic, "--yes") == 0, command.err
+    assert command("offsets", "orphans", "purge", name, *command.confirmed, "--yes") == 0, (
+        command.err
+    )
     assert command.orphans(name) == {}
     assert command("offsets", "undo", "--yes") == 0, command.err
     assert command.orphans(name)[name]["offsets"] == stored
@@ -114,7 +118,7 @@ def test_a_deleted_sinks_group_is_purged_only_when_asked_and_comes_back(
         }
     ]
     assert command.orphans(name)[name]["offsets"] == stored
-    purge = ("offsets", "orphans", "purge", name, *command.topic, "--yes")
+    purge = ("offsets", "orphans", "purge", name, *command.confirmed, "--yes")
     assert command(*purge) == 9
     assert "--sink-groups" in command.err
     assert command.orphans(name)[name]["offsets"] == stored

@@ -45,6 +45,10 @@ class Orphans:
         self.out, self.err = self.capsys.readouterr()
         return int(code)
 
+    def purge(self, *arguments: str) -> int:
+        topic = ("--topic", self.topic, "--confirm-topic", self.topic)
+        return self("orphans", "purge", *arguments, *topic, "--yes")
+
     def list(self) -> dict[str, object]:
         """Offsets by name, of sources."""
         assert self("orphans", "list", "--topic", self.topic, "-o", "json") == 0, self.err
@@ -100,7 +104,7 @@ def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> N
     orphans.write((GONE, b'{"position":1}'), (KEPT, b'{"position":7}'))
     orphans.write((SPACED, b'{"position":2}'), (GONE, b'{"position":3}'), partition=1)
     assert orphans.list()["gone"]["count"] == 3  # type: ignore[index]
-    assert orphans("orphans", "purge", "gone", "--topic", orphans.topic, "--yes") == 0, orphans.err
+    assert orphans.purge("gone") == 0, orphans.err
     assert orphans.list() == {}
     assert orphans("undo", "--yes") == 0, orphans.err
     assert orphans.list()["gone"]["count"] == 3  # type: ignore[index]
@@ -109,7 +113,7 @@ def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> N
 def test_an_undo_of_a_purge_notices_offsets_that_came_after(orphans: Orphans) -> None:
     """A connector of that name may have been there and gone again."""
     orphans.write((GONE, b'{"position":1}'))
-    assert orphans("orphans", "purge", "gone", "--topic", orphans.topic, "--yes") == 0, orphans.err
+    assert orphans.purge("gone") == 0, orphans.err
     orphans.write((GONE, b'{"position":9}'))
     assert orphans("undo", "--yes") == 9
     assert '- and is at {"position":9}' in orphans.err
@@ -142,18 +146,17 @@ def test_a_read_only_state_directory_stops_a_purge(orphans: Orphans) -> None:
     orphans.write((GONE, b'{"position":1}'))
     # A file where the directory should be stops root as well.
     (orphans.home / "state").write_text("")
-    purge = ("orphans", "purge", "gone", "--topic", orphans.topic, "--yes")
-    assert orphans(*purge) == 9
+    assert orphans.purge("gone") == 9
     assert "a backup cannot be written" in orphans.err
     assert list(orphans.list()) == ["gone"]
-    assert orphans(*purge, "--no-backup") == 0, orphans.err
+    assert orphans.purge("gone", "--no-backup") == 0, orphans.err
     assert orphans.list() == {}
 
 
 def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans: Orphans) -> None:
     """The error names where was looked; near names are told."""
     orphans.write((GONE, b'{"position":1}'))
-    assert orphans("orphans", "purge", "gon", "--topic", orphans.topic, "--yes") == 3
+    assert orphans.purge("gon") == 3
     assert "did you mean `gone`?" in orphans.err
     assert orphans("orphans", "list", "--topic", "no-such-topic") == 3
     assert "there is no topic no-such-topic" in orphans.err
@@ -163,3 +166,28 @@ def test_a_worker_that_does_not_tell_its_topic_is_exit_9(orphans: Orphans) -> No
     """With the option to give."""
     assert orphans("orphans", "list") == 9
     assert "--topic" in orphans.err
+
+
+def test_a_topic_that_may_be_another_clusters_is_not_purged(orphans: Orphans) -> None:
+    """Its connectors are unknown here and may run there: exit 9, and nothing is written."""
+    orphans.write((GONE, b'{"position":1}'))
+    purge = ("orphans", "purge", "gone", "--topic", orphans.topic, "--yes")
+    assert orphans(*purge) == 9
+    assert "Java workers do not report whether" in orphans.err
+    assert f"--confirm-topic {orphans.topic}" in orphans.err
+    assert orphans(*purge, "--confirm-topic", "another") == 9
+    properties = orphans.home / "worker.properties"
+    properties.write_text("offset.storage.topic=another\n")
+    assert orphans(*purge, "--worker-config", str(properties)) == 9
+    assert f"store offsets in another, not in {orphans.topic}" in orphans.err
+    assert list(orphans.list()) == ["gone"]
+    properties.write_text(f"offset.storage.topic={orphans.topic}\n")
+    assert orphans(*purge, "--worker-config", str(properties)) == 0, orphans.err
+    assert orphans.list() == {}
+
+
+def test_a_topic_of_other_records_is_no_offsets_topic(orphans: Orphans) -> None:
+    """A mistyped --topic is refused, not answered with "no orphans": exit 9."""
+    orphans.write((b"order-1", b"{}"))
+    assert orphans("orphans", "list", "--topic", orphans.topic) == 9
+    assert f"{orphans.topic} is no offsets topic" in orphans.err

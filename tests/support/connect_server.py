@@ -7,6 +7,7 @@ the same commands against real workers, which is what keeps this one honest.
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -134,7 +135,8 @@ class FakeConnect:
         if name in self.connectors:
             return 409, {"error_code": 409, "message": f"Connector {name} already exists"}
         state = (body.get("initial_state") or "RUNNING").upper()
-        tasks = [] if state == "STOPPED" else [state]
+        # A connector that begins PAUSED is not asked for tasks before it is resumed.
+        tasks = ["RUNNING"] if state == "RUNNING" else []
         config = {**body["config"], "name": name}
         self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks)
         return 201, self._info(name)
@@ -235,6 +237,13 @@ class FakeConnect:
 
 def _logger(level: str) -> dict[str, Any]:
     return {"level": level, "last_modified": None}
+
+
+@contextmanager
+def frozen() -> Iterator[str]:
+    """Listen as a stopped process does: the kernel accepts, nothing answers; yields the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager

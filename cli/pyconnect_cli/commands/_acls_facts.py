@@ -22,7 +22,7 @@ from pyconnect_cli.acls.model import (
 from pyconnect_cli.acls.needs import TOOL
 from pyconnect_cli.commands._acls_options import AclOptions
 from pyconnect_cli.commands._acls_probe import probed_here
-from pyconnect_cli.commands._workers import worker_urls
+from pyconnect_cli.commands._workers import ask_workers, worker_urls
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -126,17 +126,16 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     """Return the agents among the workers; Java workers answer nothing of use here."""
     agents = []
-    for url in _urls(session, options):
-        try:
-            with AgentClient(session.exchange_with(url)) as agent:
-                properties = agent.config()
-        except PreconditionFailed:
+    urls = _urls(session, options)
+    answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
+    for url, properties in zip(urls, answers, strict=True):
+        if isinstance(properties, PreconditionFailed):
             continue
-        except Unreachable as error:
-            if url in session.client.exchange.urls:
-                raise
-            session.output.warning(f"{error.message}: it is not asked what it may do")
+        if isinstance(properties, Unreachable) and url not in session.client.exchange.urls:
+            session.output.warning(f"{properties.message}: it is not asked what it may do")
             continue
+        if isinstance(properties, PyconnectError):
+            raise properties
         if properties.get("group.id"):
             merged = {**properties, **dict(options.worker_properties)}
             agents.append(WorkerFacts(name=url, properties=merged, is_agent=True))

@@ -59,7 +59,7 @@ def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerF
             capture_output=True,
             text=True,
             check=False,
-            timeout=max(session.client.exchange.remaining_s(), 1.0),
+            timeout=max(session.budget.remaining_s(), 1.0),
         )
     except subprocess.TimeoutExpired as exc:
         raise WaitTimedOut("the brokers did not answer in time") from exc

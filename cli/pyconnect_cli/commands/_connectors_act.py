@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._connectors_show import NamesArgument
+from pyconnect_cli.commands._looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._wait import wait_for_state, wait_if_asked
 from pyconnect_cli.model import ConnectorView
@@ -19,25 +21,37 @@ from pyconnect_cli.verbs import ActingVerb
 app = typer.Typer()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """A change of the target state, and the state it leads to."""
+
+    name: str
+    done: str
+    state: str
+
+
 @app.command(cls=ActingVerb)
 def pause(context: typer.Context, names: NamesArgument = None) -> None:
     """Pause connectors: tasks stay where they are and stop working."""
     session = session_of(context)
-    _change(session, names, "pause", "paused", session.client.pause_connector)
+    change = session.client.pause_connector
+    _change(session, names, Verb(name="pause", done="paused", state="PAUSED"), change)
 
 
 @app.command(cls=ActingVerb)
 def resume(context: typer.Context, names: NamesArgument = None) -> None:
     """Resume paused or stopped connectors."""
     session = session_of(context)
-    _change(session, names, "resume", "resumed", session.client.resume_connector)
+    change = session.client.resume_connector
+    _change(session, names, Verb(name="resume", done="resumed", state="RUNNING"), change)
 
 
 @app.command(cls=ActingVerb)
 def stop(context: typer.Context, names: NamesArgument = None) -> None:
     """Stop connectors: tasks are given up, offsets and configuration are kept (KIP-875)."""
     session = session_of(context)
-    _change(session, names, "stop", "stopped", session.client.stop_connector)
+    change = session.client.stop_connector
+    _change(session, names, Verb(name="stop", done="stopped", state="STOPPED"), change)
 
 
 @app.command(cls=ActingVerb)
@@ -65,7 +79,15 @@ def restart(
             restarting.insert(0, "connector")
         return ", ".join(restarting) or "nothing had failed"
 
-    steps = [Step(name=v.name, done="restarted", act=partial(act, v.name)) for v in views]
+    steps = [
+        Step(
+            name=view.name,
+            done="restarted",
+            act=partial(act, view.name),
+            look=partial(restart_shows, view.name),
+        )
+        for view in views
+    ]
     run_steps(session, "restart", steps)
     wait_if_asked(session, [view.name for view in views], restarted=True)
 
@@ -102,24 +124,36 @@ def delete_views(session: Session, views: Sequence[ConnectorView]) -> None:
     def act(name: str) -> None:
         session.client.delete_connector(name)
 
-    steps = [Step(name=name, done="deleted", act=partial(act, name)) for name in chosen]
+    steps = [
+        Step(
+            name=name,
+            done="deleted",
+            act=partial(act, name),
+            look=partial(deletion_shows, name),
+        )
+        for name in chosen
+    ]
     run_steps(session, "delete", steps)
     if session.given.get("wait") and not session.given.get("dry_run"):
         wait_for_state(session, chosen, "DELETED")
 
 
 def _change(
-    session: Session,
-    names: Sequence[str] | None,
-    verb: str,
-    done: str,
-    change: Callable[[str], None],
+    session: Session, names: Sequence[str] | None, verb: Verb, change: Callable[[str], None]
 ) -> None:
     views = selected_views(session, names or ())
 
     def act(name: str) -> None:
         change(name)
 
-    steps = [Step(name=view.name, done=done, act=partial(act, view.name)) for view in views]
-    run_steps(session, verb, steps)
+    steps = [
+        Step(
+            name=view.name,
+            done=verb.done,
+            act=partial(act, view.name),
+            look=partial(state_shows, view.name, verb.state),
+        )
+        for view in views
+    ]
+    run_steps(session, verb.name, steps)
     wait_if_asked(session, [view.name for view in views])

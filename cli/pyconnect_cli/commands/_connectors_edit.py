@@ -9,12 +9,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from pyconnect_cli.commands._batch import Step, run_steps
 from pyconnect_cli.commands._connectors_show import NameArgument, known_connector
+from pyconnect_cli.commands._looks import config_shows
 from pyconnect_cli.connector_files import read_connector_files
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.plan.apply import ConnectorFile, differences
@@ -42,7 +44,8 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         def act() -> None:
             session.client.put_connector_config(name, edited.config)
 
-        run_steps(session, "update", [Step(name=name, done="updated", act=act)])
+        look = partial(config_shows, name, edited.config)
+        run_steps(session, "update", [Step(name=name, done="updated", act=act, look=look)])
 
 
 def _run_editor(editor: str, path: str) -> None:

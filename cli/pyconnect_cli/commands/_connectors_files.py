@@ -12,6 +12,7 @@ import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector
+from pyconnect_cli.commands._looks import config_shows, deletion_shows
 from pyconnect_cli.commands._offsets_create import create_with_offsets, read_offsets_for
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._wait import wait_if_asked
@@ -89,7 +90,16 @@ def create(
         session.client.create_connector(file.name, file.config, initial_state=chosen)
         return None
 
-    steps = [Step(name=f.name, done="created", act=partial(act, f)) for f in documents]
+    steps = [
+        Step(
+            name=file.name,
+            done="created",
+            act=partial(act, file),
+            # With offsets, the creation is only the first of several changes.
+            look=partial(config_shows, file.name, file.config) if snapshot is None else None,
+        )
+        for file in documents
+    ]
     run_steps(session, "create", steps)
     wait_if_asked(session, [file.name for file in documents])
 
@@ -165,7 +175,15 @@ def patch(
     def act(name: str) -> None:
         session.client.patch_connector_config(name, change)
 
-    steps = [Step(name=v.name, done="patched", act=partial(act, v.name)) for v in views]
+    steps = [
+        Step(
+            name=view.name,
+            done="patched",
+            act=partial(act, view.name),
+            look=partial(config_shows, view.name, change, whole=False),
+        )
+        for view in views
+    ]
     run_steps(session, "patch", steps)
     wait_if_asked(session, [view.name for view in views])
 
@@ -310,7 +328,12 @@ def _apply_step(session: Session, planned: PlannedChange) -> Step:
             session.client.put_connector_config(planned.name, planned.file.config)
 
     done = {Change.CREATE: "created", Change.UPDATE: "updated", Change.DELETE: "deleted"}
-    return Step(name=planned.name, done=done[planned.change], act=act)
+    look = (
+        partial(deletion_shows, planned.name)
+        if planned.file is None
+        else partial(config_shows, planned.name, planned.file.config)
+    )
+    return Step(name=planned.name, done=done[planned.change], act=act, look=look)
 
 
 def _validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:

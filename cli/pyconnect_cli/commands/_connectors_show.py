@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.commands._selection import selected_views
-from pyconnect_cli.commands._wait import last_line, wait_for_state
+from pyconnect_cli.commands._wait import stable_seconds, wait_for_state
 from pyconnect_cli.durations import parse_duration
-from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.errors import (
+    Forbidden,
+    NotFound,
+    OutOfTime,
+    PreconditionFailed,
+    Unreachable,
+    UsageError,
+)
 from pyconnect_cli.masking import mask_config
 from pyconnect_cli.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
 from pyconnect_cli.near_names import did_you_mean
@@ -21,6 +30,8 @@ from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings import NO_ORIGIN
+from pyconnect_cli.traces import root_cause
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -142,6 +153,10 @@ def wait(
         str,
         typer.Option("--for", metavar="STATE", help="RUNNING, PAUSED, STOPPED, FAILED, DELETED"),
     ] = "RUNNING",
+    stable: Annotated[
+        str | None,
+        typer.Option("--stable", metavar="TIME", help="how long the state has to last (default 0)"),
+    ] = None,
 ) -> None:
     """Wait until connectors and all their tasks are in a state; see --timeout."""
     session = session_of(context)
@@ -154,7 +169,7 @@ def wait(
             raise UsageError("name the connectors that are to be gone")
     else:
         chosen = [view.name for view in selected_views(session, names or ())]
-    wait_for_state(session, chosen, state)
+    wait_for_state(session, chosen, state, stable_s=stable_seconds(stable))
     for name in chosen:
         session.output.message(f"{name}: {state}")
 
@@ -168,23 +183,49 @@ def watch(
         str, typer.Option("--interval", metavar="TIME", help="between looks")
     ] = "1s",
 ) -> None:
-    """Print a line for each change of state until Ctrl-C or --timeout."""
+    """Print a line for each change of state until Ctrl-C, or for --timeout when it is given.
+
+    -o ndjson: an object for each change, with the new state and worker; null: gone.
+    """
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
-    last: dict[str, str] = {}
+    limited = session.settings.origins["timeout"] != NO_ORIGIN
+    last: dict[str, Instance] = {}
     while True:
-        views = session.client.connector_views()
+        try:
+            views = session.client.connector_views()
+        except (OutOfTime, Unreachable):
+            if limited and session.budget.spent:
+                return
+            raise
         chosen = selected_or_all(views, selection)
-        now = {line.name: line.text for view in chosen for line in _instances(view)}
+        now = {instance.name: instance for view in chosen for instance in _instances(view)}
         for name in sorted({*now, *last}):
             if now.get(name) != last.get(name):
-                stamp = time.strftime("%H:%M:%S")
-                session.output.line(f"{stamp}  {name}  {now.get(name, 'gone')}")
+                _print_change(session, name, now.get(name))
         last = now
-        if session.output.unwritten or session.client.exchange.remaining_s() <= pause:
+        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause):
             return
         time.sleep(pause)
+        if not limited:
+            session.renew_time()
+
+
+def _print_change(session: Session, name: str, instance: Instance | None) -> None:
+    """Print that a connector or task has another state now; None: it is gone."""
+    moment = datetime.now().astimezone()
+    text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
+    session.output.document(
+        {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "name": name,
+            "state": instance.state if instance else None,
+            "worker": instance.worker if instance else None,
+        },
+        text=f"{moment:%H:%M:%S}  {name}  {text}",
+        name=name,
+    )
 
 
 def selected_or_all(
@@ -206,22 +247,23 @@ def known_connector(session: Session, name: str) -> ConnectorInfo:
         raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
 
 
-class _Instance:
-    """A connector or task and the text that `watch` compares."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """What `watch` compares of a connector or a task."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
-        self.text = text
+    name: str
+    state: str
+    worker: str
 
 
-def _instances(view: ConnectorView) -> list[_Instance]:
-    lines = [_Instance(view.name, f"{view.state} on {_worker(view) or '-'}")]
+def _instances(view: ConnectorView) -> list[Instance]:
+    found = [Instance(name=view.name, state=view.state, worker=_worker(view))]
     if view.status:
-        lines += [
-            _Instance(f"{view.name}/{task.id}", f"{task.state} on {task.worker_id}")
+        found += [
+            Instance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
             for task in view.status.tasks
         ]
-    return lines
+    return found
 
 
 def _config(session: Session, name: str) -> dict[str, str | None]:
@@ -326,4 +368,4 @@ def _error(view: ConnectorView) -> str:
     if view.status is None:
         return ""
     traces = [item.trace for item in (view.status.connector, *view.status.tasks) if item.trace]
-    return last_line(traces[0]) if traces else ""
+    return root_cause(traces[0]) if traces else ""

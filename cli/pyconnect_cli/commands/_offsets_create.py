@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyconnect_cli.commands._offsets_options import around
 from pyconnect_cli.commands._offsets_run import change_new_connector
 from pyconnect_cli.commands._wait import wait_for_state
-from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.errors import (
+    OutOfTime,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+    WaitTimedOut,
+)
 from pyconnect_cli.model import ConnectorView
 from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.plan.apply import ConnectorFile
@@ -59,5 +65,8 @@ def create_with_offsets(
             f"{file.name} was created and is STOPPED: import its offsets and resume it, or"
             f" pyconnect connectors delete {file.name}"
         )
+        if isinstance(error, OutOfTime):
+            # It was created: the connector is not "not tried".
+            raise WaitTimedOut(error.message, hint=error.hint) from error
         raise
     return remark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from pyconnect_cli.commands._offsets_export import ExportFileOption, export_snap
 from pyconnect_cli.commands._offsets_options import NoBackupOption
 from pyconnect_cli.commands._offsets_orphans_run import OrphanKeeper
 from pyconnect_cli.commands._offsets_plan import MOST_LINES, undo_command
+from pyconnect_cli.commands._workers import ask_workers
 from pyconnect_cli.errors import (
     ExitCode,
     NotFound,
@@ -29,6 +31,7 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
 
+OFFSETS_TOPIC = "offset.storage.topic"
 app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
 
 TopicsOption = Annotated[
@@ -108,13 +111,28 @@ def purge(
             " may own them",
         ),
     ] = False,
+    confirmed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confirm-topic",
+            metavar="TOPIC",
+            help="an offsets topic of this Connect cluster that its workers do not report;"
+            " repeatable",
+        ),
+    ] = None,
+    worker_config: Annotated[
+        str | None,
+        typer.Option(
+            "--worker-config", metavar="FILE", help="a worker's properties, which name its topic"
+        ),
+    ] = None,
     no_backup: NoBackupOption = False,
 ) -> None:
     """Forget offsets of deleted connectors; a name that exists is refused, `undo` restores."""
     session = session_of(context)
     if bool(names) == everything:
         raise UsageError("say what to purge", hint="name deleted connectors, or --all")
-    keeper = _keeper(session, topics)
+    keeper = _keeper(session, topics, worker_config)
     found = keeper.find()
     wanted = found if everything else _named(found, names or (), keeper)
     chosen = [orphan for orphan in wanted if sink_groups or orphan.type != SINK]
@@ -127,6 +145,7 @@ def purge(
         raise PreconditionFailed(
             "nothing was done: these names have consumer groups only", hint="add --sink-groups"
         )
+    keeper.require_own(chosen, confirmed or ())
     _purge(session, keeper, chosen, backup=not no_backup)
 
 
@@ -178,17 +197,35 @@ def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_
             show(f"  … and {rest} more; see all with -v")
 
 
-def _keeper(session: Session, topics: Sequence[str] | None) -> OrphanKeeper:
-    return OrphanKeeper(session, topics or (), worker_topic=lambda: _worker_topic(session))
+def _keeper(
+    session: Session, topics: Sequence[str] | None, worker_config: str | None = None
+) -> OrphanKeeper:
+    return OrphanKeeper(
+        session, topics or (), worker_topics=lambda: _worker_topics(session, worker_config)
+    )
 
 
-def _worker_topic(session: Session) -> str | None:
-    """Ask an agent for its offsets topic; a Java worker does not tell it."""
+def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
+    """Ask the agents for their offsets topic, and a worker's file; Java workers do not tell it."""
+    urls = session.client.exchange.urls
+    answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
+    configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
+    if worker_config is not None:
+        configs.append(_worker_properties(worker_config))
+    return {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+
+
+def _worker_properties(path: str) -> dict[str, str | None]:
+    import javaproperties
+
     try:
-        with AgentClient(session.exchange_with(session.client.exchange.urls[0])) as agent:
-            return agent.config().get("offset.storage.topic")
-    except PyconnectError:
-        return None
+        properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
+    if not properties.get(OFFSETS_TOPIC):
+        raise UsageError(f"--worker-config {path}: it has no {OFFSETS_TOPIC}")
+    return dict(properties)
 
 
 def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 
+from pyconnect_cli.commands._workers import connect_cluster
 from pyconnect_cli.errors import PreconditionFailed, ServerError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_seek import TopicPartition, kafka_offset, topic_partition
-from pyconnect_cli.plan.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster, Snapshot
 from pyconnect_cli.plan.offsets import OffsetsPlan, OffsetsView, Wish, plan_undo
 from pyconnect_cli.plan.orphans import (
     GROUP_PREFIX,
@@ -21,7 +22,8 @@ from pyconnect_cli.plan.orphans import (
     Orphan,
     StoredRecord,
     find_orphans,
-    offset_topics,
+    is_offsets_topic,
+    own_topics,
     sink_entries,
     source_entries,
 )
@@ -39,13 +41,13 @@ class OrphanKeeper:
         session: Session,
         topics: Sequence[str] = (),
         *,
-        worker_topic: Callable[[], str | None] = lambda: None,
+        worker_topics: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._session = session
         self._given = topics
-        self._worker_topic = worker_topic
+        self._ask_workers = worker_topics
         settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
-        remaining_s = session.client.exchange.remaining_s
+        remaining_s = session.budget.remaining_s
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
         self.backups = Backups(backup_directory(session.environ))
@@ -58,17 +60,26 @@ class OrphanKeeper:
         return {name: view.info.config if view.info else {} for name, view in views.items()}
 
     @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self._session)
+
+    @cached_property
     def topics(self) -> list[str]:
         """The offsets topics to look at; PreconditionFailed when none is known."""
         if self._given:
             return list(self._given)
-        worker_topic = self._worker_topic()
-        if worker_topic is None:
+        if not self.worker_topics:
             raise PreconditionFailed(
                 "Apache's workers do not tell which topic holds their offsets",
                 hint="give the workers' offset.storage.topic with --topic",
             )
-        return offset_topics(self.existing, worker_topic)
+        return sorted({*self.worker_topics, *own_topics(self.existing)})
+
+    @cached_property
+    def worker_topics(self) -> frozenset[str]:
+        """The workers' offset.storage.topic, as agents or a worker's file say it."""
+        return frozenset(self._ask_workers())
 
     @property
     def searched(self) -> str:
@@ -77,9 +88,36 @@ class OrphanKeeper:
 
     def find(self) -> list[Orphan]:
         """Read topics and groups."""
+        self._groups.require_contact()
         records = self._records.read(self.topics).values()
+        for topic in self.topics:
+            if not is_offsets_topic([record for record in records if record.topic == topic]):
+                raise PreconditionFailed(
+                    f"{topic} is no offsets topic: none of its records has a connector's key",
+                    hint="give the workers' offset.storage.topic with --topic",
+                )
         groups = self._groups.starting_with(GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
+
+    def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:
+        """Raise PreconditionFailed for a topic that may be another Connect cluster's.
+
+        There, a name without a connector here may be one that runs.
+        """
+        topics = {record.topic for orphan in orphans for record in orphan.records}
+        ours = {*self.worker_topics, *own_topics(self.existing), *confirmed}
+        for topic in sorted(topics - ours):
+            told = ", ".join(sorted(self.worker_topics))
+            reason = (
+                f"this Connect cluster's workers store offsets in {told}, not in {topic}"
+                if told
+                else f"Java workers do not report whether {topic} is their offsets topic"
+            )
+            raise PreconditionFailed(
+                f"{reason}: connectors of another cluster may use it; nothing was done",
+                hint="if it is this cluster's, give a worker's file: --worker-config"
+                f" worker.properties, or confirm it by name: --confirm-topic {topic}",
+            )
 
     def undo_plan(self, snapshot: Snapshot) -> OffsetsPlan:
         """Return what putting a snapshot back changes, and what came after it."""
@@ -152,6 +190,7 @@ class OrphanKeeper:
         return replace(now_there, offsets=entries, records=records)
 
     def _back_up(self, snapshot: Snapshot) -> str:
+        snapshot = replace(snapshot, connect=self.connect)
         identity = self.backups.store(snapshot, datetime.now(UTC)).id
         self.stored.append(identity)
         return identity

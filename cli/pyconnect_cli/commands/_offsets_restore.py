@@ -23,6 +23,7 @@ from pyconnect_cli.commands._offsets_run import change_offsets, offsets_view, sn
 from pyconnect_cli.commands._offsets_show import backups_of
 from pyconnect_cli.commands._offsets_topics import topic_doubts
 from pyconnect_cli.commands._selection import selected_views
+from pyconnect_cli.commands._workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.options import GLOBAL_OPTIONS
@@ -52,8 +53,8 @@ app = typer.Typer()
 # as credentials, is the first cluster's and must not reach the other one.
 OF_EVERY_CLUSTER = frozenset(
     {
-        "output", "columns", "no_headers", "timeout", "yes", "quiet", "verbose", "debug",
-        "no_color", "config",
+        "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",
+        "verbose", "debug", "no_color", "config",
     }
 )  # fmt: skip
 SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
@@ -171,7 +172,7 @@ def copy(
         change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
     finally:
         if other is not session:
-            session.results = other.results
+            session.record = other.record
             other.close()
 
 
@@ -219,12 +220,14 @@ def _session_of_context(session: Session, name: str) -> Session:
     names = {option.name for option in of_cluster}
     other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
     other.arguments = session.arguments
+    other.budget = session.budget
     return other
 
 
 def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot:
     now = datetime.now(UTC)
     backups = backups_of(session)
+    here = connect_cluster(session)
     if identity is not None:
         snapshot = backups.find(identity, now)
         if snapshot.cluster_id != cluster_id:
@@ -233,9 +236,23 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
                 f" {cluster_id}: nothing was changed",
                 hint="choose the cluster with --context or --url",
             )
+        if snapshot.connect.is_same(here) is False:
+            raise PreconditionFailed(
+                f"backup {identity} is of Connect group {snapshot.connect.group_id}, this one is"
+                f" {here.group_id}: nothing was changed",
+                hint="choose the cluster with --context or --url",
+            )
         return snapshot
     found, broken = backups.all(now)
-    ours = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
+    of_kafka = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
+    ours = [snapshot for snapshot in of_kafka if snapshot.connect.is_same(here)]
+    doubtful = [snapshot for snapshot in of_kafka if snapshot.connect.is_same(here) is None]
+    if doubtful and not ours:
+        raise PreconditionFailed(
+            f"the newest backup, {doubtful[0].id}, was made through other workers"
+            f" ({', '.join(sorted(doubtful[0].connect.workers))}): nothing was changed",
+            hint=f"if they are of this Connect cluster: pyconnect offsets undo {doubtful[0].id}",
+        )
     for snapshot in ours:
         if damaged := [broken_id for broken_id in broken if broken_id > snapshot.id]:
             raise UsageError(

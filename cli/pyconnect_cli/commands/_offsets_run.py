@@ -15,18 +15,22 @@ from functools import cached_property, partial
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
 from pyconnect_cli.commands._offsets_plan import show_plans, undo_command
 from pyconnect_cli.commands._wait import SETTLE_S, wait_for_state
+from pyconnect_cli.commands._workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
+    OutOfTime,
     PartialFailure,
     PreconditionFailed,
     PyconnectError,
     ServerError,
+    UnknownOutcome,
     UsageError,
+    WaitTimedOut,
 )
 from pyconnect_cli.model import ConnectorView, WorkerInfo
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.plan.offset_entries import counted_partitions
-from pyconnect_cli.plan.offset_snapshots import Snapshot
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster, Snapshot
 from pyconnect_cli.plan.offsets import (
     DONE,
     Action,
@@ -149,6 +153,11 @@ class _Run:
         """Asked for only when there is to be a backup."""
         return Backups(backup_directory(self.session.environ))
 
+    @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self.session)
+
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
         """Change one connector; return a remark."""
         if isinstance(planned, PyconnectError):
@@ -159,7 +168,7 @@ class _Run:
             return self._nothing_to_change(view)
         stopped_here = view.state != "STOPPED"
         if stopped_here:
-            client.stop_connector(view.name)
+            self._stop(view.name)
         try:
             wait_for_state(self.session, [view.name], "STOPPED")
             remark = self._change(view)
@@ -171,8 +180,18 @@ class _Run:
                     f"{view.name} was stopped and stays so; to let it go on:"
                     f" pyconnect connectors resume {view.name}"
                 )
+            if isinstance(error, OutOfTime):
+                # Something was done before: the connector is not "not tried".
+                raise WaitTimedOut(error.message, hint=error.hint) from error
             raise
         return remark
+
+    def _stop(self, name: str) -> None:
+        try:
+            self.session.client.stop_connector(name)
+        except UnknownOutcome:
+            # The wait that follows sees what became of it.
+            self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
 
     def _nothing_to_change(self, view: OffsetsView) -> str | None:
         # An earlier run may have ended between the change and the resume.
@@ -206,12 +225,19 @@ class _Run:
                 self.backups.discard(backup.id)
                 self.stored.remove(backup.id)
             raise
+        except UnknownOutcome as error:
+            message = ""
+            try:
+                self._read_back(plan)
+            except PyconnectError as unseen:
+                self._mark_failed(backup)
+                raise UnknownOutcome(f"{error.message}; now: {unseen.message}") from error
         except PyconnectError:
             # Nothing, part or all of it may have been done; `undo` looks at what became of it.
-            if backup:
-                self.backups.mark_failed(backup)
+            self._mark_failed(backup)
             raise
-        self._read_back(plan)
+        else:
+            self._read_back(plan)
         remarks = [counted_partitions(len(plan.changes))]
         if backup:
             remarks.append(f"backup {backup.id}")
@@ -219,11 +245,20 @@ class _Run:
             remarks.append("offsets that the connector keeps elsewhere are not changed")
         return ", ".join(remarks)
 
+    def _mark_failed(self, backup: Snapshot | None) -> None:
+        if backup:
+            self.backups.mark_failed(backup)
+
     def _back_up(self, plan: OffsetsPlan) -> Snapshot | None:
         if not self._around.backup or not plan.changes:
             return None
         worker = self.session.client.worker_info()
-        snapshot = replace(snapshot_of(plan.view, worker), action=plan.action.value, left=plan.left)
+        snapshot = replace(
+            snapshot_of(plan.view, worker),
+            action=plan.action.value,
+            left=plan.left,
+            connect=self.connect,
+        )
         stored = self.backups.store(snapshot, datetime.now(UTC))
         self.stored.append(stored.id)
         return stored
@@ -235,7 +270,7 @@ class _Run:
         answer proves nothing.
         """
         client = self.session.client
-        until = time.monotonic() + min(READ_BACK_S, max(client.exchange.remaining_s(), 0))
+        until = time.monotonic() + min(READ_BACK_S, self.session.budget.remaining_s())
         pause = 0.05
         while True:
             offsets = client.connector_offsets(plan.view.name).entries

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyconnect_cli.commands._reconcile_spec import complete, report_directory
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.session import Session
 
@@ -25,19 +26,25 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
         session.output.document(document)
         return
     directory = report_directory(session, job, target, datetime.now(UTC))
-    with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
-        exit_code = _run(session, document, directory, Path(work))
+    name = target or job
+    session.record = BatchRecord(job, [name])
+    try:
+        with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
+            exit_code = _run(session, document, directory, Path(work))
+    except PyconnectError as error:
+        failed = ObjectResult(name=name, action=job, outcome=Outcome.FAILED, error=error)
+        session.record = BatchRecord.of([failed])
+        raise
     report = json.loads((directory / "report.json").read_text("utf-8"))
     if not session.output.style.quiet:
         _show(session, report, directory)
-    session.results = (
-        {
-            "name": target or job,
-            "ok": exit_code == 0,
-            "verdict": report["verdict"],
-            "report": str(directory),
-        },
+    result = ObjectResult(
+        name=name,
+        action=job,
+        outcome=Outcome.DONE if exit_code == 0 else Outcome.FAILED,
+        more={"verdict": report["verdict"], "report": str(directory)},
     )
+    session.record = BatchRecord.of([result])
     if exit_code != 0:
         raise PyconnectError("", exit_code=exit_code)
 

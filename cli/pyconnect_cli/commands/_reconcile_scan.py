@@ -8,7 +8,7 @@ import typer
 
 from pyconnect_cli.commands._reconcile_options import ReconcileVerb
 from pyconnect_cli.commands._reconcile_run import reconcile
-from pyconnect_cli.commands._reconcile_spec import previous_report
+from pyconnect_cli.commands._reconcile_spec import earlier_reports
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.reconcile.connectors import Document, sink_bounds, sink_topics, source_topics
 from pyconnect_cli.session import Session, session_of
@@ -44,16 +44,17 @@ def ranges(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="the report.json of an earlier run (default: the last)",
+            help="the report.json of an earlier run (default: the last of its kind)",
         ),
     ] = None,
 ) -> None:
     """Compare offsets and topic ids with the last run: retention, re-created topics. No Spark."""
     session = session_of(context)
     target, resolved = _target(session, topics, connector)
-    previous = against or previous_report(session, "ranges", target)
-    if previous is not None:
-        resolved["previous"] = str(previous)
+    if against is not None:
+        resolved["previous"] = against
+    else:
+        resolved["earlier"] = [str(path) for path in earlier_reports(session, "ranges", target)]
     reconcile(session, "ranges", target, resolved)
 
 

@@ -79,11 +79,13 @@ def stem_of(job: str, target: str) -> str:
     return f"{job}-{safe}" if safe else job
 
 
-def previous_report(session: Session, job: str, target: str) -> Path | None:
-    """Return the newest saved report of the same question, None when there is none."""
+def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
+    """Return saved reports that may be of the same question, the newest first.
+
+    Other targets and other clusters share these names: the job looks into them.
+    """
     directory = state_directory(session.environ)
-    names = sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"))
-    return names[-1] if names else None
+    return sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
 
 
 def _spec_file(path: Path, job: str) -> Document:

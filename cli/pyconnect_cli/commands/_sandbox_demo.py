@@ -102,7 +102,8 @@ def demo(
         directory.mkdir(mode=0o700, exist_ok=True)
         shown = Demo(read=directory / "read.txt", written=directory / "written.txt")
         last = shown.append(LINES)
-        with ConnectClient(Exchange(Endpoint(urls=(url,), timeout_s=timeout_s))) as client:
+        endpoint = Endpoint(urls=(url,), limits=session.settings.limits)
+        with ConnectClient(Exchange(endpoint)) as client:
             for connector, config in shown.configs().items():
                 progress(f"creating the connector {connector}")
                 client.put_connector_config(connector, config)

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
+from pyconnect_cli.commands._looks import task_shows
 from pyconnect_cli.commands._task_id import parse_task
 from pyconnect_cli.model import TaskId
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
@@ -42,7 +43,12 @@ def kill(
     def act(key: TaskId) -> str | None:
         return at_owner(session, lambda agent: agent.kill_task(key, force=force))
 
-    steps = [Step(name=str(key), done="being killed", act=partial(act, key)) for key in chosen]
+    steps = [
+        Step(
+            name=str(key), done="being killed", act=partial(act, key), look=partial(task_shows, key)
+        )
+        for key in chosen
+    ]
     run_steps(session, "kill", steps)
 
 

@@ -58,8 +58,7 @@ def asked_cluster(
         )
     told: dict[str, str | None] = {}
     try:
-        with AgentClient(session.exchange_with(session.client.exchange.urls[0])) as agent:
-            told = agent.config()
+        told = AgentClient(session.client.exchange).config()
     except PreconditionFailed as exc:
         if group_id is None:
             raise UsageError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyconnect_cli.acls.model import Finding
+from pyconnect_cli.acls.check import AclReport
+from pyconnect_cli.acls.model import Finding, Verdict
 from pyconnect_cli.acls.principals import server_set
 from pyconnect_cli.commands._acls_facts import file_workers
 from pyconnect_cli.commands._acls_options import AclOptions
@@ -37,24 +38,27 @@ INTERNAL_TOPICS = {
     OFFSETS_TOPIC: "offsets topic",
     "status.storage.topic": "status topic",
 }
+NOT_LISTED = "brokers do not list super users: name them with --super-user, or ask with --probe"
 Properties = Mapping[str, str | None]
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
 
-def planning_view(session: Session, observer: Observer, wish: Wish, show: Performer) -> View:
+def planning_view(
+    session: Session, observer: Observer, wish: Wish, acls: AclOptions, show: Performer
+) -> View:
     """Return a look with brokers, connectors, ACLs and what the `show` commands print."""
     view = observer.look()
     view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
     view = _with_permissions(observer, view)
     if not any(worker.reachable for worker in view.workers):
         return view
-    files = observer.workers.inventory.worker_configs
-    workers = {**_agents_properties(observer, view), **_files_properties(files)}
+    files = {worker.name: worker.properties for worker in file_workers(acls)}
+    workers = {**_agents_properties(observer, view), **files}
     # The workers of a group are configured alike, as far as it matters for connectors.
     first = next(iter(workers.values()), {})
     sources = _sources(observer, view, wish, first)
     topic = observer.workers.inventory.offsets_topic or first.get(OFFSETS_TOPIC)
-    blockers, unknown = _acls(session, view, wish.target, files)
+    blockers, unknown = _acls(session, view, wish.target, acls)
     return replace(
         view,
         brokers=brokers(observer.protocol, _topics(first, sources, wish)),
@@ -106,11 +110,6 @@ def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
         for worker in view.workers
         if worker.kind is Kind.AGENT and worker.reachable
     }
-
-
-def _files_properties(files: Sequence[str]) -> dict[str, Properties]:
-    workers = file_workers(AclOptions(worker_configs=tuple(files)))
-    return {worker.name: worker.properties for worker in workers}
 
 
 def _topics(worker: Properties, sources: Sequence[SourceConnector], wish: Wish) -> dict[str, str]:
@@ -202,10 +201,9 @@ def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
 
 
 def _acls(
-    session: Session, view: View, target: Phase, files: Sequence[str]
+    session: Session, view: View, target: Phase, options: AclOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what is missing for a phase, and what nobody could tell."""
-    options = AclOptions(worker_configs=tuple(files))
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
@@ -213,13 +211,25 @@ def _acls(
     except UsageError as error:
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)
-    if java_urls and not files:
+    if java_urls and not (options.worker_configs or options.worker_properties):
         text = f"{', '.join(java_urls)}: Java workers do not tell their configuration"
         unseen = (f"{text}; give --worker-config",)
-    return (
-        tuple(map(_missing, report.blockers)),
-        (*unseen, *map(_missing, report.undecided)),
-    )
+    only_java = len(java_urls) == len(view.workers)
+    exceptions_told = bool(options.super_users or options.allow_everyone or options.probe)
+    blockers, unknown = acl_doubts(report, only_listed=only_java and not exceptions_told)
+    return blockers, (*unseen, *unknown)
+
+
+def acl_doubts(report: AclReport, *, only_listed: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is missing, and what is not known.
+
+    `only_listed`: no client has been tried and no super user named. A list of ACLs does not show
+    super users: a principal without a binding may be one. Without its file it is not known either.
+    """
+    doubtful = [f for f in report.blockers if only_listed and f.verdict is Verdict.MISSING]
+    certain = [finding for finding in report.blockers if finding not in doubtful]
+    unknown = [f"{_missing(finding)}; {NOT_LISTED}" for finding in doubtful]
+    return tuple(map(_missing, certain)), (*unknown, *map(_missing, report.undecided))
 
 
 def _missing(finding: Finding) -> str:

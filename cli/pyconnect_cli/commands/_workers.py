@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, Unreachable
+from pyconnect_cli.background import ask_all
+from pyconnect_cli.errors import (
+    NotFound,
+    OutOfTime,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+)
 from pyconnect_cli.model import ConnectorView, Health
+from pyconnect_cli.plan.offset_snapshots import ConnectCluster
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import Session
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +71,61 @@ def _addresses(url: str) -> set[tuple[str, int]]:
     return {(str(address[0]), port) for *_, address in found}
 
 
-def worker_health(session: Session, url: str) -> WorkerHealth:
-    """Ask one worker; nothing is raised, every failure is an answer."""
+def connect_cluster(session: Session) -> ConnectCluster:
+    """Return which Connect cluster is asked: agents report their group, Java workers do not."""
+    exchange = session.client.exchange
     try:
-        with ConnectClient(session.exchange_with(url)) as client:
-            version = client.worker_info().version
-            health = _health(client, url)
+        group_id = AgentClient(exchange).config().get("group.id") or ""
+    except PyconnectError:
+        group_id = ""
+    workers = _assigned_workers(session.client.connector_views())
+    return ConnectCluster(
+        group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})
+    )
+
+
+def _address(url: str) -> str:
+    """Return an address as statuses name workers: `host:port`."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def ask_workers(
+    session: Session, urls: Sequence[str], question: Callable[[Exchange], Answer]
+) -> list[Answer | PyconnectError]:
+    """Ask all workers at once, so that one that hangs takes no other's time."""
+    _ = session.endpoint  # secrets are fetched once, before the threads
+
+    def ask(url: str) -> Answer:
+        exchange = session.exchange_with(url)
+        try:
+            return question(exchange)
+        finally:
+            exchange.close()
+
+    return ask_all(urls, ask)
+
+
+def workers_health(session: Session, urls: Sequence[str]) -> list[WorkerHealth]:
+    """Ask all workers at once for their health; every failure is an answer."""
+    answers = ask_workers(session, urls, worker_health)
+    return [
+        WorkerHealth(url=url, status="failed", message=answer.message)
+        if isinstance(answer, PyconnectError)
+        else answer
+        for url, answer in zip(urls, answers, strict=True)
+    ]
+
+
+def worker_health(exchange: Exchange) -> WorkerHealth:
+    """Ask the one worker of an exchange; nothing is raised, every failure is an answer."""
+    (url,) = exchange.urls
+    client = ConnectClient(exchange)
+    try:
+        version = client.worker_info().version
+        health = _health(client, url)
         return WorkerHealth(url=url, status=health.status, message=health.message, version=version)
-    except Unreachable as exc:
+    except (Unreachable, OutOfTime) as exc:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)
     except PyconnectError as exc:
         return WorkerHealth(url=url, status="failed", message=exc.message)

@@ -9,7 +9,8 @@ from typing import Annotated, TypeVar
 import typer
 
 from pyconnect_cli.commands._agent_doctor import AgentFinding, ExaminedAgent, examine
-from pyconnect_cli.commands._workers import worker_urls
+from pyconnect_cli.commands._wait import within_time
+from pyconnect_cli.commands._workers import ask_workers, worker_urls
 from pyconnect_cli.durations import format_duration
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.render.styles import state_style
@@ -176,12 +177,11 @@ def _ask(
     failures: list[PyconnectError],
 ) -> list[Item]:
     answers = []
-    for url in urls:
-        try:
-            with AgentClient(session.exchange_with(url)) as agent:
-                answers.append(question(agent))
-        except PyconnectError as failure:
-            failures.append(failure)
+    for answer in ask_workers(session, urls, lambda exchange: question(AgentClient(exchange))):
+        if isinstance(answer, PyconnectError):
+            failures.append(answer)
+        else:
+            answers.append(answer)
     return answers
 
 
@@ -200,8 +200,12 @@ def _one_worker(session: Session, worker: str | None) -> str:
 def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
     pause = FIRST_PAUSE_S
     started = time.monotonic()
-    while (state := agent.info().state) != wanted:
-        if session.client.exchange.remaining_s() <= pause:
+    while True:
+        with within_time(session, f"the worker is not {wanted} in time; it goes on meanwhile"):
+            state = agent.info().state
+        if state == wanted:
+            return
+        if session.budget.remaining_s() <= pause:
             waited = format_duration(time.monotonic() - started)
             raise WaitTimedOut(
                 f"the worker is {state}, not {wanted}, after {waited}",

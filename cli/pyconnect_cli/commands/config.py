@@ -16,7 +16,11 @@ from pyconnect_cli.settings import NO_ORIGIN, Secret, Settings
 app = typer.Typer(help="Show the settings in force and their origin.")
 
 UNSET = "-"
-NAMES_OF_ATTRIBUTES = {"url": "urls", "timeout": "timeout_s", "verbose": "verbose"}
+NAMES_OF_ATTRIBUTES = {
+    "url": "urls",
+    "timeout": "timeout_s",
+    "request_timeout": "request_timeout_s",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

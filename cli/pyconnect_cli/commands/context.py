@@ -172,10 +172,10 @@ def try_context(
     session = session_of(context)
     if name is not None:
         session.given["context"] = name
-    from pyconnect_cli.commands._workers import worker_health, worker_urls
+    from pyconnect_cli.commands._workers import worker_urls, workers_health
     from pyconnect_cli.commands.health import COLUMNS as HEALTH_COLUMNS
 
-    answers = [worker_health(session, url) for url in worker_urls(session, everywhere=False)]
+    answers = workers_health(session, worker_urls(session, everywhere=False))
     document = [answer.to_json() for answer in answers]
     session.output.listing(HEALTH_COLUMNS, answers, document=document)
     if any(answer.status != "healthy" for answer in answers):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from pyconnect_cli.commands._workers import worker_health, worker_urls
+from pyconnect_cli.commands._workers import worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
@@ -47,7 +47,7 @@ def doctor(context: typer.Context) -> None:
     """
     session = session_of(context)
     findings: list[Finding] = []
-    for check in (_settings, _secrets, _workers, _connectors, _sandbox_tools):
+    for check in (_settings, _secrets, _workers, _connectors, _kafka, _sandbox_tools):
         findings += check(session)
         if any(finding.status == "failed" for finding in findings) and check in (
             _settings,
@@ -95,12 +95,11 @@ def _tried(check: str, detail: str, action: Callable[[], object]) -> Finding:
 
 def _workers(session: Session) -> Iterator[Finding]:
     answered = False
-    for url in worker_urls(session, everywhere=False):
-        answer = worker_health(session, url)
+    for answer in workers_health(session, worker_urls(session, everywhere=False)):
         answered = answered or answer.status not in {"unreachable", "failed"}
         status = "ok" if answer.status == "healthy" else "warning"
         version = f"version {answer.version}, " if answer.version else ""
-        yield Finding(check=url, status=status, detail=f"{version}{answer.message}")
+        yield Finding(check=answer.url, status=status, detail=f"{version}{answer.message}")
     if not answered:
         yield Finding(check="workers", status="failed", detail="none answers")
 
@@ -114,6 +113,14 @@ def _connectors(session: Session) -> Iterator[Finding]:
     else:
         detail = f"{len(views)}, none FAILED"
         yield Finding(check="connectors", status="ok", detail=detail)
+
+
+def _kafka(session: Session) -> Iterator[Finding]:
+    bootstrap = session.settings.kafka_bootstrap
+    if bootstrap:
+        from pyconnect_cli.kafka.admin import kafka_admin
+
+        yield _tried("kafka", bootstrap, lambda: kafka_admin(session, "doctor").require_contact())
 
 
 def _sandbox_tools(_: Session) -> Iterator[Finding]:

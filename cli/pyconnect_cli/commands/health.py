@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.commands._workers import WorkerHealth, worker_health, worker_urls
+from pyconnect_cli.commands._workers import WorkerHealth, worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
@@ -38,7 +38,7 @@ def health(
     """
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)
-    answers = [worker_health(session, url) for url in urls]
+    answers = workers_health(session, urls)
     session.output.listing(COLUMNS, answers, document=[answer.to_json() for answer in answers])
     if any(answer.status != "healthy" for answer in answers):
         unreachable = all(answer.status == "unreachable" for answer in answers)

@@ -32,7 +32,8 @@ Contexts are read from ./pyconnect.toml, then $XDG_CONFIG_HOME/pyconnect/config.
 /etc/xdg/pyconnect/config.toml; the first file that defines one gives all of it.
 
 Precedence of a setting: flag, PYCONNECT_* variable, ./pyconnect.toml, context, user, system.
-Several addresses are tried in order. `pyconnect config view` shows where each value comes from.
+Several addresses are tried in order; one that does not answer costs --request-timeout (10s), and
+--timeout is for the whole command. `pyconnect config view` shows where each value comes from.
 
 Secrets are references: --password-file, --password-command, or PYCONNECT_PASSWORD_ENV naming a
 variable. They are never printed or logged. A file with a secret in it that others can read is
@@ -53,6 +54,9 @@ Verbs that act on connectors take names, and conditions that must all hold:
 An empty selection is exit 3 unless --allow-empty. Destructive verbs show the set first and ask;
 without a terminal they need --yes. --dry-run only prints, with --exit-code it exits 1 when
 something would change. --parallel N works on N at once, --max-failures N stops starting more.
+
+However a run ends, every object is reported: done, failed, not tried, or unknown (a change was
+sent and not answered, and the state does not show it). Nothing is started once --timeout is over.
 
   pyconnect connectors restart --failed --include-tasks --only-failed
   pyconnect connectors pause -l team=orders --type sink --dry-run
@@ -87,7 +91,8 @@ For unattended runs every verb that acts takes:
   --summary-json    one line of JSON on stdout instead of results
   --textfile FILE   result for Prometheus' textfile collector, replaced whole
 
-Running a verb twice does no harm. In a crontab:
+The summary, the textfile and -o json agree, also when a signal or the deadline ends the run: each
+object is done, failed, unknown or not-tried. Running a verb twice does no harm. In a crontab:
 
   */5 * * * *  pyconnect --context prod connectors restart --failed --include-tasks --only-failed \\
                --allow-empty -q --lock restart-failed --jitter 20s --deadline 4m \\

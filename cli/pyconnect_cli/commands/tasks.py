@@ -16,9 +16,10 @@ from pyconnect_cli.commands._connectors_show import (
     selected_or_all,
     trace_lines,
 )
+from pyconnect_cli.commands._looks import task_shows
 from pyconnect_cli.commands._selection import selected_views
 from pyconnect_cli.commands._task_id import parse_task
-from pyconnect_cli.commands._wait import last_line, wait_if_asked
+from pyconnect_cli.commands._wait import wait_if_asked
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.masking import mask_config
 from pyconnect_cli.model import ConnectorView, TaskId, TaskState
@@ -27,6 +28,7 @@ from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.traces import root_cause
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
@@ -38,7 +40,7 @@ COLUMNS: Sequence[Column[Row]] = (
     state_column("STATE", lambda row: row[1].state),
     Column(title="WORKER", value=lambda row: row[1].worker_id),
     Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
-    Column(title="ERROR", value=lambda row: last_line(row[1].trace or ""), prose=True),
+    Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
 )
 
 
@@ -126,7 +128,10 @@ def restart(
     def act(key: TaskId) -> None:
         session.client.restart_task(key.connector, key.task)
 
-    steps = [Step(name=str(key), done="restarted", act=partial(act, key)) for key in chosen]
+    steps = [
+        Step(name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key))
+        for key in chosen
+    ]
     run_steps(session, "restart", steps)
     connectors = list(dict.fromkeys(key.connector for key in chosen))
     wait_if_asked(session, connectors, restarted=True)

@@ -5,13 +5,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
-from pyconnect_cli.commands._acls_options import WorkerConfigOption
+from pyconnect_cli.commands._acls_options import (
+    AclOptions,
+    EveryoneOption,
+    ProbeOption,
+    SuperUserOption,
+    WorkerConfigOption,
+    acl_options,
+)
 from pyconnect_cli.commands._upgrade_options import (
     AcceptUnknownOption,
     CleanupOption,
@@ -58,6 +65,7 @@ class Options:
 
     wish: Wish
     inventory: Inventory
+    acls: AclOptions
     limits: Limits
     group: str | None
     plan_only: bool
@@ -78,6 +86,9 @@ def upgrade(
     cleanup: CleanupOption = False,
     inventory: InventoryOption = None,
     worker_config: WorkerConfigOption = None,
+    super_user: SuperUserOption = None,
+    allow_everyone: EveryoneOption = False,
+    probe: ProbeOption = False,
     group: GroupOption = None,
     settle: SettleOption = "30s",
     step_timeout: StepTimeoutOption = "7m",
@@ -95,7 +106,12 @@ def upgrade(
     session = session_of(context)
     _check_usage(phase, needed=not (resume or cleanup), down_only=hard or direct)
     read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
-    read = replace(read, worker_configs=(*read.worker_configs, *(worker_config or ())))
+    acls = acl_options(
+        worker_configs=(*read.worker_configs, *(worker_config or ())),
+        super_users=super_user,
+        allow_everyone=allow_everyone,
+        probe=probe,
+    )
     wish = Wish(
         target=phase or Phase.DISABLED,
         direct=direct,
@@ -110,6 +126,7 @@ def upgrade(
     options = Options(
         wish=wish,
         inventory=read,
+        acls=acls,
         limits=_limits(settle, step_timeout),
         group=group,
         plan_only=plan,
@@ -199,7 +216,7 @@ def _upgrade(session: Session, observer: Observer, options: Options) -> None:
         session.confirm(f"go on with the run to {run.started.target}?")
         _carry_out(session, observer, options, Resumed(tool_version=_version()))
         return
-    plan = _plan(session, observer, wish)
+    plan = _plan(session, observer, options)
     show_plan(session, plan, replaces=run)
     if plan.refused:
         raise PreconditionFailed(
@@ -212,11 +229,12 @@ def _upgrade(session: Session, observer: Observer, options: Options) -> None:
     _carry_out(session, observer, options, plan.started(_run_id(), _version()))
 
 
-def _plan(session: Session, observer: Observer, wish: Wish) -> Plan:
+def _plan(session: Session, observer: Observer, options: Options) -> Plan:
     from pyconnect_cli.commands._upgrade_view import planning_view
 
     show = Performer(observer.workers, "plan")
-    return make_plan(planning_view(session, observer, wish, show), wish)
+    view = planning_view(session, observer, options.wish, options.acls, show)
+    return make_plan(view, options.wish)
 
 
 def _carry_out(

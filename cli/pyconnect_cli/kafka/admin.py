@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyconnect_cli.session import Session
 
+CONTACT_S = 8.0
+
 
 class KafkaAdmin:
     """One cluster; every call ends within `remaining_s()`."""
@@ -101,20 +103,44 @@ class KafkaAdmin:
         except KafkaException as exc:
             raise translated(exc, "list offsets") from exc
 
+    def require_contact(self) -> None:
+        """Raise Unreachable, with the addresses and the reason, unless a broker answers soon."""
+        self._client()
+
     def _client(self) -> AdminClient:
         if self._made is None:
-            from confluent_kafka import KafkaException
-            from confluent_kafka.admin import AdminClient
-
-            try:
-                # Errors are told once, by the call that fails.
-                self._made = AdminClient({**self._settings, "log_level": "0"})
-            except KafkaException as exc:
-                raise UsageError(f"Kafka client properties: {exc.args[0].str()}") from exc
+            self._made = contacted(self._settings, self._timeout_s())
         return self._made
 
     def _timeout_s(self) -> float:
         return max(self._remaining_s(), 0.1)
+
+
+def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
+    """Return a client that has reached a broker, within CONTACT_S.
+
+    librdkafka goes on trying for as long as a call may take: a wrong address would look like a
+    slow cluster.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    errors: list[KafkaError] = []
+    try:
+        # The client's types know no callbacks.
+        client = AdminClient({**settings, "log_level": "0", "error_cb": errors.append})  # type: ignore[dict-item]
+    except KafkaException as exc:
+        raise UsageError(f"Kafka client properties: {exc.args[0].str()}") from exc
+    limit_s = min(CONTACT_S, timeout_s)
+    try:
+        client.describe_cluster(request_timeout=limit_s).result()
+    except KafkaException as exc:
+        client.poll(0)  # serves `error_cb`: the reason is there, not in the call's own error
+        reasons = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
+        cause = reasons[-1] if reasons else exc.args[0]
+        what = f"no broker answers at {settings['bootstrap.servers']} within {limit_s:.2g}s"
+        raise translated(KafkaException(cause), what) from exc
+    return client
 
 
 def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
@@ -122,7 +148,7 @@ def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     cluster = kafka_cluster(
         session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
     )
-    return KafkaAdmin(cluster.librdkafka(), session.client.exchange.remaining_s)
+    return KafkaAdmin(cluster.librdkafka(), session.budget.remaining_s)
 
 
 def translated(error: KafkaException, what: str) -> PyconnectError:

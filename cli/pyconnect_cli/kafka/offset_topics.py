@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
-from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.admin import contacted, translated
 from pyconnect_cli.kafka.reader import end_offsets, records_among
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.orphans import Place, SinkGroup, StoredRecord, latest
@@ -150,6 +150,10 @@ class ConsumerGroups:
         self._remaining_s = remaining_s
         self._made: AdminClient | None = None
 
+    def require_contact(self) -> None:
+        """Raise Unreachable, with the addresses and the reason, unless a broker answers soon."""
+        self._client()
+
     def starting_with(self, prefix: str) -> list[SinkGroup]:
         """Return consumer groups, with what they have committed."""
         listed = self._result(self._client().list_consumer_groups, "list consumer groups")
@@ -217,9 +221,7 @@ class ConsumerGroups:
 
     def _client(self) -> AdminClient:
         if self._made is None:
-            from confluent_kafka.admin import AdminClient
-
-            self._made = AdminClient({**self._settings})
+            self._made = contacted(self._settings, self._timeout_s())
         return self._made
 
     def _timeout_s(self) -> float:

@@ -20,13 +20,13 @@ from pyconnect_cli.errors import (
     ServerError,
     Unreachable,
 )
+from pyconnect_cli.kafka.admin import CONTACT_S
 from pyconnect_cli.kafka.cluster import KafkaCluster, kafka_cluster
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
 
 _AT_ONCE = 200
-_CONNECT_S = 15.0
 _AUTHENTICATION_FAILED = 58
 
 
@@ -89,7 +89,7 @@ class KafkaProtocol:
 def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
     """Connect with the settings in force; PreconditionFailed with `reason` without brokers."""
     cluster = kafka_cluster(session, reason)
-    with connected(cluster, session.client.exchange.remaining_s) as protocol:
+    with connected(cluster, session.budget.remaining_s) as protocol:
         yield protocol
 
 
@@ -101,10 +101,10 @@ def connected(cluster: KafkaCluster, remaining_s: Callable[[], float]) -> Iterat
     # Errors are told once, by the call that fails.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     arguments = cluster.kafka_python()
-    arguments["bootstrap_timeout_ms"] = round(min(_CONNECT_S, max(remaining_s(), 0.1)) * 1000)
+    arguments["bootstrap_timeout_ms"] = round(min(CONTACT_S, max(remaining_s(), 0.1)) * 1000)
     # The library fails what it is given beyond these, five by default.
     arguments["max_in_flight_requests_per_connection"] = _AT_ONCE + 1
-    with translated_errors("connect"):
+    with translated_errors(f"connect with {cluster.bootstrap}"):
         admin = KafkaAdminClient(**arguments)
     try:
         yield KafkaProtocol(admin, remaining_s)

@@ -16,12 +16,32 @@ TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectCluster:
+    """Which Connect cluster on a Kafka cluster: its group, where workers report it, and addresses.
+
+    Empty in exported files and in backups of earlier versions.
+    """
+
+    group_id: str = ""
+    workers: frozenset[str] = frozenset()
+
+    def is_same(self, other: ConnectCluster) -> bool | None:
+        """Whether both are one cluster; None when that is not known."""
+        if self.group_id and other.group_id:
+            return self.group_id == other.group_id
+        if not self.workers or not other.workers:
+            return True
+        return True if self.workers & other.workers else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
 
-    `action`, `id`, `left` and `failed` are set in backups only: what was about to be done, the
-    file's name, all offsets as that was to leave them, None in backups of earlier versions, and
-    whether it ended in an error, so that nothing, a part or all of it may have been done.
+    `action`, `id`, `left`, `failed` and `connect` are set in backups only: what was about to be
+    done, the file's name, all offsets as that was to leave them, None in backups of earlier
+    versions, whether it ended in an error, so that nothing, a part or all of it may have been
+    done, and the Connect cluster that was asked.
     `orphan`: of a connector that was no more; `records` are then what a source left in offsets
     topics, byte for byte, and class and version are unknown.
     """
@@ -39,6 +59,7 @@ class Snapshot:
     failed: bool = False
     orphan: bool = False
     records: tuple[StoredRecord, ...] = ()
+    connect: ConnectCluster = ConnectCluster()
 
     def to_json(self) -> dict[str, object]:
         """The document of a file; its `offsets` are the REST body's."""
@@ -52,7 +73,13 @@ class Snapshot:
             "version": self.version,
         }
         if self.action:
-            document |= {"id": self.id, "action": self.action, "failed": self.failed}
+            document |= {
+                "id": self.id,
+                "action": self.action,
+                "failed": self.failed,
+                "connect_group": self.connect.group_id,
+                "workers": sorted(self.connect.workers),
+            }
         document["offsets"] = [entry.to_json() for entry in self.offsets]
         if self.left is not None:
             document["left"] = [entry.to_json() for entry in self.left]
@@ -89,12 +116,21 @@ def read_snapshot(text: str, place: str) -> Snapshot:
         failed=document.get("failed") is True,
         orphan=document.get("orphan") is True,
         records=_read_records(document.get("records") or [], place),
+        connect=_read_connect(document),
     )
 
 
 def _read_offsets(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
     # A connector without offsets has a snapshot too.
     return () if document == [] else read_entries(document, connector_type, place)
+
+
+def _read_connect(document: Mapping[str, object]) -> ConnectCluster:
+    workers = document.get("workers")
+    return ConnectCluster(
+        group_id=str(document.get("connect_group") or ""),
+        workers=frozenset(map(str, workers)) if isinstance(workers, list) else frozenset(),
+    )
 
 
 def _record_json(record: StoredRecord) -> dict[str, object]:

@@ -157,15 +157,20 @@ def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ..
     )
 
 
-def offset_topics(existing: Configs, worker_topic: str) -> list[str]:
-    """Return the worker-wide topic and those that sources have of their own on the same Kafka."""
-    own = {
+def own_topics(existing: Configs) -> set[str]:
+    """Return the offsets topics that sources have of their own, on the workers' Kafka."""
+    return {
         topic
         for config in existing.values()
         if (topic := config.get("offsets.storage.topic"))
         and not config.get("producer.override.bootstrap.servers")
     }
-    return sorted({worker_topic, *own})
+
+
+def is_offsets_topic(records: Iterable[StoredRecord]) -> bool:
+    """Whether a topic may hold offsets: it is empty, or one of its keys is a Connect key."""
+    keys = [record.key for record in records]
+    return not keys or any(connector_of(key) is not None for key in keys)
 
 
 def _key_parts(key: bytes) -> tuple[str, object] | None:

@@ -99,7 +99,7 @@ class AgentClient:
 
     def acls(self, phase: str) -> Json:
         """Return what the agent needs in a phase, and what brokers answered its clients."""
-        answer = self._send("GET", "agent", "acls", query=(("phase", phase),))
+        answer = self._send("GET", "agent", "acls", query=(("phase", phase),), long=True)
         return parse("report on ACLs", lambda body: body, answer.body)
 
     def children(self) -> list[AgentChild]:
@@ -148,6 +148,7 @@ class AgentClient:
         accepted: frozenset[int] = frozenset(),
         text: bool = False,
         query: tuple[tuple[str, str], ...] = (),
+        long: bool = False,
     ) -> Answer:
         request = Request(
             query=query,
@@ -157,6 +158,7 @@ class AgentClient:
             has_body=body is not None,
             accepted=accepted,
             text=text,
+            long=long,
         )
         try:
             return self._exchange.send(request)

@@ -98,6 +98,11 @@ class ConnectClient:
             for name in sorted({*infos, *statuses})
         }
 
+    def connector_statuses(self) -> dict[str, ConnectorStatus]:
+        """Return the statuses of all connectors that have one, by name, with one request."""
+        views = self._expanded("status")
+        return {name: view.status for name, view in views.items() if view.status}
+
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
         body = self._get("connectors", name).body
@@ -120,7 +125,7 @@ class ConnectClient:
         body: dict[str, object] = {"name": name, "config": dict(config)}
         if initial_state is not None:
             body["initial_state"] = initial_state
-        answer = self._send("POST", "connectors", body=body)
+        answer = self._send("POST", "connectors", body=body, long=True)
         return parse("connector", read_connector_info, answer.body)
 
     def _require_addressable(self, name: str) -> None:
@@ -143,13 +148,19 @@ class ConnectClient:
 
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
         """Create or replace; return the connector and whether it is new."""
-        answer = self._send("PUT", "connectors", name, "config", body=dict(config))
+        answer = self._send("PUT", "connectors", name, "config", body=dict(config), long=True)
         return parse("connector", read_connector_info, answer.body), answer.status == 201
 
     def patch_connector_config(self, name: str, patch: Config) -> ConnectorInfo:
         """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8)."""
         answer = self._send(
-            "PATCH", "connectors", name, "config", body=dict(patch), since="3.8 (KIP-477)"
+            "PATCH",
+            "connectors",
+            name,
+            "config",
+            body=dict(patch),
+            since="3.8 (KIP-477)",
+            long=True,
         )
         return parse("connector", read_connector_info, answer.body)
 
@@ -193,12 +204,13 @@ class ConnectClient:
         """
         body = offsets_body(entries)
         path = ("connectors", name, "offsets")
-        answer = self._send("PATCH", *path, body=body, since="3.6 (KIP-875)")
+        answer = self._send("PATCH", *path, body=body, since="3.6 (KIP-875)", long=True)
         return parse("message", lambda body: str(body["message"]), answer.body)
 
     def reset_offsets(self, name: str) -> str:
         """Forget every offset; otherwise as `alter_offsets`."""
-        answer = self._send("DELETE", "connectors", name, "offsets", since="3.6 (KIP-875)")
+        path = ("connectors", name, "offsets")
+        answer = self._send("DELETE", *path, since="3.6 (KIP-875)", long=True)
         return parse("message", lambda body: str(body["message"]), answer.body)
 
     # Tasks
@@ -251,7 +263,13 @@ class ConnectClient:
     def validate(self, plugin: str, config: Config) -> Validation:
         """Validate a configuration; field errors are part of the answer, not a failure."""
         answer = self._send(
-            "PUT", "connector-plugins", plugin, "config", "validate", body=dict(config)
+            "PUT",
+            "connector-plugins",
+            plugin,
+            "config",
+            "validate",
+            body=dict(config),
+            long=True,
         )
         return parse("validation", read_validation, answer.body)
 
@@ -300,6 +318,7 @@ class ConnectClient:
         body: object = None,
         accepted: frozenset[int] = frozenset(),
         since: str = "",
+        long: bool = False,
     ) -> Answer:
         return self.exchange.send(
             Request(
@@ -310,6 +329,7 @@ class ConnectClient:
                 has_body=body is not None,
                 accepted=accepted,
                 since=since,
+                long=long,
             )
         )
 

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from pyconnect_cli.budget import Limits
 from pyconnect_cli.errors import ContextError, UsageError
 from pyconnect_cli.masking import mask_text
 
@@ -22,7 +23,7 @@ class Endpoint:
     cert: str | None = None
     key: str | None = None
     insecure: bool = False
-    timeout_s: float = 120.0
+    limits: Limits = field(default_factory=Limits)
 
 
 def base_url(url: str) -> tuple[str, tuple[str, str] | None]:

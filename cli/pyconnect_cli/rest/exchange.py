@@ -1,15 +1,15 @@
 """HTTP exchanges with a Connect cluster: addresses in turn, retries, errors in our words.
 
-The only module that knows httpx. One budget of time covers all of a command's requests. What is
-repeated: a request whose connection was refused (at the next address), an idempotent request
-whose connection broke, and what a rebalance refuses for the moment (409, and the 500 that reads
-give then). Nothing else is sent twice.
+The only module that knows httpx. A request has a limit of its own within the run's budget; once the
+budget is spent, nothing is sent. Repeated are: a request whose connection was refused and an
+idempotent request that was not answered (both at the next address), and a request that a rebalance
+refuses for the moment (409, and the 500 that reads give then). Nothing else is sent twice. A change
+is sent only to a worker that has answered before: a worker that hangs gets none.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +17,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pyconnect_cli.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.errors import (
     Conflict,
     Forbidden,
     NotAuthenticated,
     NotFound,
+    OutOfTime,
     PreconditionFailed,
     PyconnectError,
     RejectedRequest,
     ServerError,
-    Unreachable,
     UsageError,
 )
 from pyconnect_cli.masking import mask_document, mask_text
+from pyconnect_cli.rest.attempts import (
+    NO_TIME,
+    Unanswered,
+    describe_transport_error,
+    unanswered_error,
+)
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.rest.worker_messages import page_title, told
 from pyconnect_cli.streams import tell
@@ -37,12 +44,10 @@ from pyconnect_cli.streams import tell
 if TYPE_CHECKING:
     import httpx
 
-CONNECT_TIMEOUT_S = 5.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
 ALREADY_EXISTS = "already exists"
-ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 # Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
 ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
@@ -78,6 +83,12 @@ class Request:
     accepted: frozenset[int] = frozenset()  # statuses that are answers beside 2xx
     since: str = ""  # the Kafka version that brought the endpoint
     text: bool = False  # the answer is plain text, only an error JSON
+    long: bool = False  # the worker runs a connector's code or asks brokers before it answers
+
+    @property
+    def changes(self) -> bool:
+        """Whether it may change something."""
+        return self.method != "GET"
 
     def target(self) -> str:
         """Return path and query, percent-encoded.
@@ -94,6 +105,9 @@ class Request:
         return f"{path}?{'&'.join(pairs)}"
 
 
+PROBE = Request(method="GET", path=())
+
+
 class Exchange:
     """Sends requests to the first worker that answers. Safe to share between threads."""
 
@@ -104,18 +118,20 @@ class Exchange:
         verbosity: int = 0,
         trace: Trace | None = None,
         transport: httpx.BaseTransport | None = None,
+        budget: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self.budget = budget or Budget(endpoint.limits.run_s, clock)
         self._endpoint = endpoint
         self._verbosity = verbosity
         self._trace = trace or tell
         self._transport = transport
         self._clock = clock
         self._sleep = sleep
-        self._deadline = clock() + endpoint.timeout_s
         self._urls = [base_url(url) for url in endpoint.urls]
         self._preferred = 0
+        self._answered: set[int] = set()
         self._http: httpx.Client | None = None
 
     @property
@@ -123,32 +139,18 @@ class Exchange:
         """The addresses without credentials."""
         return [url for url, _ in self._urls]
 
-    def remaining_s(self) -> float:
-        """Return how much of the command's time is left; never negative."""
-        return max(0.0, self._deadline - self._clock())
-
-    def renew(self, budget_s: float | None = None) -> None:
-        """Start the budget of time anew: a person was asked, or the command waited on purpose.
-
-        `budget_s` None: as long as at first.
-        """
-        self._deadline = self._clock() + (
-            self._endpoint.timeout_s if budget_s is None else budget_s
-        )
-
     def only(self, url: str) -> Exchange:
         """Return an exchange with one of the addresses, on the same budget of time."""
-        index = self.urls.index(url)
         single = Exchange(
             self._endpoint,
             verbosity=self._verbosity,
             trace=self._trace,
             transport=self._transport,
+            budget=self.budget,
             clock=self._clock,
             sleep=self._sleep,
         )
-        single._urls = [self._urls[index]]
-        single._deadline = self._deadline
+        single._urls = [self._urls[self.urls.index(url)]]
         return single
 
     def close(self) -> None:
@@ -159,6 +161,7 @@ class Exchange:
 
     def send(self, request: Request) -> Answer:
         """Return the answer, or raise what `errors` names for its status."""
+        request.target()  # refuses a name that no path can carry, before anything is sent
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
@@ -170,56 +173,77 @@ class Exchange:
                     url=url,
                     location=response.headers.get("location"),
                 )
-            if not failure.momentary or self.remaining_s() <= pause:
+            if not failure.momentary or self.budget.remaining_s() <= pause:
                 raise failure.error
             self._note(f"* {failure.error.message}; trying again in {pause:.2g}s")
             self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
     def _send_somewhere(self, request: Request) -> tuple[httpx.Response, str]:
-        import_httpx()
-        import httpx
-
-        reasons: list[str] = []
+        unanswered: list[Unanswered] = []
         order = [(self._preferred + step) % len(self._urls) for step in range(len(self._urls))]
-        for index in order:
-            url, credentials = self._urls[index]
-            try:
-                response = self._send_once(request, url, credentials)
-            except httpx.TransportError as exc:
-                self._note(f"* {url}: {describe_transport_error(exc)}")
-                reasons.append(f"{url}: {describe_transport_error(exc)}")
-                unsent = isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)
-                if unsent or request.method in IDEMPOTENT:
-                    continue
-                raise Unreachable(
-                    f"{request.method} {url}{request.target()}: {describe_transport_error(exc)};"
-                    " it may have taken effect",
-                    hint="look at the state before trying again",
-                ) from exc
+        for place, index in enumerate(order):
+            if self.budget.spent:
+                break
+            url = self._urls[index][0]
+            response = self._attempt(request, index, len(order) - place)
+            if isinstance(response, Unanswered):
+                self._note(f"* {response}")
+                unanswered.append(response)
+                if response.sent and request.method not in IDEMPOTENT:
+                    break
+                continue
             if behind_gateway(response, request) and index != order[-1]:
                 self._note(f"* {url}: HTTP {response.status_code} of a gateway; trying the next")
                 continue
             self._preferred = index
             return response, url
-        raise Unreachable(
-            f"no worker answers: {'; '.join(reasons)}",
-            hint="give an address with --url or choose a context; pyconnect doctor looks closer",
-        )
+        if not unanswered:
+            raise OutOfTime(
+                f"{request.method} {request.target()} was not sent: the time is used up",
+                hint="allow more: --timeout 10m",
+            )
+        raise unanswered_error(request.method, request.target(), unanswered)
 
-    def _send_once(
-        self, request: Request, url: str, credentials: tuple[str, str] | None
-    ) -> httpx.Response:
+    def _attempt(self, request: Request, index: int, left: int) -> httpx.Response | Unanswered:
+        """Ask one address; `left` addresses, this one included, share the time that is left."""
+        import_httpx()
         import httpx
 
+        limits = self._endpoint.limits
+        limit_s = limits.long_request_s if request.long else limits.request_s
+        url = self._urls[index][0]
+        if request.changes and index not in self._answered:
+            probed = self._attempt(PROBE, index, left)
+            if isinstance(probed, Unanswered):
+                return probed
+        if self.budget.spent:
+            return Unanswered(url=url, reason=NO_TIME)
+        allowance = self.budget.attempt(limit_s, left)
+        try:
+            response = self._send_once(request, index, allowance)
+        except httpx.TransportError as exc:
+            return Unanswered(
+                url=url,
+                reason=describe_transport_error(exc, allowance),
+                sent=not (
+                    request is PROBE or isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)
+                ),
+            )
+        self._answered.add(index)
+        return response
+
+    def _send_once(self, request: Request, index: int, allowance: Allowance) -> httpx.Response:
+        import httpx
+
+        url, credentials = self._urls[index]
         client = self._client()
         headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
         if request.has_body:
             headers["Content-Type"] = "application/json"
             content = json.dumps(request.body, ensure_ascii=False).encode()
-        left = max(self.remaining_s(), 0.001)
-        timeout = httpx.Timeout(left, connect=min(CONNECT_TIMEOUT_S, left))
+        timeout = httpx.Timeout(allowance.seconds, connect=min(CONNECT_S, allowance.seconds))
         # Basic credentials inside an address are for that address only and win over the context's.
         auth = httpx.BasicAuth(*credentials) if credentials else httpx.USE_CLIENT_DEFAULT
         self._note_request(request, url, content)
@@ -349,23 +373,6 @@ def error_message(response: httpx.Response) -> str | None:
     if isinstance(body, Mapping) and "error_code" in body:
         return mask_text(str(body.get("message")))
     return None
-
-
-def describe_transport_error(error: Exception) -> str:
-    """Say in a few words why no answer came."""
-    name = type(error).__name__
-    text = str(error)
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
-    if "WRONG_VERSION_NUMBER" in text:
-        return "no TLS is spoken there; is it http:// in place of https://?"
-    words = {
-        "ConnectTimeout": "no connection within 5s",
-        "ReadTimeout": "no answer in time (--timeout)",
-        "RemoteProtocolError": "the connection broke",
-        "ReadError": "the connection broke",
-    }
-    return words.get(name) or ERRNO.sub("", text) or name
 
 
 def import_httpx() -> None:

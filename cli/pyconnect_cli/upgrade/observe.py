@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from pyconnect_cli.budget import Limits
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.kafka.protocol import KafkaProtocol
 from pyconnect_cli.model import ConnectorView
@@ -55,10 +56,12 @@ class Workers:
         exchange = self._exchanges.get(address)
         if exchange is None:
             given = next((url for url in self._endpoint.urls if url.rstrip("/") == address), None)
-            endpoint = replace(self._endpoint, urls=(given or address,), timeout_s=LOOK_S)
+            # The budget of a look is its limit.
+            limits = Limits(request_s=STATES_S)
+            endpoint = replace(self._endpoint, urls=(given or address,), limits=limits)
             exchange = Exchange(endpoint, verbosity=self._verbosity)
             self._exchanges[address] = exchange
-        exchange.renew(budget_s)
+        exchange.budget.renew(budget_s)
         return exchange
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from pyconnect_reconcile.errors import ReconcileError
@@ -18,8 +19,8 @@ HANGING_MS = 15 * 60 * 1000
 def check(spec: Spec, snapshot: Snapshot) -> Outcome:
     """Compare a snapshot with the one of `spec.previous`, when there is one."""
     findings: list[Finding] = [*open_tails(snapshot), *hanging(snapshot, older_than_ms=HANGING_MS)]
-    if spec.previous is not None:
-        findings += against_previous(snapshot, load_snapshot(spec.previous))
+    if (before := previous_snapshot(spec, snapshot)) is not None:
+        findings += against_previous(snapshot, before)
     return Outcome(
         findings=tuple(findings),
         counts={
@@ -28,6 +29,29 @@ def check(spec: Spec, snapshot: Snapshot) -> Outcome:
             "open_offsets": sum(part.open_tail for part in snapshot.partitions),
         },
     )
+
+
+def previous_snapshot(spec: Spec, now: Snapshot) -> Snapshot | None:
+    """Return the snapshot to compare with: `spec.previous`, else the last of the same question.
+
+    Names of files are no proof: a report of another cluster or target may have a like name.
+    """
+    if spec.previous is not None:
+        before = load_snapshot(spec.previous)
+        if before.cluster_id != now.cluster_id:
+            raise ReconcileError(
+                f"{spec.previous} is of Kafka cluster {before.cluster_id}, this one is"
+                f" {now.cluster_id}: their topics cannot be compared",
+                hint="choose the cluster with --context or --kafka-bootstrap",
+            )
+        return before
+    for path in spec.earlier:
+        with suppress(OSError, ValueError, ReconcileError):
+            document = json.loads(Path(path).read_text("utf-8"))
+            before = read_snapshot(document)
+            if (document["target"], before.cluster_id) == (spec.target, now.cluster_id):
+                return before
+    return None
 
 
 def load_snapshot(path: str) -> Snapshot:

@@ -1,0 +1,56 @@
+"""Requests without an answer: why none came, and what that means for the command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.budget import CONNECT_S, Allowance
+from pyconnect_cli.errors import UnknownOutcome, Unreachable
+
+ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+NO_TIME = "not asked: the time is used up (--timeout)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """One attempt at one address; `sent`: the worker may have received the request."""
+
+    url: str
+    reason: str
+    sent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.url}: {self.reason}"
+
+
+def unanswered_error(method: str, target: str, attempts: Sequence[Unanswered]) -> Unreachable:
+    """Return the error for a request that no address answered."""
+    sent = [attempt for attempt in attempts if attempt.sent and method != "GET"]
+    if sent:
+        return UnknownOutcome(
+            f"{method} {sent[-1].url}{target}: {sent[-1].reason}; it may have taken effect",
+            hint="look at the state before trying again",
+        )
+    hint = "give an address with --url or choose a context; pyconnect doctor looks closer"
+    if any("--request-timeout" in attempt.reason for attempt in attempts):
+        hint = "a worker that is busy may need longer: --request-timeout 60s"
+    return Unreachable(f"no worker answers: {'; '.join(map(str, attempts))}", hint=hint)
+
+
+def describe_transport_error(error: Exception, allowance: Allowance) -> str:
+    """Say in a few words why no answer came."""
+    name = type(error).__name__
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
+    if "WRONG_VERSION_NUMBER" in text:
+        return "no TLS is spoken there; is it http:// in place of https://?"
+    words = {
+        "ConnectTimeout": f"no connection within {min(CONNECT_S, allowance.seconds):.2g}s",
+        "ReadTimeout": f"no answer within {allowance.seconds:.3g}s ({allowance.option})",
+        "RemoteProtocolError": "the connection broke",
+        "ReadError": "the connection broke",
+    }
+    return words.get(name) or ERRNO.sub("", text) or name

@@ -1,0 +1,173 @@
+"""However a batch ends, every object is reported: done, failed, unknown or not tried."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_cli.outcomes import BatchRecord, ObjectResult, Outcome, summary
+from pyconnect_cli.session import Session
+from tests.cli.conftest import Outcome as Ended
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.eventually import eventually
+
+CLI = Path(__file__).resolve().parents[2] / "cli"
+HANGS = "PUT /connectors/b/pause"
+
+
+def done(name: str) -> ObjectResult:
+    return ObjectResult(name=name, action="paused", outcome=Outcome.DONE)
+
+
+def test_a_record_is_true_at_any_moment() -> None:
+    """Begun is unknown, not begun is not tried, and nothing changes after the report."""
+    record = BatchRecord("pause", ["a", "b", "c"])
+    assert record.begin(0)
+    record.end(0, done("a"))
+    assert record.begin(1)
+    record.close()
+    record.end(1, done("b"))
+    assert not record.begin(2)
+    assert [result.outcome for result in record.results()] == ["done", "unknown", "not-tried"]
+    assert summary(record.results()) == "1 of 3 may have taken effect: b; not tried: c"
+
+
+def test_a_batch_of_hundreds_has_time_unless_the_user_limits_it(environ: dict[str, str]) -> None:
+    """The default limit grows with the objects, a given one does not."""
+    session = Session(environ)
+    session.allow_for(300)
+    assert session.budget.remaining_s() > 3000
+    limited = Session({**environ, "PYCONNECT_TIMEOUT": "5s"})
+    limited.allow_for(300)
+    assert limited.budget.remaining_s() <= 5
+
+
+@pytest.fixture
+def connect() -> FakeConnect:
+    """Connectors a to d; b's pause hangs until the end of the test."""
+    names = ("a", "b", "c", "d")
+    return FakeConnect(
+        connectors={name: FakeConnector(config={"name": name}) for name in names},
+        slow={HANGS: threading.Event()},
+    )
+
+
+@pytest.fixture
+def hang(connect: FakeConnect) -> Any:
+    yield
+    connect.slow[HANGS].set()
+
+
+def outcomes(results: list[dict[str, Any]]) -> dict[str, str]:
+    return {result["name"]: result["outcome"] for result in results}
+
+
+EXPECTED = {"a": "done", "b": "unknown", "c": "not-tried", "d": "not-tried"}
+
+
+def pause_all(run: Run, *options: str) -> Ended:
+    return run("connectors", "pause", "a", "b", "c", "d", *options)
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+@pytest.mark.parametrize("limit", ["--timeout", "--deadline"])
+def test_after_the_limit_nothing_is_started(
+    run: Run, connect: FakeConnect, tmp_path: Path, limit: str
+) -> None:
+    """Exit 124; JSON, summary and textfile say the same of every object."""
+    textfile = tmp_path / "run.prom"
+    outcome = pause_all(run, limit, "600ms", "-o", "json", "--textfile", str(textfile))
+    assert outcome.code == 124, outcome.err
+    assert outcomes(json.loads(outcome.out)) == EXPECTED
+    assert [connect.connectors[name].state for name in "cd"] == ["RUNNING", "RUNNING"]
+    text = textfile.read_text()
+    for name, count in (("succeeded", 1), ("failed", 0), ("unknown", 1), ("not_tried", 2)):
+        assert any(
+            line.startswith(f"pyconnect_run_objects_{name}{{") and line.endswith(f" {count}")
+            for line in text.splitlines()
+        )
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+def test_the_summary_of_a_run_that_was_ended_has_every_object(run: Run) -> None:
+    """The counts are those of the results."""
+    outcome = pause_all(run, "--deadline", "600ms", "--summary-json")
+    assert outcome.code == 124
+    document = json.loads(outcome.out)
+    assert outcomes(document["results"]) == EXPECTED
+    counts = [document[name] for name in ("succeeded", "failed", "unknown", "not_tried")]
+    assert counts == [1, 0, 1, 2]
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+def test_people_read_the_same(run: Run) -> None:
+    """Done on stdout; the unknown one with its state, and the rest by name."""
+    outcome = pause_all(run, "--timeout", "600ms")
+    assert outcome.code == 124
+    assert outcome.out == "a: paused\n"
+    assert "may have taken effect; now: it is RUNNING with tasks 0:RUNNING" in outcome.err
+    assert "not tried: c, d" in outcome.err
+    assert "the time is used up: 1 of 4 may have taken effect: b" in outcome.err
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+def test_a_change_without_an_answer_is_done_when_the_state_shows_it(
+    run: Run, connect: FakeConnect
+) -> None:
+    """The worker has paused the connector and only its answer is missing."""
+    connect.connectors["b"].enter("PAUSED")
+    outcome = pause_all(run, "--request-timeout", "300ms")
+    assert outcome.code == 0, outcome.err
+    assert "b: paused (it is PAUSED with tasks 0:PAUSED; the worker did not" in outcome.out
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+def test_one_unanswered_change_does_not_end_the_batch(run: Run, connect: FakeConnect) -> None:
+    """Its limit is that of a request: the others are done, exit 8."""
+    outcome = pause_all(run, "--request-timeout", "300ms", "-o", "ndjson")
+    assert outcome.code == 8
+    found = outcomes([json.loads(line) for line in outcome.out.splitlines()])
+    assert found == {"a": "done", "b": "unknown", "c": "done", "d": "done"}
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("hang")
+@pytest.mark.parametrize("form", ["-o json", "--summary-json"])
+def test_a_run_that_a_signal_ends_reports_every_object(
+    connect: FakeConnect, url: str, environ: dict[str, str], form: str
+) -> None:
+    """SIGTERM: exit 130. The second signal does not wait for what is under way."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyconnect_cli", "connectors", "pause", *"abcd", *form.split()],
+        cwd=CLI,
+        env={**environ, "PYCONNECT_URL": url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    eventually(lambda: HANGS in connect.requests)
+    process.send_signal(signal.SIGTERM)
+    if form == "-o json":
+        assert b"waiting for what is under way" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+    else:
+        connect.slow[HANGS].set()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    document = json.loads(out)
+    results = document if form == "-o json" else document["results"]
+    expected = EXPECTED if form == "-o json" else {**EXPECTED, "b": "done"}
+    assert outcomes(results) == expected

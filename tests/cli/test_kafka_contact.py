@@ -1,0 +1,49 @@
+"""A wrong --kafka-bootstrap: said soon, with the address and the reason."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from pyconnect_cli.kafka import admin
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "CONTACT_S", 1.0)
+
+
+def test_the_limit_of_the_first_contact_is_not_the_runs(run: Run, connect: FakeConnect) -> None:
+    """`offsets lag` was silent for the whole --timeout: exit 7, and the address is named."""
+    connect.connectors["orders"].type = "sink"
+    started = time.monotonic()
+    outcome = run("offsets", "lag", "orders", "--kafka-bootstrap", NOBODY)
+    assert outcome.code == 7
+    assert f"no broker answers at {NOBODY} within 1s" in outcome.err
+    assert "refused" in outcome.err
+    assert time.monotonic() - started < 20
+
+
+def test_orphans_name_the_address_too(run: Run) -> None:
+    """They read topics and groups with other clients."""
+    outcome = run(
+        "offsets", "orphans", "list", "--topic", "connect-offsets", "--kafka-bootstrap", NOBODY
+    )
+    assert outcome.code == 7
+    assert NOBODY in outcome.err
+
+
+def test_doctor_checks_the_brokers(run: Run) -> None:
+    """A failed check: exit 1."""
+    outcome = run("doctor", "--kafka-bootstrap", NOBODY, "-o", "json")
+    (found,) = (check for check in json.loads(outcome.out) if check["check"] == "kafka")
+    assert found["status"] == "failed"
+    assert NOBODY in found["detail"]
+    assert outcome.code == 1
