@@ -152,6 +152,9 @@ class FakeMember:
     def stop(self, timeout_ms: int) -> None:
         self.leave("stopped")
 
+    def keeps_membership(self) -> bool:
+        return self.alive
+
     def permit_join(self) -> None:
         self._permitted = True
         self._needs_rejoin = True

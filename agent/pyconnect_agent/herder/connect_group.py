@@ -20,7 +20,6 @@ from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
 from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import Event, Joined, MembershipLost, RejoinNeeded
 from pyconnect_agent.core.protocol.messages import (
@@ -65,7 +64,7 @@ class GroupPorts:
     post: Callable[[Event], None]
     config_snapshot: Callable[[], ConfigSnapshot]
     herder_alive: Callable[[], bool]
-    failed: Callable[[AgentError], None]
+    failed: Callable[[BaseException], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +90,7 @@ class GroupMember(Protocol):
     """What keeps the membership: `GroupThread`, or a simulated group's."""
 
     def start(self, timeout_ms: int) -> None: ...
+    def keeps_membership(self) -> bool: ...
     def permit_join(self) -> None: ...
     def leave(self, reason: str) -> None: ...
     def stop(self, timeout_ms: int) -> None: ...
@@ -142,6 +142,9 @@ class ConnectGroup:
         """Leave the group (blocks)."""
         self._thread.stop(timeout_ms)
 
+    def keeps_membership(self) -> bool:
+        return self._thread.keeps_membership()
+
     def request_rejoin(self, effect: RequestRejoin) -> None:
         self._claims = replace(self._claims, owned=effect.owned)
         self._thread.permit_join()
@@ -183,7 +186,7 @@ class ConnectGroup:
         self._claims = _Claims()
         self._ports.post(MembershipLost())
 
-    def failed(self, error: AgentError) -> None:
+    def failed(self, error: BaseException) -> None:
         self._ports.failed(error)
 
     # The network thread's side

@@ -180,6 +180,10 @@ class HerderService:
         """Let health probes through; a standalone worker creates its connectors first."""
         self._open.set()
 
+    def keeps_membership(self) -> bool:
+        """Whether children may go on with the work that the group gave to this worker."""
+        return self._group.keeps_membership()
+
     async def run(self) -> None:
         """Decide until cancelled; HerderAbortedError when the worker cannot go on."""
         await self._loop.run(self._performer.perform)
@@ -361,7 +365,7 @@ class HerderService:
             post=loop.post_threadsafe,
             config_snapshot=self._stores.config.snapshot,
             herder_alive=lambda: loop.alive(ALIVE_WITHIN_MS),
-            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=error.message)),
+            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=_reason(error))),
         )
         return self._options.make_group(ports, self._clock)
 
@@ -396,3 +400,7 @@ class HerderService:
                 generations.append(status.generation)
             generations.extend(task.generation for task in store.tasks(name).values())
         return max(generations)
+
+
+def _reason(error: BaseException) -> str:
+    return error.message if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"

@@ -80,7 +80,7 @@ class ChildListener(Protocol):
         ...
 
     def lease_expired(self) -> None:
-        """A child got no lease in time: this process was frozen longer than its session lasts."""
+        """A child got no lease in time: this process was frozen, or its membership was lost."""
         ...
 
 
