@@ -1,0 +1,65 @@
+"""A worker with more children than select() has descriptors for."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.supervise.launch import DESCRIPTORS_WANTED, Launcher
+from tests.support.bad_plugins import bad_source
+from tests.support.children_world import children_world, run
+from tests.support.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
+from tests.support.many_descriptors import FD_SETSIZE, HOST, many_descriptors
+from tests.support.processes import run_python
+
+pytestmark = pytest.mark.wire
+
+LEASE_MS = 60_000
+
+
+def test_a_child_whose_pipe_select_refuses_obeys() -> None:
+    """It hears of its target state and of its stop, and keeps its lease."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            w.children.set_task_target_state(task_id, TargetState.PAUSED)
+            await w.task_is(task_id, State.PAUSED)
+            await w.children.stop_tasks((task_id,))
+            assert w.listener.task_states(task_id)[-1] is State.UNASSIGNED
+
+    run(scenario)
+
+
+def test_a_fork_server_is_replaced_when_there_are_many_children() -> None:
+    """The number of its socket is one that select() refuses."""
+    launcher = Launcher(host=SCRIPTED_HOST, preload=())
+    with many_descriptors():
+        try:
+            launched = launch(launcher, "exit-now")
+            assert launched.sentinel > FD_SETSIZE
+            assert exit_code(launched) == 3
+        finally:
+            launcher.close()
+
+
+def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
+    """Two for each; many systems allow 1,024 unless a process asks for more."""
+    program = (
+        "import resource\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
+        "from pyconnect_agent.supervise.launch import Launcher\n"
+        "launcher = Launcher(preload=())\n"
+        "launcher.fork()\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "launcher.close()\n"
+    )
+    done = run_python(["-c", program], os.environ)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    assert done.stdout == f"{most}\n", done.stderr
