@@ -376,9 +376,7 @@ class HerderService:
         except TimeoutError:
             raise RequestTimedOutError(timed_out_text(self.stage)) from None
 
-    def _config_changed(self, changes: tuple[ConfigChange, ...]) -> None:
-        """Called on the tailing thread: the snapshot belongs to these very changes."""
-        snapshot = self._stores.config.snapshot()
+    def _config_changed(self, snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
         self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
 
     def _replied(self, reply: Reply) -> None:

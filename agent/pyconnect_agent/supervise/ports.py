@@ -66,7 +66,10 @@ class ChildListener(Protocol):
     ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
-        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`."""
+        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`.
+
+        `request_id` is of this question of this process: no other one gets the same.
+        """
         ...
 
     def task_reconfiguration_requested(self, connector: str) -> None: ...

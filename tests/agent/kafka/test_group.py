@@ -12,19 +12,12 @@ import pytest
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import _group_adapter, group
 from pyconnect_agent.kafka._group_adapter import MembershipHooks
-from pyconnect_agent.kafka.group import GroupThread, JoinedGroup, MembershipSettings
+from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
 from tests.support.eventually import eventually
+from tests.support.fake_group import NO_SETTINGS
 
 WAIT_S = 60
-SETTINGS = MembershipSettings(
-    group_id="g",
-    client={},
-    session_timeout_ms=10_000,
-    heartbeat_interval_ms=3_000,
-    rebalance_timeout_ms=60_000,
-    request_timeout_ms=40_000,
-    retry_backoff_ms=1,
-)
+SETTINGS = NO_SETTINGS
 
 
 class Membership:
