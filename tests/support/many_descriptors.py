@@ -1,6 +1,6 @@
 """Descriptors of numbers that select() refuses, as the thousandth child of a worker has.
 
-`run` is a host of child processes whose control pipe has such a number; else it is the worker's.
+`run` is the worker's own host of child processes, with a pipe of such a number.
 """
 
 from __future__ import annotations
