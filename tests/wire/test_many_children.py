@@ -19,7 +19,6 @@ from tests.support.processes import run_python
 pytestmark = pytest.mark.wire
 
 LEASE_MS = 60_000
-SESSION_MS = 10_000
 CHILDREN = 1_200 if os.environ.get("PYCONNECT_TEST_LONG") else 24
 
 
@@ -70,13 +69,13 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
 
 @pytest.mark.timeout(1_800)
 def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
-    """Paused tasks, whose processes do nothing, hold a lease of the default session.
+    """The processes of paused tasks do nothing else.
 
     With `scripts/test --long` there are more of them than select() has numbers for.
     """
 
     async def scenario() -> None:
-        async with children_world(graceful_ms=600_000, lease_ms=SESSION_MS) as w:
+        async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
             task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
             config = bad_source()
             for task_id in task_ids:
