@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from pyconnect_agent import long_lived
 from pyconnect_cli.sandbox.agent import AgentProcess
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
@@ -149,3 +150,11 @@ def servers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Servers]:
 def unique_name() -> Callable[[str], str]:
     """Makes names that no other test uses."""
     return make_unique_name
+
+
+@pytest.fixture
+def deaths(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """What would have ended this process; nothing ends it."""
+    found: list[BaseException] = []
+    monkeypatch.setattr(long_lived, "end_process", found.append)
+    return found

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.kafka._group_adapter import JoinedGroup, MembershipSettings
 from pyconnect_agent.kafka.group import GroupThread
 from tests.support.eventually import eventually
@@ -62,7 +61,7 @@ class Member:
     def coordinator_lost(self) -> None:
         self.events.put("coordinator lost")
 
-    def failed(self, error: AgentError) -> None:
+    def failed(self, error: BaseException) -> None:
         self.events.put(error)
 
     def next(self, timeout_s: float = 60.0) -> Any:
@@ -145,3 +144,41 @@ def test_leaving_and_joining_again_makes_a_new_member(kafka_broker: SharedBroker
         member.join()
         assert before
         assert member.thread.member_id not in ("", before)
+
+
+def test_an_assignment_that_raises_fails_the_membership(kafka_broker: SharedBroker) -> None:
+    """The exception of a hook ends the join, and the worker with it."""
+    member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
+    error = RuntimeError("unforeseen")
+
+    def assign(*_: Any) -> Mapping[str, bytes]:
+        raise error
+
+    member.assign = assign  # type: ignore[method-assign]
+    with members(member):
+        assert member.next() == "rejoin needed"
+        member.thread.permit_join()
+        assert member.next() is error
+        assert not member.thread.keeps_membership()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_network_thread_that_has_died_fails_the_membership(kafka_broker: SharedBroker) -> None:
+    """It sends the heartbeats: the group will give this member's work to others."""
+    member = Member("a", kafka_broker.bootstrap_servers, unique_name("group"))
+    error = RuntimeError("unforeseen")
+
+    def crash(*_: Any) -> None:
+        raise error
+
+    with members(member):
+        member.join()
+        assert member.thread.keeps_membership()
+        net = member.thread._membership._client._net
+        net._poll_once = crash
+        assert member.next() is error
+        assert not member.thread.keeps_membership()
+        # So that the sockets are closed.
+        del net._poll_once
+        net._exception = net._io_thread = None
+        net.start()

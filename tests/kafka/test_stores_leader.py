@@ -36,7 +36,7 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigS
     def open_one() -> KafkaConfigStore:
         writer = leader_writer(bootstrap, topic.name, properties)
         store = KafkaConfigStore(config_log(topic), writer)
-        store.start(lambda changes: None)
+        store.start(lambda snapshot, changes: None)
         stores.append(store)
         return store
 
@@ -106,7 +106,7 @@ def single_writer(
     )
     writer = leader_writer(bootstrap, topic.name, properties)
     store = KafkaConfigStore(config_log(topic))
-    store.start(lambda changes: None)
+    store.start(lambda snapshot, changes: None)
     writer.claim()
     yield writer, store
     store.stop()

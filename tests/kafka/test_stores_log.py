@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients, ReadRecord
@@ -170,3 +171,22 @@ def test_a_log_that_is_not_started_refuses_writes(
         log = real_log(request.getfixturevalue("kafka_broker"), unique_name("log"))
     with pytest.raises(KafkaError):
         log.write(batch(1), TIMEOUT_MS)
+
+
+@pytest.mark.kafka
+def test_a_reader_that_cannot_take_the_end_of_the_first_read_ends_the_process(
+    kafka_broker: SharedBroker, deaths: list[BaseException]
+) -> None:
+    """The start would wait for it in vain; so would every reader to the end later."""
+    log, reader, error = real_log(kafka_broker, unique_name("log")), Reader(), RuntimeError()
+
+    def caught_up() -> None:
+        raise error
+
+    reader.caught_up = caught_up  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(log.start, reader)
+        eventually(lambda: deaths == [error])
+        log.stop()
+        with pytest.raises(WorkerStartError, match="the worker is stopping"):
+            starting.result()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from pyconnect_agent.core.errors import ConflictError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.rebalance import UNREADABLE_BACKOFF_MS
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.log_record import LogRecord
@@ -233,3 +238,48 @@ def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while
     cluster.settle()
     cluster.check_rest()
     assert slow.state.snapshot.connectors() == ("c000", "c001", "c002")
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "coordinator lost"])
+def test_an_assignment_that_cannot_be_decoded_is_followed_by_joins_at_intervals(
+    meanwhile: str,
+) -> None:
+    """A leader that leaves a worker out does so at each join: the group must not be kept busy."""
+    cluster = settled_cluster(2, connectors(2, 2))
+    worker, joins_ms = cluster.follower(), list[int]()
+    request_rejoin = worker.group.request_rejoin
+
+    def noted(effect: do.RequestRejoin) -> None:
+        joins_ms.append(cluster.now_ms)
+        request_rejoin(effect)
+
+    worker.group.request_rejoin = noted  # type: ignore[method-assign]
+    cluster.coordinator.left_out.add(worker.name)
+    cluster.ask(worker, connectors(3, 2)[2])
+    cluster.run_until(lambda: len(joins_ms) == 5)
+    waits = [after - before for before, after in pairwise(joins_ms)]
+    assert min(waits) >= UNREADABLE_BACKOFF_MS
+    if meanwhile == "coordinator lost":
+        cluster.run_until(lambda: worker.member.answer is not None)
+        cluster.run_until(lambda: not worker.inbox and worker.member.answer is None)
+        worker.member.lose_coordinator()
+    cluster.coordinator.left_out.clear()
+    cluster.settle()
+    cluster.check_rest()
+
+
+def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
+    """It gives up its work and leaves; undrained, it takes part again."""
+    cluster = settled_cluster(2, connectors(2, 2))
+    worker = cluster.follower()
+    cluster.coordinator.left_out.add(worker.name)
+    cluster.ask(worker, connectors(3, 2)[2])
+    cluster.run_until(lambda: any(isinstance(timer, on.JoinRetry) for _, timer in worker.timers))
+    worker.inbox.append(on.Drain())
+    cluster.settle()
+    assert worker.state.phase is Phase.DRAINED
+    assert work_of(worker).empty
+    cluster.coordinator.left_out.clear()
+    worker.inbox.append(on.Undrain())
+    cluster.settle()
+    cluster.check_rest()

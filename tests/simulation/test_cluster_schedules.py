@@ -2,8 +2,8 @@
 
 The rules of a cluster are asserted in `tests.support.cluster_world`, when an effect is emitted;
 here is only what may happen: any interleaving of decisions, effects, reads of the log and group
-requests, crashes, returns, sessions that end while the worker lives, lost coordinators, requests
-to anybody.
+requests, crashes, returns, sessions that end while the worker lives, lost coordinators,
+assignments that cannot be decoded, requests to anybody.
 """
 
 from __future__ import annotations
@@ -104,8 +104,14 @@ class ClusterMachine(RuleBasedStateMachine):
             if not self.cluster.take_step():
                 return
 
+    @rule(index=INDEXES)
+    def leave_out_of_assignments(self, index: int) -> None:
+        """Until the cluster is to settle, the leader sends it nothing that can be decoded."""
+        self.cluster.coordinator.left_out.add(self.worker(index).name)
+
     @rule()
     def settle(self) -> None:
+        self.cluster.coordinator.left_out.clear()
         self.cluster.settle()
         self.cluster.check_rest()
 
@@ -152,6 +158,7 @@ class ClusterMachine(RuleBasedStateMachine):
         if not hasattr(self, "cluster"):
             return
         cluster = self.cluster
+        cluster.coordinator.left_out.clear()
         cluster.settle()
         cluster.check_rest()
         for asked in cluster.requests:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
+from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.ports import TaskConfigsGenerated
 from pyconnect_agent.supervise.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
@@ -21,7 +22,14 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 class ChildrenWorld:
     """One worker's children, what they reported, and their offset store."""
 
-    def __init__(self, properties: Mapping[str, str], *, graceful_ms: int, lease_ms: int | None):
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        launcher: Launcher,
+        *,
+        graceful_ms: int,
+        lease_ms: int | None,
+    ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
         self.children = ChildProcesses(
@@ -38,7 +46,7 @@ class ChildrenWorld:
                 lease_ms=lease_ms,
             ),
             self.store,
-            launcher=shared_launcher(),
+            launcher=launcher,
         )
         self.children.connect(self.listener)
 
@@ -87,9 +95,15 @@ async def children_world(
     *,
     graceful_ms: int = 60_000,
     lease_ms: int | None = None,
+    launcher: Launcher | None = None,
 ) -> AsyncIterator[ChildrenWorld]:
     """Start children; kill whatever is left of them."""
-    world = ChildrenWorld(properties or {}, graceful_ms=graceful_ms, lease_ms=lease_ms)
+    world = ChildrenWorld(
+        properties or {},
+        launcher or shared_launcher(),
+        graceful_ms=graceful_ms,
+        lease_ms=lease_ms,
+    )
     await world.children.start()
     try:
         yield world

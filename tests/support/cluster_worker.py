@@ -28,8 +28,7 @@ from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
-from pyconnect_agent.kafka.group import MembershipSettings
-from tests.support.fake_group import FakeMember, member_maker
+from tests.support.fake_group import NO_SETTINGS, FakeMember, member_maker
 from tests.support.herder_world import Answer, World
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class Worker(World):
         super()._start_worker()
         self.state = type(self.state)(settings=self._settings())
         options = GroupOptions(
-            membership=_NO_SETTINGS,
+            membership=NO_SETTINGS,
             worker_url=self.url,
             protocol=self.cluster.protocol,
             scheduled_rebalance_max_delay_ms=self.cluster.max_delay_ms,
@@ -302,14 +301,3 @@ def _newer(existing: Status | None, status: Status) -> bool:
 
 def _fail(error: Exception) -> None:
     raise error
-
-
-_NO_SETTINGS = MembershipSettings(
-    group_id="connect",
-    client={},
-    session_timeout_ms=10_000,
-    heartbeat_interval_ms=3_000,
-    rebalance_timeout_ms=60_000,
-    request_timeout_ms=40_000,
-    retry_backoff_ms=100,
-)

@@ -25,15 +25,21 @@ TASK_ID = ConnectorTaskId("c", 2)
 
 
 class QueueProducer(FakeProducer):
-    """A fake for two threads that can be closed; its `serve` waits as the client's does."""
+    """A fake for two threads that can be closed; its `serve` waits as the client's does.
+
+    It raises `unforeseen` once that is set.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.closed_after_s: float | None = None
+        self.unforeseen: Exception | None = None
         self._idle, self._lock = threading.Event(), threading.Lock()
 
     def serve(self, timeout_s: float = 0.0) -> int:
         self._idle.wait(min(timeout_s, 0.001))
+        if self.unforeseen is not None:
+            raise self.unforeseen
         with self._lock:
             return super().serve()
 

@@ -17,6 +17,16 @@ from pyconnect_agent.kafka.group import GroupListener, JoinedGroup, LeaderHooks,
 
 Protocols = tuple[tuple[str, bytes], ...]
 
+NO_SETTINGS = MembershipSettings(
+    group_id="connect",
+    client={},
+    session_timeout_ms=10_000,
+    heartbeat_interval_ms=3_000,
+    rebalance_timeout_ms=60_000,
+    request_timeout_ms=40_000,
+    retry_backoff_ms=100,
+)
+
 
 class GroupState(Enum):
     EMPTY = auto()
@@ -36,7 +46,10 @@ class Seat:
 
 @dataclass(slots=True)
 class FakeCoordinator:
-    """See the module. `generations` notes who was in each generation, for the rules."""
+    """See the module. `generations` notes who was in each generation, for the rules.
+
+    Members of the names in `left_out` are sent an assignment that cannot be decoded.
+    """
 
     state: GroupState = GroupState.EMPTY
     generation: int = 0
@@ -45,6 +58,7 @@ class FakeCoordinator:
     seats: dict[str, Seat] = field(default_factory=dict)
     assignments: Mapping[str, bytes] = field(default_factory=dict)
     generations: dict[int, frozenset[str]] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
     _joined: int = 0
 
     def join(self, member: FakeMember) -> None:
@@ -91,11 +105,12 @@ class FakeCoordinator:
                 seat.member.answer = self._answer(member_id)
 
     def _answer(self, member_id: str) -> JoinedGroup:
+        name = self.seats[member_id].member.name
         return JoinedGroup(
             generation=self.generation,
             member_id=member_id,
             protocol_name=self.protocol,
-            assignment=self.assignments[member_id],
+            assignment=b"" if name in self.left_out else self.assignments[member_id],
         )
 
     def _prepare(self, joining: Seat | None = None) -> None:
@@ -151,6 +166,9 @@ class FakeMember:
 
     def stop(self, timeout_ms: int) -> None:
         self.leave("stopped")
+
+    def keeps_membership(self) -> bool:
+        return self.alive
 
     def permit_join(self) -> None:
         self._permitted = True

@@ -1,12 +1,19 @@
-"""Fork servers that a test process keeps: starting one takes longer than most tests."""
+"""Fork servers that a test process keeps, since starting one takes longer than most tests.
+
+And what they launch.
+"""
 
 from __future__ import annotations
 
 import atexit
+import selectors
 from functools import cache
 
-from pyconnect_agent.supervise.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launcher
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.supervise.channel import Channel, RunTask, WorkerSettings
+from pyconnect_agent.supervise.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
 
+END_S = 30.0
 SCRIPTED_HOST = "tests.support.child_host:run"
 
 
@@ -23,3 +30,34 @@ def shared_launcher(
 def scripted_launcher() -> Launcher:
     """Its children do what `tests.support.child_host` reads in their config."""
     return shared_launcher(SCRIPTED_HOST, ("tests.support.child_host",))
+
+
+def launch(launcher: Launcher, act: str) -> Launched:
+    """Start a scripted task; see `tests.support.child_host`."""
+    launched = launcher.launch()
+    Channel(launched.connection).send(
+        RunTask(
+            worker=WorkerSettings(properties={}),
+            task_id=ConnectorTaskId("c", 0),
+            connector_config={"name": "c"},
+            task_config={"act": act},
+            target_state=TargetState.STARTED,
+        )
+    )
+    return launched
+
+
+def has_ended(launched: Launched) -> bool:
+    """Wait for the end."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(launched.sentinel, selectors.EVENT_READ)
+        return bool(selector.select(END_S))
+
+
+def exit_code(launched: Launched) -> int | None:
+    """Wait for the end."""
+    assert has_ended(launched)
+    code = launched.exit_code()
+    launched.close()
+    launched.connection.close()
+    return code

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -494,5 +495,28 @@ def test_a_plugin_is_described_by_a_child() -> None:
     async def scenario() -> None:
         async with world() as w:
             assert await w.children.plugin_config("P", None) == ({"name": "P"},)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("hurry", [True, False])
+def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
+    """The child that asked is gone: nothing waits for the answer."""
+
+    async def scenario() -> None:
+        asked, answer = threading.Event(), threading.Event()
+
+        def write(entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
+            asked.set()
+            answer.wait()
+
+        async with world(graceful_ms=100) as w:
+            w.store.write = write  # type: ignore[method-assign]
+            try:
+                w.start_task(T0, "offsets")
+                await eventually_async(asked.is_set)
+                await asyncio.wait_for(w.children.stop(hurry=hurry), 60)
+            finally:
+                answer.set()
 
     run(scenario)

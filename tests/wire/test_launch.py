@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import subprocess
 import sys
@@ -16,23 +15,21 @@ from signal import Signals
 import psutil
 import pytest
 
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.supervise.channel import (
-    Channel,
-    RunTask,
-    Stop,
-    ValidateConfig,
-    WorkerSettings,
-    encode,
-)
+from pyconnect_agent.supervise import launch as launch_module
+from pyconnect_agent.supervise.channel import Stop, ValidateConfig, WorkerSettings, encode
 from pyconnect_agent.supervise.fork_server import LAST_WORDS_BYTES
-from pyconnect_agent.supervise.launch import Launched, Launcher
+from pyconnect_agent.supervise.launch import Launcher
 from tests.support.eventually import eventually
-from tests.support.launchers import SCRIPTED_HOST, shared_launcher
+from tests.support.launchers import (
+    SCRIPTED_HOST,
+    exit_code,
+    has_ended,
+    launch,
+    shared_launcher,
+)
 
 pytestmark = pytest.mark.wire
 
-END_S = 30.0
 WORKER = WorkerSettings(properties={})
 
 
@@ -43,29 +40,6 @@ def launcher() -> Iterator[Launcher]:
         yield launcher
     finally:
         launcher.close()
-
-
-def launch(launcher: Launcher, act: str) -> Launched:
-    launched = launcher.launch()
-    Channel(launched.connection).send(
-        RunTask(
-            worker=WorkerSettings(properties={}),
-            task_id=ConnectorTaskId("c", 0),
-            connector_config={"name": "c"},
-            task_config={"act": act},
-            target_state=TargetState.STARTED,
-        )
-    )
-    return launched
-
-
-def exit_code(launched: Launched) -> int | None:
-    """Wait for the end."""
-    assert select.select([launched.sentinel], [], [], END_S)[0]
-    code = launched.exit_code()
-    launched.close()
-    launched.connection.close()
-    return code
 
 
 def test_a_running_process_has_no_exit_code(launcher: Launcher) -> None:
@@ -88,7 +62,7 @@ def test_an_exit_code_is_that_of_its_process(launcher: Launcher) -> None:
 def test_a_process_that_has_ended_gets_no_signal(launcher: Launcher) -> None:
     """Its pid may be another's by then."""
     launched = launch(launcher, "exit-now")
-    assert select.select([launched.sentinel], [], [], END_S)[0]
+    assert has_ended(launched)
     launched.signal(Signals.SIGKILL)
     assert exit_code(launched) == 3
     launched.signal(Signals.SIGKILL)
@@ -114,7 +88,7 @@ def test_no_process_goes_on_whose_end_nobody_would_tell(launcher: Launcher) -> N
     assert server is not None
     server.kill()
     assert exit_code(launched) is None
-    eventually(lambda: not child.is_running(), END_S)
+    eventually(lambda: not child.is_running(), 30)
 
 
 def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
@@ -122,7 +96,7 @@ def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
     program = (
         "import json, sys\n"
         "from pyconnect_agent.supervise.launch import Launcher\n"
-        "from tests.wire.test_launch import exit_code\n"
+        "from tests.support.launchers import exit_code\n"
         "launcher = Launcher(host='tests.support.loaded_modules:run',"
         " preload=('tests.support.child_host',))\n"
         "launcher.fork()\n"
@@ -189,3 +163,24 @@ def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> 
     assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull
     launched.connection.close()
     assert exit_code(launched) == 70
+
+
+def test_a_fork_server_that_does_not_answer_is_not_waited_for(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start fails; what the fork server starts when it goes on ends by itself."""
+    first = launch(launcher, "run")
+    server = psutil.Process(first.pid).parent()
+    assert server is not None
+    monkeypatch.setattr(launch_module, "ANSWER_S", 0.5)
+    server.suspend()
+    try:
+        with pytest.raises(TimeoutError, match="The fork server did not answer"):
+            launcher.launch()
+    finally:
+        server.resume()
+    monkeypatch.undo()
+    assert exit_code(launch(launcher, "exit-now")) == 3
+    first.connection.close()
+    assert exit_code(first) == 70
+    eventually(lambda: server.children() == [])

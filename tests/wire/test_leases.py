@@ -133,6 +133,23 @@ def test_a_child_without_a_lease_ends_itself() -> None:
     run(scenario)
 
 
+def test_a_worker_without_its_membership_renews_no_lease() -> None:
+    """Others may have been given its work: the children end within their term."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=LEASE_MS) as w:
+            member = True
+            w.children.connect(w.listener, may_run=lambda: member)
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            member = False
+            await w.task_is(task_id, State.UNASSIGNED)
+            await w.connector_is("c", State.UNASSIGNED)
+            assert w.listener.expired_leases == 2
+
+    run(scenario)
+
+
 def test_renewed_leases_keep_a_child_alive() -> None:
     """Several terms pass, and the task still answers."""
 

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.channel import SetLoggerLevel
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
@@ -190,5 +191,38 @@ def test_sigterm_alone_does_not_end_a_task() -> None:
             os.kill(w.pid(task_id), signal.SIGTERM)
             w.children.set_task_target_state(task_id, TargetState.PAUSED)
             await w.task_is(task_id, State.PAUSED)
+
+    run(scenario)
+
+
+def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
+    """Nothing would hear of its stop any more: its process ends."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            child = w.children.task_details()[task_id].child
+            child.send(SetLoggerLevel(namespace="a", level="no level"))
+            await w.task_is(task_id, State.FAILED)
+            assert "KeyError: 'no level'" in w.listener.task_trace(task_id)
+            await child.gone()
+            assert task_id not in w.children.running_tasks()
+
+    run(scenario)
+
+
+def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
+    """As a task does; the reason outlives the process."""
+
+    async def scenario() -> None:
+        async with children_world() as w:
+            await w.run_task(bad_source())
+            child = w.children._connectors.details()["c"].child
+            assert child is not None
+            child.send(SetLoggerLevel(namespace="a", level="no level"))
+            await child.gone()
+            assert w.listener.connector_states("c")[-1] is State.FAILED
+            assert "KeyError: 'no level'" in w.listener.connector_trace("c")
 
     run(scenario)

@@ -3,7 +3,8 @@
 Layer: core. Kafka: the consume callback of KafkaConfigBackingStore; spec internal-topics.md
 §2.2-2.4. Deviations from Apache, all for records that no worker writes: what makes Apache throw
 out of its callback (a task count that is no integer, a key that is no base64) is a notice here; a
-negative count is refused; a property that is neither string nor null becomes its JSON text.
+negative count and an unknown logger level are refused; a property that is neither string nor null
+becomes its JSON text.
 Not done here: whether changes are reported during the first read (the store decides), expiry of
 session keys, writing.
 
@@ -24,6 +25,7 @@ from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.copy_on_change import NameSet, Table
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.log_record import Notice, Severity, json_type, key_text
+from pyconnect_agent.core.loggers import known_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +316,11 @@ class ConfigLog:
         level = value.get("level")
         if not isinstance(level, str):
             return _wrong_member(place, "logging level", "level", "string", level)
-        return Applied((LoggerLevelUpdated(namespace=namespace, level=level),))
+        # A Java worker writes the text as its client sent it, "debug" for instance.
+        known = known_level(level)
+        if known is None:
+            return place.error("Invalid logging level", "not the name of a level")
+        return Applied((LoggerLevelUpdated(namespace=namespace, level=known),))
 
     def _apply_deferred(
         self, connector: str, deferred: Mapping[int, ConnectorConfig]

@@ -33,10 +33,16 @@ def parse_level(text: str) -> str:
     """
     if not text:
         raise InternalError("Illegal null or empty Level name.")
-    level = text.strip().upper()
-    if level not in LEVELS:
+    level = known_level(text)
+    if level is None:
         raise NotFoundError(f"invalid log level '{text}'.")
     return level
+
+
+def known_level(text: str) -> str | None:
+    """Return a level's name in upper case, None when there is no such level."""
+    level = text.strip().upper()
+    return level if level in LEVELS else None
 
 
 def logger_name(text: str) -> str:

@@ -71,7 +71,7 @@ class ChildEvents:
 
     def lease_expired(self) -> None:
         # The group has given this worker up by then, or will: either way it joins anew.
-        LOG.warning("this worker was frozen for longer than its session lasts; it joins again")
+        LOG.warning("this worker was frozen or without its group for too long; it joins again")
         self._post(on.MembershipLost())
 
 

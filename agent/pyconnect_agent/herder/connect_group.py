@@ -5,7 +5,8 @@ join into a `Joined` event, and as leader answers an election from the newest co
 Kafka: WorkerCoordinator.
 
 Threading: `request_rejoin`, `leave` on the event loop; listener methods on the group thread; hooks
-on Kafka's network thread. They share one immutable `_Claims`; the assignor's state belongs to the
+on Kafka's network thread. What the next subscription claims has one writer per attribute: the group
+thread sets the last assignment, the event loop what is owned. The assignor's state belongs to the
 network thread.
 """
 
@@ -20,16 +21,20 @@ from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
 from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
 from pyconnect_agent.core.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.herder.effects import RequestRejoin
-from pyconnect_agent.core.herder.events import Event, Joined, MembershipLost, RejoinNeeded
+from pyconnect_agent.core.herder.events import (
+    AssignmentUnreadable,
+    Event,
+    Joined,
+    MembershipLost,
+    RejoinNeeded,
+)
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
     ConnectProtocol,
     ProtocolDecodeError,
     Subscription,
-    Work,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -65,15 +70,7 @@ class GroupPorts:
     post: Callable[[Event], None]
     config_snapshot: Callable[[], ConfigSnapshot]
     herder_alive: Callable[[], bool]
-    failed: Callable[[AgentError], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Claims:
-    """What the next subscription says: the last assignment with all that is owned, or nothing."""
-
-    last: Assignment | None = None
-    owned: Work = NO_WORK
+    failed: Callable[[BaseException], None]
 
 
 @dataclass(slots=True)
@@ -91,6 +88,7 @@ class GroupMember(Protocol):
     """What keeps the membership: `GroupThread`, or a simulated group's."""
 
     def start(self, timeout_ms: int) -> None: ...
+    def keeps_membership(self) -> bool: ...
     def permit_join(self) -> None: ...
     def leave(self, reason: str) -> None: ...
     def stop(self, timeout_ms: int) -> None: ...
@@ -124,7 +122,9 @@ class ConnectGroup:
         self._options = options
         self._ports = ports
         self._clock = clock
-        self._claims = _Claims()
+        self._last: Assignment | None = None
+        """None when nothing may be claimed."""
+        self._owned = NO_WORK
         self._leadership = _Leadership()
         self._last_completed_generation = -1
         self._thread = make_member(options.membership, self, self, herder_alive=ports.herder_alive)
@@ -142,8 +142,11 @@ class ConnectGroup:
         """Leave the group (blocks)."""
         self._thread.stop(timeout_ms)
 
+    def keeps_membership(self) -> bool:
+        return self._thread.keeps_membership()
+
     def request_rejoin(self, effect: RequestRejoin) -> None:
-        self._claims = replace(self._claims, owned=effect.owned)
+        self._owned = effect.owned
         self._thread.permit_join()
 
     def leave(self, reason: str) -> None:
@@ -161,12 +164,12 @@ class ConnectGroup:
         except (ProtocolDecodeError, ValueError) as exc:
             # A leader that left this member out sends it nothing at all.
             LOG.warning("assignment cannot be read; joining again", extra={"reason": str(exc)})
-            self._thread.permit_join()
+            self._ports.post(AssignmentUnreadable())
             return
         # The layout's version decides how the herder reads it; the name what was agreed on.
         assignment = replace(assignment, version=protocol)
         self._last_completed_generation = joined.generation
-        self._claims = replace(self._claims, last=assignment)
+        self._last = assignment
         is_leader = assignment.leader == joined.member_id
         self._ports.post(
             Joined(
@@ -180,10 +183,10 @@ class ConnectGroup:
         )
 
     def coordinator_lost(self) -> None:
-        self._claims = _Claims()
+        self._last = None
         self._ports.post(MembershipLost())
 
-    def failed(self, error: AgentError) -> None:
+    def failed(self, error: BaseException) -> None:
         self._ports.failed(error)
 
     # The network thread's side
@@ -232,14 +235,12 @@ class ConnectGroup:
             )
 
     def _subscription(self, protocol: ConnectProtocol, config_offset: int) -> bytes:
-        claims = self._claims
+        last = self._last
         allocation = None
-        if claims.last is not None and protocol is not ConnectProtocol.EAGER:
+        if last is not None and protocol is not ConnectProtocol.EAGER:
             # Revocations have been handled before any join; carrying them would change the
             # metadata for ever.
-            allocation = replace(
-                claims.last, version=protocol, assigned=claims.owned, revoked=NO_WORK
-            )
+            allocation = replace(last, version=protocol, assigned=self._owned, revoked=NO_WORK)
         return encode_subscription(
             Subscription(
                 version=protocol,

@@ -26,6 +26,9 @@ class LocalGroup:
     def stop(self, timeout_ms: int) -> None:
         """Nobody has to be told."""
 
+    def keeps_membership(self) -> bool:
+        return True
+
     def begin_after(self, generation: int) -> None:
         """Continue the generations of the worker's earlier lives."""
         self._generation = generation

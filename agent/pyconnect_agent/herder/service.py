@@ -181,6 +181,10 @@ class HerderService:
         """Let health probes through; a standalone worker creates its connectors first."""
         self._open.set()
 
+    def keeps_membership(self) -> bool:
+        """Whether children may go on with the work that the group gave to this worker."""
+        return self._group.keeps_membership()
+
     async def run(self) -> None:
         """Decide until cancelled; HerderAbortedError when the worker cannot go on."""
         await self._loop.run(self._performer.perform)
@@ -362,7 +366,7 @@ class HerderService:
             post=loop.post_threadsafe,
             config_snapshot=self._stores.config.snapshot,
             herder_alive=lambda: loop.alive(ALIVE_WITHIN_MS),
-            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=error.message)),
+            failed=lambda error: loop.post_threadsafe(on.GroupFailed(reason=_reason(error))),
         )
         return self._options.make_group(ports, self._clock)
 
@@ -373,9 +377,7 @@ class HerderService:
         except TimeoutError:
             raise RequestTimedOutError(timed_out_text(self.stage)) from None
 
-    def _config_changed(self, changes: tuple[ConfigChange, ...]) -> None:
-        """Called on the tailing thread: the snapshot belongs to these very changes."""
-        snapshot = self._stores.config.snapshot()
+    def _config_changed(self, snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
         self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
 
     def _replied(self, reply: Reply) -> None:
@@ -397,3 +399,7 @@ class HerderService:
                 generations.append(status.generation)
             generations.extend(task.generation for task in store.tasks(name).values())
         return max(generations)
+
+
+def _reason(error: BaseException) -> str:
+    return error.message if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"

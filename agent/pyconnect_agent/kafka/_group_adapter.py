@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import kafka.errors as client_errors
@@ -178,21 +179,31 @@ class Membership:
         return joined
 
     def poll_heartbeat(self) -> None:
-        """Show that the owner of this membership is alive."""
+        """Show that the owner of this membership is alive.
+
+        Raises what ended the heartbeats, or the network thread, which sends them.
+        """
+        crash = self._client._net._exception  # noqa: SLF001  nothing public returns it
+        if crash is not None:
+            raise crash
         self._call(lambda c: c.poll_heartbeat())
 
     def leave(self, reason: str, timeout_ms: int) -> None:
         self._call(lambda c: c.maybe_leave_group(reason, timeout_ms=timeout_ms))
 
     def close(self, timeout_ms: int) -> None:
-        """Leave and close all connections; never raises for an unreachable broker."""
+        """Leave and close all connections; never raises for what cannot be reached any more."""
+        closings: list[Callable[[], object]] = []
         if self._coordinator is not None:
-            try:
-                self._coordinator.close(timeout_ms=timeout_ms)
-            except client_errors.KafkaError as exc:
-                _log.warning("leaving the group failed; its session will expire: %s", exc)
+            closings.append(partial(self._coordinator.close, timeout_ms=timeout_ms))
         if self._client is not None:
-            self._client.close()
+            closings.append(self._client.close)
+        for close in closings:
+            try:
+                close()
+            # Of any kind: what the network thread died of is raised again.
+            except Exception as exc:  # noqa: BLE001
+                _log.warning("leaving the group failed; its session will expire: %s", exc)
 
     def _opened(self) -> _Coordinator:
         if self._coordinator is None:

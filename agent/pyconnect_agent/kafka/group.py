@@ -3,6 +3,7 @@
 It joins only when permitted: the herder permits each join once, after what must not run during it
 has stopped. Between joins it shows the group that the herder is alive, and only while it is: a
 wedged herder's worker leaves the group after `rebalance.timeout.ms`, as a Java worker's does.
+Any exception that repeating does not cure ends the membership, and with it the worker.
 
 Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
 `stop` wait; the listener is called on this thread and must only post events.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.kafka._group_adapter import (
     JoinedGroup,
@@ -52,8 +55,8 @@ class GroupListener(Protocol):
         """Unreachable for a heartbeat interval: work may have been given to others."""
         ...
 
-    def failed(self, error: AgentError) -> None:
-        """Membership ended for good; the worker has to stop."""
+    def failed(self, error: BaseException) -> None:
+        """Membership ended for good, and is logged; the worker has to stop."""
         ...
 
 
@@ -94,9 +97,10 @@ class GroupThread:
         self._condition = threading.Condition()
         self._wishes = _Wishes()
         self._membership = Membership(settings, _WakingHooks(hooks, self._wake))
-        self._thread = threading.Thread(target=self._run, name="group", daemon=True)
+        self._thread = long_lived.Thread("group", self._run, on_death=listener.failed)
         self._announced = False
         self._coordinator_lost = False
+        self._turned_s = 0.0
 
     def start(self, timeout_ms: int) -> None:
         """Connect (blocking), then serve on the thread; the first event is `rejoin_needed`."""
@@ -107,6 +111,19 @@ class GroupThread:
     def member_id(self) -> str:
         """Empty unless this worker is a member of a settled group."""
         return self._membership.member_id
+
+    def keeps_membership(self) -> bool:
+        """Whether work that the group gave to this worker may go on; thread-safe.
+
+        False once the thread has died, hangs for longer than a session lasts, or finds no
+        coordinator: others may have been given the work.
+        """
+        turned_ms = (time.monotonic() - self._turned_s) * 1000
+        return (
+            self._thread.is_alive()
+            and turned_ms <= self._settings.session_timeout_ms
+            and not self._coordinator_lost
+        )
 
     def permit_join(self) -> None:
         """Join once, also when the group does not ask for it."""
@@ -143,13 +160,12 @@ class GroupThread:
             with self._condition:
                 if self._wishes.stop:
                     return
+            self._turned_s = time.monotonic()
             try:
                 self._step()
             except AgentError as exc:
                 if not exc.retriable:
-                    _log.exception("group membership ended")
-                    self._listener.failed(exc)
-                    return
+                    raise
                 _log.warning("group request failed and will be retried: %s", exc.message)
                 self._wait(self._settings.retry_backoff_ms / 1000)
 

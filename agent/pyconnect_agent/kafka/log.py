@@ -12,8 +12,9 @@ read_committed tail until it ends, as intended.
 Who may not read is told at once: a denial fails who waits for the tail, where Kafka's log goes on
 polling without end. The tail itself tries on, so a grant that comes later mends it.
 
-Threading: one tailing thread calls the reader; `write`, `send`, `flush` and `read_to_end` may be
-called from any thread and all but `send` block. `start` and `stop` once each, from one thread.
+Threading: one tailing thread calls the reader, and an exception that ends it ends the process;
+`write`, `send`, `flush` and `read_to_end` may be called from any thread and all but `send` block.
+`start` and `stop` once each, from one thread.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import (
     AuthorizationError,
     KafkaError,
@@ -119,7 +121,7 @@ class CompactedLog:
         self._producer: LogProducer | None = None
         self._consumer: Any = None
         self._reader: LogReader | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: long_lived.Thread | None = None
         self._partitions: tuple[int, ...] = ()
         self._stopping = threading.Event()
         # Guards what follows; notified when any of it changes.
@@ -242,7 +244,7 @@ class CompactedLog:
         # Where the tail begins, so that nobody waits for the EOF of an empty partition.
         self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
         self._first_targets = self._offsets(Admin.end_offsets, deadline)
-        self._thread = threading.Thread(target=self._tail, name=self._thread_name, daemon=True)
+        self._thread = long_lived.Thread(self._thread_name, self._tail)
         self._thread.start()
         self._await_tail(lambda: self._caught_up, deadline)
 
@@ -294,7 +296,10 @@ class CompactedLog:
         )
 
     def _tail(self) -> None:
-        """Run on the tailing thread until stopped; no failure of the client ends it."""
+        """Run on the tailing thread until stopped; no failure of the client ends it.
+
+        Anything else ends the process: its view of the topic would be out of date for ever.
+        """
         try:
             self._show({})
             while not self._stopping.is_set():

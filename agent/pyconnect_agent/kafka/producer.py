@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
@@ -85,7 +86,7 @@ class LogProducer:
         self._topic = topic
         self._producer = clients.create_producer(config)
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name=thread_name, daemon=True)
+        self._thread = long_lived.Thread(thread_name, self._serve)
         self._thread.start()
 
     def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:

@@ -5,7 +5,9 @@ Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore; spec in
 Not done here: comparing task configs with those stored, and references in them (the herder does).
 
 Threading: writes block and may come from any thread; `snapshot` returns the last one published.
-Changes are reported on the tailing thread, in memory on the writing thread.
+Changes are reported on the tailing thread, in memory on the writing thread; each before `snapshot`
+shows it. An effect that reads the snapshot can therefore never reach the herder before the changes
+that made it, which say more: a config that was written again without a change, for instance.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 READ_WRITE_TOTAL_TIMEOUT_MS = 30_000
 
-OnChange = Callable[[tuple[ConfigChange, ...]], None]
+OnChange = Callable[[ConfigSnapshot, tuple[ConfigChange, ...]], None]
+"""Called with changes and the snapshot right after them, before readers see that snapshot."""
 
 
 class _PublishedConfigs:
@@ -51,12 +54,15 @@ class _PublishedConfigs:
             log_notices(_log, applied.notices)
         self._changes.extend(applied.changes)
 
-    def publish(self) -> tuple[ConfigChange, ...]:
-        """Show what was applied; return the changes since the last publication."""
-        self.snapshot = self._log.snapshot()
-        changes = tuple(self._changes)
-        self._changes.clear()
-        return changes
+    def publish(self, report: OnChange | None = None) -> None:
+        """Report the changes since the last publication, then show what was applied."""
+        snapshot = self._log.snapshot()
+        changes, self._changes = tuple(self._changes), []
+        try:
+            if changes and report is not None:
+                report(snapshot, changes)
+        finally:
+            self.snapshot = snapshot
 
 
 class KafkaConfigStore:
@@ -181,9 +187,7 @@ class _ConfigReader:
     def applied(self) -> None:
         # Publishing copies what changed: not for every batch of a long first read.
         if self._caught_up:
-            changes = self._published.publish()
-            if changes and self.on_change is not None:
-                self.on_change(changes)
+            self._published.publish(self.on_change)
 
     def caught_up(self) -> None:
         self._published.publish()
@@ -265,10 +269,8 @@ class MemoryConfigStore:
             for record in records:
                 offset = max(0, self._published.offset)
                 self._published.apply(offset, record.key, record.value)
-            changes = self._published.publish()
-            if changes and self._on_change is not None:
-                # Under the lock, so that changes are reported in the order of the writes.
-                self._on_change(changes)
+            # Under the lock, so that changes are reported in the order of the writes.
+            self._published.publish(self._on_change)
 
 
 @contextmanager

@@ -40,10 +40,11 @@ __all__ = [
 
 
 class ConfigStore(Protocol):
-    def start(self, on_change: Callable[[tuple[ConfigChange, ...]], None]) -> None:
+    def start(self, on_change: Callable[[ConfigSnapshot, tuple[ConfigChange, ...]], None]) -> None:
         """Create or check the topic, read it to its end, then tail it.
 
-        `on_change` is called on the tailing thread, after `snapshot()` shows the change.
+        `on_change` is called on the tailing thread with changes and the snapshot right after them,
+        before `snapshot()` shows it.
         """
         ...
 

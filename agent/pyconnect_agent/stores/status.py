@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from queue import SimpleQueue
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.log_record import LogRecord
@@ -82,9 +83,7 @@ class KafkaStatusStore(_StatusReads):
         self._retry_backoff_s = retry_backoff_s
         self._stopping = threading.Event()
         self._failed: SimpleQueue[_Send | None] = SimpleQueue()
-        self._retries = threading.Thread(
-            target=self._repeat_failed, name="status-retries", daemon=True
-        )
+        self._retries = long_lived.Thread("status-retries", self._repeat_failed)
         # Sends neither acknowledged nor given up; notified at every end.
         self._outstanding = 0
         self._settled = threading.Condition()

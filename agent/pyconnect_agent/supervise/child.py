@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.supervise.channel import (
     ChannelError,
     Job,
@@ -62,7 +63,7 @@ class Child:
         self._failure = self._reason = ""
         self.stopping = False
         self.cancelled = False
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"child {name}")
+        self._task = long_lived.start_task(f"child {name}", self._run())
 
     @property
     def pid(self) -> int | None:

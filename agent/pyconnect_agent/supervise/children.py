@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.connector_offsets import CommittedOffset
@@ -54,6 +55,7 @@ class ChildProcesses:
         self._launcher = launcher
         self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
         self._listener: ChildListener | None = None
+        self._may_run: Callable[[], bool] = lambda: True
         self._offsets = OffsetService(offset_store)
         self._inquiries = Inquiries()
         self._tasks = TaskChildren(
@@ -67,14 +69,17 @@ class ChildProcesses:
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
 
-    def connect(self, listener: ChildListener) -> None:
-        """Name who hears of the children."""
+    def connect(
+        self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Set the listener; leases are renewed while `may_run` says so."""
         self._listener = listener
+        self._may_run = may_run
 
     async def start(self) -> None:
         if self._settings.lease_ms is not None:
-            self._leases = asyncio.create_task(
-                self._renew_leases(self._settings.lease_ms), name="child leases"
+            self._leases = long_lived.start_task(
+                "child leases", self._renew_leases(self._settings.lease_ms)
             )
 
     async def stop(self, *, hurry: bool = False) -> None:
@@ -266,6 +271,8 @@ class ChildProcesses:
     async def _renew_leases(self, lease_ms: int) -> None:
         while True:
             await asyncio.sleep(lease_ms / 1000 / LEASES_PER_TERM)
+            if not self._may_run():
+                continue
             lease = self._lease(lease_ms)
             for child in (*self._tasks.children(), *self._connectors.children()):
                 child.send(lease)

@@ -277,7 +277,9 @@ class ConnectorChildren:
             self._listener().lease_expired()
             return
         LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
-        self._report(connector, entry, State.FAILED, text)
+        # What the process reported itself says more.
+        if entry.state is not State.FAILED:
+            self._report(connector, entry, State.FAILED, text)
 
     def _report(
         self, connector: str, entry: RunningConnector, state: State, trace: str | None

@@ -29,7 +29,7 @@ import gc
 import importlib
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import struct
@@ -118,15 +118,18 @@ class _Server:
         os.set_blocking(self._wake, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        while True:
-            waiting = (self._requests.fileno(), self._woken)
-            ready, _, _ = select.select(waiting, [], [])
-            if self._woken in ready:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._woken, 4096)
-                self._reap()
-            if self._requests.fileno() in ready and not self._serve_request():
-                return
+        # Not epoll, which would be a descriptor more that each child inherits.
+        with selectors.PollSelector() as selector:
+            selector.register(self._requests, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in selector.select()}
+                if self._woken in ready:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._woken, 4096)
+                    self._reap()
+                if self._requests in ready and not self._serve_request():
+                    return
 
     def _serve_request(self) -> bool:
         """False when the supervisor is gone."""

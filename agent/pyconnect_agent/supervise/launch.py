@@ -10,6 +10,8 @@ import importlib
 import json
 import logging
 import os
+import resource
+import selectors
 import socket
 import sys
 from collections.abc import Sequence
@@ -30,6 +32,11 @@ SHARED = (
     "pyconnect_agent.supervise.channel",
 )
 """What worker and children both use: imported before a fork, it is in memory once."""
+
+DESCRIPTORS_WANTED = 65_536
+"""Each child takes two in the worker and two in the fork server."""
+ANSWER_S = 60.0
+"""How long the fork server may take to answer; it does so in milliseconds once it has loaded."""
 
 
 class Launched:
@@ -98,6 +105,7 @@ class Launcher:
 
     def fork(self) -> None:
         """Fork the server off this process, whose memory it shares. Before any thread."""
+        _allow_descriptors()
         for module in SHARED:
             importlib.import_module(module)
         fork_server.freeze()
@@ -110,7 +118,10 @@ class Launcher:
         self._server = _ForkServer(ours, pid)
 
     def launch(self) -> Launched:
-        """Start a process. Raises OSError, and EOFError when the fork server ends meanwhile."""
+        """Start a process.
+
+        Raises OSError, TimeoutError among them, and EOFError when the fork server ends meanwhile.
+        """
         try:
             return self._started().launch()
         except EOFError as exc:
@@ -163,7 +174,7 @@ class _ForkServer:
             finally:
                 theirs.close()
                 os.close(told)
-            pid = fork_server.read_number(fate)
+            pid = _answer(fate)
             if pid is None:
                 raise EOFError(self._end())
             if pid < 0:
@@ -188,3 +199,24 @@ class _ForkServer:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, Signals.SIGKILL)
         os.waitpid(self._pid, 0)
+
+
+def _answer(fate: int) -> int | None:
+    """Read the fork server's answer; TimeoutError when none comes.
+
+    A request that it serves later makes a child without a supervisor, which ends by itself.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(fate, selectors.EVENT_READ)
+        if not selector.select(ANSWER_S):
+            raise TimeoutError(f"The fork server did not answer within {ANSWER_S:g} s")
+    return fork_server.read_number(fate)
+
+
+def _allow_descriptors() -> None:
+    """Raise this process's own limit, as a JVM does: by default many systems allow 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)
+    if soft != unlimited and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -54,9 +54,13 @@ class OffsetService:
         self._start(self._answer(child, request.request_id, self._find_connector(request)))
 
     async def stop(self) -> None:
-        """Wait for requests under way; no further ones may come."""
-        if self._requests:
-            await asyncio.wait(self._requests)
+        """Give up the requests under way: no child is left that waits for an answer.
+
+        A call of the store that has begun goes on in its thread.
+        """
+        for request in self._requests:
+            request.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, request: Coroutine[Any, Any, None]) -> None:

@@ -67,7 +67,10 @@ class ChildListener(Protocol):
     ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
-        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`."""
+        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`.
+
+        `request_id` is of this question of this process: no other one gets the same.
+        """
         ...
 
     def task_reconfiguration_requested(self, connector: str) -> None: ...
@@ -81,7 +84,7 @@ class ChildListener(Protocol):
         ...
 
     def lease_expired(self) -> None:
-        """A child got no lease in time: this process was frozen longer than its session lasts."""
+        """A child got no lease in time: this process was frozen, or its membership was lost."""
         ...
 
 

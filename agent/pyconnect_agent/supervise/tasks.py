@@ -6,6 +6,7 @@ A cancelled task (killed because it was late) never reports a state again.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -49,7 +50,8 @@ class RunningTask:
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
     killed, and that is why; nothing it says about its state counts any more. `came_up`: its start
-    has succeeded or failed. `figures`: the last it told of its work.
+    has succeeded or failed. `start_number`, `start_request_id`: of its question whether it may
+    begin, for the listener and for the process. `figures`: the last it told of its work.
     """
 
     child: Child
@@ -59,6 +61,8 @@ class RunningTask:
     version: str | None = None
     killed_because: str | None = None
     came_up: bool = False
+    start_number: int = 0
+    start_request_id: int = 0
     figures: StatsReported = NOTHING_TOLD
     topics: set[str] = field(default_factory=set)
 
@@ -88,6 +92,7 @@ class TaskChildren:
         self._inquiries = inquiries
         self._tasks: dict[ConnectorTaskId, RunningTask] = {}
         self._ended: dict[ConnectorTaskId, EndedTask] = {}
+        self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
 
     def start(
@@ -135,10 +140,12 @@ class TaskChildren:
         else:
             await kill_children((task.child,))
 
-    def answer_start(self, task_id: ConnectorTaskId, request_id: int, refusal: str | None) -> None:
+    def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
+        """Answer the process that asked; one that has ended is not mistaken for its successor."""
         task = self._tasks.get(task_id)
-        if task is None:
+        if task is None or task.start_number != number:
             return
+        request_id = task.start_request_id
         if refusal is None:
             task.child.send(StartConfirmed(request_id=request_id))
         else:
@@ -180,7 +187,8 @@ class TaskChildren:
                 self._note(task_id, task, message.state)
                 self._report(task_id, message.state, message.trace, task.version)
             case ConfirmStart(request_id=request_id):
-                self._listener().task_start_asked(task_id, request_id)
+                task.start_number, task.start_request_id = next(self._start_numbers), request_id
+                self._listener().task_start_asked(task_id, task.start_number)
             case TopicUsed():
                 self._listener().topic_used(task_id, message.topic)
             case ReadOffsets():

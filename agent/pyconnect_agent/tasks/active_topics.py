@@ -41,6 +41,8 @@ class ActiveTopics:
         if now_s < self._period_ends_s:
             return
         self._period_ends_s = now_s + PERIOD_S
-        topics, self._used_again = self._used_again, set()
+        # Copied at once: another thread may add to the set at any time.
+        topics = frozenset(self._used_again)
+        self._used_again -= topics
         for topic in topics:
             self._report(topic)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Mapping
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import ResolvedConfig
 
@@ -22,7 +22,7 @@ class ConfigExpiry:
 
     def __init__(self, expired: Callable[[], None]) -> None:
         self._expired = expired
-        self._timers: dict[str, threading.Timer] = {}
+        self._timers: dict[str, long_lived.Timer] = {}
 
     def watch(self, resolution: ResolvedConfig) -> None:
         """Replace what is scheduled for the paths of a connector's config.
@@ -36,8 +36,7 @@ class ConfigExpiry:
             before = self._timers.get(path)
             if before is not None:
                 before.cancel()
-            timer = threading.Timer(min(ttl_ms / 1000, threading.TIMEOUT_MAX), self._expire)
-            timer.daemon = True
+            timer = long_lived.Timer("config-expiry", ttl_ms / 1000, self._expire)
             self._timers[path] = timer
             timer.start()
 

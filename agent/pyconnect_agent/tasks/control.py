@@ -2,7 +2,8 @@
 
 Layer: tasks. The task's or connector's thread asks this object; only the control thread changes it.
 When the pipe ends, so does the process, at once: no orphan outlives its supervisor. So it does
-when its lease runs out: the supervisor hangs, and another worker may run this task by now.
+when its lease runs out: the supervisor hangs, and another worker may run this task by now. And when
+the control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's end.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import itertools
 import logging
 import os
 import queue
-import select
+import selectors
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.supervise.channel import (
@@ -93,7 +96,7 @@ class Control:
         """Asked when the supervisor asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
-        self._thread = threading.Thread(target=self._read, name="control", daemon=True)
+        self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
         self._thread.start()
@@ -206,20 +209,22 @@ class Control:
         return reply
 
     def _read(self) -> None:
-        while True:
-            if self._lease_ms is not None and not self._readable_within_lease():
-                os._exit(EXIT_LEASE_EXPIRED)
-            message = self._channel.receive()
-            if message is None:
-                os._exit(EXIT_ORPHANED)
-            self._take(message)
-            self.changed.set()
+        # select() refuses descriptors above 1023, which the thousandth child of a worker has.
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._channel, selectors.EVENT_READ)
+            while True:
+                if self._lease_ms is not None and not self._readable_within_lease(selector):
+                    os._exit(EXIT_LEASE_EXPIRED)
+                message = self._channel.receive()
+                if message is None:
+                    os._exit(EXIT_ORPHANED)
+                self._take(message)
+                self.changed.set()
 
-    def _readable_within_lease(self) -> bool:
+    def _readable_within_lease(self, selector: selectors.BaseSelector) -> bool:
         while True:
             remaining_s = self._lease_until_s - time.monotonic()
-            readable, _, _ = select.select([self._channel], [], [], max(remaining_s, 0.0))
-            if readable:
+            if selector.select(max(remaining_s, 0.0)):
                 return True
             if remaining_s <= 0:
                 return False
@@ -256,7 +261,9 @@ class Control:
                     future.set_result(message)
             case ReportStats() | DumpStacks():
                 # Not here: this thread must never wait for a supervisor that does not read.
-                threading.Thread(target=self._tell, args=(message,), daemon=True).start()
+                # A figure that cannot be read costs its answer, not the task.
+                answer = partial(self._tell, message)
+                long_lived.Thread("inquiry", answer, on_death=lambda _: None).start()
             case _:
                 LOG.error("message not meant for a child", extra={"kind": type(message).__name__})
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import TopicSpec
@@ -89,7 +90,7 @@ class DeadLetterQueue:
         self._counts = counts
         self._mask = mask
         self._closing = threading.Event()
-        self._server = threading.Thread(target=self._serve, name="dead-letter-queue", daemon=True)
+        self._server = long_lived.Thread("dead-letter-queue", self._serve)
         self._server.start()
 
     def report(self, failure: Failure) -> Future[None]:

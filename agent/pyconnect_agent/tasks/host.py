@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import partial
 from types import FrameType
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import State, TargetState
@@ -188,6 +189,7 @@ def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
     control.set_logger_level = levels.set_level
     _listen(control)
     life_cycle = TaskLifeCycle(control)
+    long_lived.set_last_words(life_cycle.fail)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         life_cycle.mask = worker.mask
@@ -219,6 +221,11 @@ def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -
     control.set_logger_level = levels.set_level
     _listen(control)
     mask: Callable[[str], str] = str
+
+    def report_failure(error: BaseException) -> None:
+        control.send(StateReported(state=State.FAILED, trace=mask(format_trace(error))))
+
+    long_lived.set_last_words(report_failure)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         mask = worker.mask
@@ -249,7 +256,7 @@ def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -
         )
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
-        control.send(StateReported(state=State.FAILED, trace=mask(format_trace(exc))))
+        report_failure(exc)
         # Failed it stays, until the worker stops it.
         control.stop_requested.wait()
         control.send(StateReported(state=State.UNASSIGNED))

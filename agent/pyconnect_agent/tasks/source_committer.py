@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.source_offsets import OffsetWriter
 from pyconnect_agent.core.submitted import CommittableOffsets
@@ -58,7 +59,7 @@ class SourceCommitter:
         self._offered_lock = threading.Lock()
         self._commit_lock = threading.Lock()
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="offset-committer", daemon=True)
+        self._thread = long_lived.Thread("offset-committer", self._run)
         self.last_commit_ms: int | None = None
         self.failures = 0
 

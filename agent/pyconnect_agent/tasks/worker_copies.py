@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 
 LOG = logging.getLogger(__name__)
@@ -40,14 +41,14 @@ class WorkerCopies:
         self._copying = False
         # Held while writing: what is buried must not be overtaken by an older copy.
         self._writing = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: long_lived.Thread | None = None
 
     def put(self, entries: Mapping[bytes, bytes | None]) -> None:
         """Copy soon."""
         with self._changed:
             self._waiting.update(entries)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="offset-copies", daemon=True)
+                self._thread = long_lived.Thread("offset-copies", self._run)
                 self._thread.start()
             self._changed.notify_all()
 

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyconnect_agent import memory
+from pyconnect_agent import long_lived, memory
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.client_configs import worker_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -143,9 +143,9 @@ class Worker:
             clock=WorkerClock(),
             client=rest.client,
         )
-        children.connect(herder.child_listener)
+        children.connect(herder.child_listener, may_run=herder.keeps_membership)
         herding = asyncio.create_task(herder.run(), name="herder")
-        keeping_low = asyncio.create_task(memory.keep_low(), name="memory")
+        keeping_low = long_lived.start_task("memory", memory.keep_low())
         try:
             parts, url = self._parts, rest.advertised_url
             admin = admin_interface(

@@ -205,6 +205,9 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
     assert feed.write(config_records.logger_level("a.b", "TRACE")).changes == (
         LoggerLevelUpdated(namespace="a.b", level="TRACE"),
     )
+    assert feed("logger-cluster-a.b", '{"level":" debug "}').changes == (
+        LoggerLevelUpdated(namespace="a.b", level="DEBUG"),
+    )
     assert feed.state.connector_configs is before.connector_configs
 
 
@@ -232,6 +235,8 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
         ("restart-connector-c", None),
         ("logger-cluster-a", None),
         ("logger-cluster-a", '{"level":1}'),
+        ("logger-cluster-a", '{"level":"warning"}'),
+        ("logger-cluster-a", '{"level":""}'),
         ("session-key-2", "{}"),
         ("unknown", "{}"),
         (None, "{}"),

@@ -18,6 +18,9 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.plugin_catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
 from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.connect_group import GroupPorts
+from pyconnect_agent.herder.local_group import LocalGroup
+from pyconnect_agent.herder.loop import HerderAbortedError
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.config import MemoryConfigStore
@@ -59,6 +62,7 @@ class Shell:
     """A running herder and what it works with."""
 
     def __init__(self, *, standalone: bool = False) -> None:
+        self.group_failed: Callable[[BaseException], None] | None = None
         self.store = GatedConfigStore()
         self.statuses = MemoryStatusStore()
         self.children = FakeChildren()
@@ -72,6 +76,7 @@ class Shell:
                 server=ServerInfo(version="1", commit="2", kafka_cluster_id="3"),
                 track_topics=True,
                 permitted_algorithms=None,
+                make_group=self._make_group,
             ),
             stores=Stores(config=self.store, status=self.statuses, offset=MemoryOffsetStore()),
             children=self.children,
@@ -81,6 +86,10 @@ class Shell:
             client=NoOtherWorkers(),
         )
         self.children.listener = self.herder.child_listener
+
+    def _make_group(self, ports: GroupPorts, clock: WorkerClock) -> LocalGroup:
+        self.group_failed = ports.failed
+        return LocalGroup("http://w:1/", ports.post)
 
     async def create(self, name: str = "c", **changes: str) -> Any:
         request = ask.PutConnectorConfig(connector=name, config={**CONFIG, "name": name, **changes})
@@ -262,5 +271,25 @@ def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
         async with running() as shell:
             await shell.herder.set_cluster_logger_level("some.logger", "DEBUG")
             await eventually_async(lambda: "some.logger" in shell.herder.loggers())
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(KafkaError("denied"), "denied"), (RuntimeError("unforeseen"), "RuntimeError: unforeseen")],
+)
+def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
+    """Whatever it failed with; the worker ends with it."""
+
+    async def scenario() -> None:
+        shell = Shell()
+        herding = asyncio.create_task(shell.herder.run())
+        await shell.herder.start()
+        assert shell.group_failed is not None
+        shell.group_failed(error)
+        with pytest.raises(HerderAbortedError, match=reason):
+            await herding
+        await shell.herder.close()
 
     run(scenario)

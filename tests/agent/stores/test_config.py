@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyconnect_agent.core import config_records
-from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot, SessionKey
 from pyconnect_agent.core.configlog import (
     ConfigChange,
     ConnectorConfigRemoved,
@@ -33,7 +33,7 @@ class Worker:
         self.log = FakeLog(topic)
         self.store = KafkaConfigStore(self.log)
         self.changes: list[ConfigChange] = []
-        self.store.start(self.changes.extend)
+        self.store.start(lambda _snapshot, changes: self.changes.extend(changes))
 
 
 @pytest.fixture
@@ -53,14 +53,27 @@ def test_the_first_read_is_silent_and_complete() -> None:
     assert second.store.snapshot() == first.store.snapshot()
 
 
-def test_changes_are_reported_after_the_snapshot_shows_them() -> None:
-    """Whoever is told may look at once."""
-    log = FakeLog()
-    store = KafkaConfigStore(log)
-    seen: list[tuple[tuple[ConfigChange, ...], bool]] = []
-    store.start(lambda changes: seen.append((changes, store.snapshot().contains("c"))))
-    store.put_connector_config("c", {}, TargetState.PAUSED)
-    assert seen == [((ConnectorConfigUpdated(connector="c"),), True)]
+@pytest.mark.parametrize("kind", ["kafka", "memory"])
+def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str) -> None:
+    """A thread that reads the snapshot cannot reach the herder before the changes do.
+
+    Comparing snapshots does not show that a config was written again without a change.
+    """
+    store: ConfigStore = MemoryConfigStore() if kind == "memory" else KafkaConfigStore(FakeLog())
+    seen: list[tuple[tuple[ConfigChange, ...], int]] = []
+    shown: list[int] = []
+
+    def report(snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
+        seen.append((changes, snapshot.offset))
+        shown.append(store.snapshot().offset)
+
+    store.start(report)
+    for _ in range(2):
+        store.put_connector_config("c", {"a": "1"}, None)
+    change = ConnectorConfigUpdated(connector="c")
+    assert [changes for changes, _ in seen] == [(change,), (change,)]
+    assert all(before < offset for before, (_, offset) in zip(shown, seen, strict=True))
+    assert store.snapshot().offset == seen[-1][1]
 
 
 def test_a_connector_is_written_with_its_initial_state_before_it(worker: Worker) -> None:
@@ -216,7 +229,7 @@ def test_only_what_a_leader_may_write_goes_through_its_writer() -> None:
     log = FakeLog()
     leader = Leader(log)
     store = KafkaConfigStore(log, leader)
-    store.start(lambda changes: None)
+    store.start(lambda snapshot, changes: None)
     store.claim_write_privileges()
     store.put_target_state("c", TargetState.PAUSED)
     store.put_logger_level("a", "INFO")
@@ -240,7 +253,7 @@ def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers run the same herder."""
     changes: list[ConfigChange] = []
     store: ConfigStore = MemoryConfigStore() if kind == "memory" else KafkaConfigStore(FakeLog())
-    store.start(changes.extend)
+    store.start(lambda _snapshot, found: changes.extend(found))
     store.claim_write_privileges()
     store.put_connector_config("c", {"a": "1"}, TargetState.PAUSED)
     store.put_connector_config("d", {"a": "2"}, None)

@@ -113,3 +113,14 @@ def test_a_topic_that_cannot_be_created_is_told_with_kafkas_text() -> None:
         prepare_topic(Admin(), "dead", replication_factor=2, timeout_ms=1)
     assert str(raised.value) == "Could not initialize dead letter queue with topic=dead"
     assert str(raised.value.__cause__) == "not allowed"
+
+
+def test_an_unforeseen_failure_to_serve_the_queue_ends_the_task(
+    deaths: list[BaseException],
+) -> None:
+    """The futures of later reports would never complete."""
+    error = RuntimeError("unforeseen")
+    made = Queue()
+    made.producer.unforeseen = error
+    made.queue._server.join(60)
+    assert deaths == [error]

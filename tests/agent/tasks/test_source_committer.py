@@ -62,3 +62,16 @@ def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> 
     source.loop.step()
     assert source.committer.commit() is False
     assert source.written == []
+
+
+def test_what_a_callback_raises_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
+    """Nothing would be committed any more, and nobody would know."""
+    error = RuntimeError("unforeseen")
+
+    def serve() -> None:
+        raise error
+
+    source.committer._serve_if_idle = serve
+    source.committer.start()
+    source.committer._thread.join(60)
+    assert deaths == [error]

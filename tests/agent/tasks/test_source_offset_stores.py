@@ -13,6 +13,7 @@ from pyconnect_agent.tasks import source_offset_stores
 from pyconnect_agent.tasks.source_offset_stores import OwnOffsets, WorkerOffsets
 from pyconnect_agent.tasks.worker_copies import COPIED_AT_ONCE, WorkerCopies
 from pyconnect_api import ConnectException
+from tests.support.eventually import eventually
 from tests.support.fake_log import FakeLog, FakeTopic
 from tests.support.fake_offsets import FakeWorkerStore
 
@@ -213,3 +214,15 @@ def test_a_start_that_fails_says_of_which_topic() -> None:
 
     with pytest.raises(ConnectException, match="offsets topic 'own'"):
         OwnOffsets("own", Unreadable(), worker, WAIT_MS).start(never)
+
+
+def test_an_unforeseen_failure_to_copy_ends_the_task(deaths: list[BaseException]) -> None:
+    """Later copies would wait for ever, and closing the task for them."""
+    error = RuntimeError("unforeseen")
+
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        raise error
+
+    copies = WorkerCopies(write, WAIT_MS)
+    copies.put({KEY: b"1"})
+    eventually(lambda: deaths == [error])

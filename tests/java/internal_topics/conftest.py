@@ -48,7 +48,7 @@ def scenario(
 @pytest.fixture
 def configs(scenario: JavaScenario) -> Iterator[KafkaConfigStore]:
     store = KafkaConfigStore(config_log(scenario.topics["configs"]))
-    store.start(lambda changes: None)
+    store.start(lambda snapshot, changes: None)
     yield store
     store.stop()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-import select
+import selectors
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -173,7 +173,7 @@ class FileStreamSourceTask(SourceTask):
         """Return what can be read without waiting; empty at the end and after an error."""
         assert self._descriptor is not None
         try:
-            if self._filename is None and not select.select([self._descriptor], [], [], 0)[0]:
+            if self._filename is None and not _is_readable(self._descriptor):
                 return b""
             return os.read(self._descriptor, CHUNK_BYTES)
         except OSError:
@@ -218,7 +218,7 @@ class FileStreamSourceTask(SourceTask):
             if self.context.stop_requested.wait(IDLE_SLICE_S):
                 return
             if self._filename is None:
-                if select.select([self._descriptor], [], [], 0)[0]:
+                if _is_readable(self._descriptor):
                     return
             elif self._has_grown():
                 return
@@ -248,3 +248,10 @@ class FileStreamSourceTask(SourceTask):
                 )
             case _:
                 return False
+
+
+def _is_readable(descriptor: int) -> bool:
+    # Not epoll: standard input may be a regular file.
+    with selectors.PollSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        return bool(selector.select(0))

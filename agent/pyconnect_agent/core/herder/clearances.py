@@ -7,7 +7,8 @@ mistake and goes unnoticed.
 
 A task that waits is CLEARING, unless its connector is paused: then it is PAUSED, and nothing is
 fenced until it is resumed. A leader that died, or cannot fence just now, is asked again; when it
-fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. What waits
+fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. Reading the
+config topic is repeated for as long as it takes, after pauses that grow to 5 s. What waits
 while the group rebalances is forgotten, and asked for anew when work may start again. Whoever
 calls `done` has adopted what was read.
 """
@@ -25,7 +26,7 @@ from pyconnect_agent.core.herder.effects import (
     ReadConfigToEnd,
     RequestFencing,
 )
-from pyconnect_agent.core.herder.events import ClearanceRetry, TaskStartAsked
+from pyconnect_agent.core.herder.events import ClearanceRetry, TaskStartAsked, TaskStartRetry
 from pyconnect_agent.core.herder.operations import request_error
 from pyconnect_agent.core.herder.own_status import status
 from pyconnect_agent.core.herder.state import Clearance, ClearanceStep, Life, RunningTask
@@ -86,7 +87,7 @@ def done(turn: Turn, waiter: FencingWaiter | ClearanceWaiter | TaskStartWaiter) 
     match waiter:
         case FencingWaiter(connector=connector):
             if clearance := _active(turn, waiter):
-                _read(turn, connector, clearance)
+                _read(turn, connector, replace(clearance, attempt=0))
         case ClearanceWaiter():
             _start_waiting(turn, waiter)
         case TaskStartWaiter():
@@ -104,11 +105,16 @@ def failed(
             _reading_failed(turn, waiter)
         case TaskStartWaiter():
             if _started(turn, waiter.task_id) is not None:
-                _read_for_task(turn, waiter.task_id, waiter.request_id)
+                timer = TaskStartRetry(
+                    task_id=waiter.task_id,
+                    request_id=waiter.request_id,
+                    attempt=waiter.attempt + 1,
+                )
+                turn.wake_at(turn.now_ms + _backoff_ms(waiter.attempt), timer)
 
 
 def retry(turn: Turn, timer: ClearanceRetry) -> None:
-    """Ask again, whoever leads now."""
+    """Ask again, whichever worker leads now; or read again."""
     connector = timer.connector
     clearance = turn.state.clearances.get(connector)
     if clearance is None or clearance.number != timer.number:
@@ -118,12 +124,15 @@ def retry(turn: Turn, timer: ClearanceRetry) -> None:
         _end(turn, connector)
         _forget(turn, connector, waiting)
         return
+    if clearance.step is ClearanceStep.READING:
+        _read(turn, connector, clearance)
+        return
     _begin(
         turn,
         connector,
         clearance.generation,
         since_ms=clearance.since_ms,
-        attempt=clearance.attempt + 1,
+        attempt=clearance.attempt,
     )
 
 
@@ -132,6 +141,12 @@ def task_start_asked(turn: Turn, event: TaskStartAsked) -> None:
         _answer(turn, event.task_id, event.request_id)
     else:
         _read_for_task(turn, event.task_id, event.request_id)
+
+
+def retry_task_start(turn: Turn, timer: TaskStartRetry) -> None:
+    """Read again, unless the task was stopped meanwhile: then it waits for no answer."""
+    if _started(turn, timer.task_id) is not None:
+        _read_for_task(turn, timer.task_id, timer.request_id, attempt=timer.attempt)
 
 
 def rebalancing(turn: Turn) -> None:
@@ -156,9 +171,7 @@ def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None
     transient = isinstance(error, NotLeaderError) or bool(getattr(error, "retriable", False))
     time_is_over = turn.now_ms - clearance.since_ms >= GIVE_UP_MS
     if waiting and transient and not time_is_over and turn.state.may_start_work:
-        number = _note(turn, connector, replace(clearance, step=ClearanceStep.BACKING_OFF))
-        wait_ms = min(FIRST_BACKOFF_MS << clearance.attempt, LONGEST_BACKOFF_MS)
-        turn.wake_at(turn.now_ms + wait_ms, ClearanceRetry(connector=connector, number=number))
+        _back_off(turn, connector, replace(clearance, step=ClearanceStep.BACKING_OFF))
         return
     _end(turn, connector)
     if transient and not turn.state.may_start_work:
@@ -197,9 +210,21 @@ def _reading_failed(turn: Turn, waiter: ClearanceWaiter) -> None:
     if clearance is None:
         return
     if _waiting(turn, connector):
-        _read(turn, connector, clearance)
+        _back_off(turn, connector, clearance)
     else:
         _end(turn, connector)
+
+
+def _back_off(turn: Turn, connector: str, clearance: Clearance) -> None:
+    """Try the step again after a pause; a timer that comes late finds another number."""
+    wait_ms = _backoff_ms(clearance.attempt)
+    number = _note(turn, connector, replace(clearance, attempt=clearance.attempt + 1))
+    turn.wake_at(turn.now_ms + wait_ms, ClearanceRetry(connector=connector, number=number))
+
+
+def _backoff_ms(attempt: int) -> int:
+    # Beyond this a shift only makes large numbers of what is limited anyway.
+    return min(FIRST_BACKOFF_MS << min(attempt, 16), LONGEST_BACKOFF_MS)
 
 
 def _begin(turn: Turn, connector: str, generation: int, *, since_ms: int, attempt: int = 0) -> None:
@@ -212,7 +237,7 @@ def _begin(turn: Turn, connector: str, generation: int, *, since_ms: int, attemp
     )
     if connector not in turn.state.snapshot.pending_fencing:
         # The count record is newer than the task set: its older instances are fenced already.
-        _read(turn, connector, clearance)
+        _read(turn, connector, replace(clearance, attempt=0))
         return
     number = _note(turn, connector, clearance)
     waiter = FencingWaiter(connector=connector, number=number)
@@ -236,8 +261,10 @@ def _read(turn: Turn, connector: str, clearance: Clearance) -> None:
     )
 
 
-def _read_for_task(turn: Turn, task_id: ConnectorTaskId, request_id: int) -> None:
-    waiter = TaskStartWaiter(task_id=task_id, request_id=request_id)
+def _read_for_task(
+    turn: Turn, task_id: ConnectorTaskId, request_id: int, *, attempt: int = 0
+) -> None:
+    waiter = TaskStartWaiter(task_id=task_id, request_id=request_id, attempt=attempt)
     turn.emit(
         ReadConfigToEnd(
             effect_id=turn.wait_for(waiter),

@@ -108,6 +108,8 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             turn.update(phase=Phase.STOPPED, rejoin_wanted=False)
         case on.Joined():
             rebalance.joined(turn, event)
+        case on.AssignmentUnreadable():
+            rebalance.assignment_unreadable(turn)
         case on.RejoinNeeded():
             rebalance.request_rejoin(turn)
         case on.MembershipLost():
@@ -141,6 +143,10 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
             operations.deadline_passed(turn, timer)
         case on.ClearanceRetry():
             clearances.retry(turn, timer)
+        case on.TaskStartRetry():
+            clearances.retry_task_start(turn, timer)
+        case on.JoinRetry():
+            rebalance.join_due(turn)
         case on.ReconfigurationRetry():
             reconfiguration.retry_due(turn, timer)
         case on.ScheduledRebalance():

@@ -47,6 +47,11 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentUnreadable:
+    """A rebalance has completed, but what the leader sent to this worker cannot be decoded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RejoinNeeded:
     """The group coordinator announces a rebalance; nothing joins before the herder asks to."""
 
@@ -179,15 +184,31 @@ class SessionKeyDue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearanceRetry:
-    """Ask the leader again to fence; `number` is the clearance's."""
+    """Ask the leader again to fence, or read again; `number` is the clearance's."""
 
     connector: str
     number: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStartRetry:
+    """Read the config topic again for a task that asks to begin."""
+
+    task_id: ConnectorTaskId
+    request_id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRetry:
+    """Join again after an assignment that could not be decoded."""
+
+
 Timer = (
     RequestDeadline
     | ClearanceRetry
+    | TaskStartRetry
+    | JoinRetry
     | ReconfigurationRetry
     | ScheduledRebalance
     | CatchUpRetry
@@ -208,6 +229,7 @@ WorkerEvent = (
     | Started
     | Stopping
     | Joined
+    | AssignmentUnreadable
     | RejoinNeeded
     | MembershipLost
     | GroupFailed

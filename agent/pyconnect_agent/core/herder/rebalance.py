@@ -28,6 +28,7 @@ from pyconnect_agent.core.herder.events import (
     CatchUpRetry,
     ClaimRetry,
     Joined,
+    JoinRetry,
     ScheduledRebalance,
     Started,
 )
@@ -47,11 +48,14 @@ _GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
 BACKOFF_RETRIES = 5
 SHORTEST_BACKOFF_MS = 100
 CLAIM_BACKOFF_MS = 250
+UNREADABLE_BACKOFF_MS = 1_000
 
 
 def started(turn: Turn, event: Started) -> None:
     turn.end_stage(turn.state.stage)
-    turn.update(snapshot=event.snapshot)
+    # A change may have come before.
+    if event.snapshot.offset > turn.state.snapshot.offset:
+        turn.update(snapshot=event.snapshot)
     if turn.state.drain_wanted:
         draining.drained(turn)
         return
@@ -118,6 +122,28 @@ def joined(turn: Turn, event: Joined) -> None:
     if assignment.delay_ms > 0:
         timer = ScheduledRebalance(generation=event.generation)
         turn.wake_at(turn.now_ms + assignment.delay_ms, timer)
+
+
+def assignment_unreadable(turn: Turn) -> None:
+    """Join again after a pause: a leader that fails each time must not keep the group busy.
+
+    What runs goes on, as between any two joins; only this worker's generation is not known.
+    """
+    if turn.state.phase is Phase.STOPPED:
+        return
+    turn.update(membership=None, privilege=WritePrivilege.NONE)
+    turn.wake_at(turn.now_ms + UNREADABLE_BACKOFF_MS, JoinRetry())
+
+
+def join_due(turn: Turn) -> None:
+    """`advance` joins, as soon as nothing stands against it; or what has to be drained leaves."""
+    if turn.state.phase is not Phase.JOINING:
+        return
+    turn.update(claims_outdated=False)
+    if turn.state.drain_wanted:
+        draining.begin(turn)
+    else:
+        turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
 
 
 def membership_lost(turn: Turn) -> None:

@@ -264,7 +264,8 @@ class Reconfiguration:
 class ClearanceStep(Enum):
     """FENCING: what ran before is being fenced; READING: the configs are looked at once more.
 
-    BACKING_OFF: the leader could not be asked, or could not do it just now.
+    READING waits between two attempts too. BACKING_OFF: the leader could not be asked, or could
+    not do it just now.
     """
 
     FENCING = auto()
@@ -277,7 +278,7 @@ class Clearance:
     """Tasks of `generation` of an exactly-once source connector are about to start here.
 
     `number` tells this step's effect or timer from those of earlier ones. `attempt` counts the
-    requests for fencing since `since_ms`.
+    failures of the step: requests for fencing since `since_ms`, or reads.
     """
 
     step: ClearanceStep

@@ -82,10 +82,11 @@ class ClearanceWaiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStartWaiter:
-    """The config topic is read for a task that asks to begin."""
+    """The config topic is read for a task that asks to begin; `attempt` counts failed reads."""
 
     task_id: ConnectorTaskId
     request_id: int
+    attempt: int = 0
 
 
 ConfigWaiter = SessionKeyWaiter | FencingWaiter | ClearanceWaiter | TaskStartWaiter

@@ -25,6 +25,7 @@ from pyconnect_agent.core.herder.requests import (
     SetTargetState,
 )
 from pyconnect_agent.core.herder.state import ApplyTaskConfigs, HerderSettings, Life, Step
+from pyconnect_agent.core.herder.waiters import ClearanceWaiter, TaskStartWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.herder_world import TASKS, World
 
@@ -300,6 +301,52 @@ def test_reading_after_a_round_is_repeated() -> None:
     world.settle()
     assert len(world.fenced) == 1
     assert len(world.tasks) == 2
+
+
+@pytest.mark.parametrize("asked", ["tasks that wait", "a task's process"])
+def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: str) -> None:
+    """With the right to read revoked this goes on for long; the brokers must not notice."""
+    world = world_with(1)
+    if asked == "tasks that wait":
+        world.write_elsewhere(
+            config_records.task_config(TASK, {"n": "9"}), config_records.tasks_commit("c", 1)
+        )
+        world.write_elsewhere(config_records.task_count_record("c", 1))
+    else:
+        world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    read_ms = []
+    while len(read_ms) < 9:
+        reads = [answer for answer in world.answerable() if answer.queue == "reads"]
+        if reads and waits_for_tasks(world):
+            read_ms.append(world.now_ms)
+            world.answer(reads[0], well=False)
+        else:
+            assert world.step()
+    waits = [after - before for before, after in pairwise(read_ms)]
+    assert waits == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]
+    world.settle()
+    assert world.tasks.keys() == {TASK}
+    if asked == "a task's process":
+        assert world.started_answers == [(TASK, 7, None)]
+
+
+def waits_for_tasks(world: World) -> bool:
+    """Whether the config topic is being read before tasks may start."""
+    kinds = (ClearanceWaiter, TaskStartWaiter)
+    return any(isinstance(waiter, kinds) for waiter in world.state.waiters.values())
+
+
+def test_a_task_that_was_stopped_waits_for_no_read() -> None:
+    """Its next process asks for itself."""
+    world = world_with(1)
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    world.deliver()
+    (read,) = (answer for answer in world.answerable() if answer.queue == "reads")
+    world.answer(read, well=False)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STOPPED))
+    world.settle()
+    assert world.started_answers == []
+    world.check_rest()
 
 
 def test_a_round_answers_whoever_else_asked() -> None:

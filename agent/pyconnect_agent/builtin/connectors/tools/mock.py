@@ -6,10 +6,11 @@ Layer: builtin. Kafka: `org.apache.kafka.connect.tools`. `mock_mode` is `connect
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.connect_level import CONNECT_VERSION
 from pyconnect_api import (
     ConfigDef,
@@ -36,7 +37,7 @@ class _MockConnector(Connector):
 
     def __init__(self) -> None:
         self._props: Mapping[str, str] = {}
-        self._timer: threading.Timer | None = None
+        self._timer: long_lived.Timer | None = None
 
     def version(self) -> str:
         return CONNECT_VERSION
@@ -45,10 +46,8 @@ class _MockConnector(Connector):
         self._props = props
         if props.get(MODE) == CONNECTOR_FAILURE:
             failure = RuntimeError("Triggered connector failure")
-            self._timer = threading.Timer(
-                _delay_ms(props) / 1000, self.context.raise_error, [failure]
-            )
-            self._timer.daemon = True
+            fail = partial(self.context.raise_error, failure)
+            self._timer = long_lived.Timer("mock-failure", _delay_ms(props) / 1000, fail)
             self._timer.start()
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:

@@ -1,0 +1,114 @@
+"""Membership as the herder sees it, over a group's thread that does nothing by itself."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pyconnect_agent.core.assign.leader_ids import LeaderIds
+from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.effects import RequestRejoin
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.protocol.messages import (
+    Assignment,
+    ConnectProtocol,
+    Work,
+    decode_subscription,
+    encode_assignment,
+)
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
+from pyconnect_agent.kafka.group import JoinedGroup
+from tests.support.fake_group import NO_SETTINGS
+
+OWNED = Work(("c",), (ConnectorTaskId("c", 0),))
+
+
+class Group:
+    """A group whose thread is this object; `calls` are those of the thread."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.posted: list[on.Event] = []
+        self.group = ConnectGroup(
+            GroupOptions(
+                membership=NO_SETTINGS,
+                worker_url="http://w/",
+                protocol=ConnectProtocol.SESSIONED,
+                scheduled_rebalance_max_delay_ms=0,
+                open_timeout_ms=0,
+                leader_ids=LeaderIds(own="own", apaches="own", fencing=False),
+            ),
+            GroupPorts(
+                post=self.posted.append,
+                config_snapshot=ConfigSnapshot,
+                herder_alive=lambda: True,
+                failed=self.posted.append,  # type: ignore[arg-type]  # never called
+            ),
+            WorkerClock(),
+            lambda *_, **__: cast("Any", self),
+        )
+
+    def permit_join(self) -> None:
+        self.calls.append("permit join")
+
+    def join(self, assignment: bytes) -> None:
+        """A join completes."""
+        joined = JoinedGroup(
+            generation=1, member_id="m", protocol_name="sessioned", assignment=assignment
+        )
+        self.group.joined(joined)
+
+    def claims(self) -> Assignment | None:
+        """What the next subscription says."""
+        offered = dict(self.group.offered_protocols())
+        return decode_subscription(offered["sessioned"]).allocation
+
+
+def assignment() -> bytes:
+    return encode_assignment(
+        Assignment(
+            version=ConnectProtocol.SESSIONED,
+            leader="m",
+            leader_url="http://w/",
+            config_offset=3,
+            assigned=OWNED,
+        )
+    )
+
+
+def test_an_assignment_that_cannot_be_decoded_permits_no_join() -> None:
+    """The herder permits each join: only it knows that nothing stands against it."""
+    group = Group()
+    group.join(b"")
+    assert group.posted == [on.AssignmentUnreadable()]
+    assert group.calls == []
+
+
+def test_a_join_claims_what_is_owned_beside_the_last_assignment() -> None:
+    """Without an assignment there is nothing to claim."""
+    group = Group()
+    rejoin = RequestRejoin(snapshot=ConfigSnapshot(), owned=OWNED)
+    group.group.request_rejoin(rejoin)
+    assert group.claims() is None
+    group.join(assignment())
+    claims = group.claims()
+    assert claims is not None
+    assert (claims.assigned, claims.config_offset) == (OWNED, 3)
+
+
+def test_a_loss_of_the_coordinator_during_a_wish_to_join_is_not_undone() -> None:
+    """The two come from two threads; work that others may have must not be claimed."""
+    group = Group()
+    group.join(assignment())
+
+    class Rejoin:
+        """The group's thread loses the coordinator while the event loop reads this."""
+
+        @property
+        def owned(self) -> Work:
+            group.group.coordinator_lost()
+            return OWNED
+
+    group.group.request_rejoin(cast("RequestRejoin", Rejoin()))
+    assert group.claims() is None

@@ -1,0 +1,152 @@
+"""The group's thread over a membership without a broker."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from unittest.mock import create_autospec
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.kafka import _group_adapter, group
+from pyconnect_agent.kafka._group_adapter import MembershipHooks
+from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
+from tests.support.eventually import eventually
+from tests.support.fake_group import NO_SETTINGS
+
+WAIT_S = 60
+SETTINGS = NO_SETTINGS
+
+
+class Membership:
+    """In place of kafka-python's: a settled one, until its heartbeats raise `failures`."""
+
+    def __init__(self) -> None:
+        self.failures: list[Exception] = []
+        self.beats = 0
+        self.coordinator_known = True
+        self.needs_rejoin = False
+
+    def open(self, timeout_ms: int) -> None:
+        """There is no broker."""
+
+    def close(self, timeout_ms: int) -> None:
+        """There is no broker."""
+
+    def find_coordinator(self, timeout_ms: int) -> bool:
+        return self.coordinator_known
+
+    def poll_heartbeat(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.beats += 1
+
+
+class Owner:
+    """Hooks and listener of a group's thread."""
+
+    def __init__(self) -> None:
+        self.events: queue.Queue[str | BaseException] = queue.Queue()
+
+    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
+        return ()
+
+    def assign(
+        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        return {}
+
+    def rejoin_needed(self) -> None:
+        self.events.put("rejoin needed")
+
+    def joined(self, joined: JoinedGroup) -> None:
+        self.events.put("joined")
+
+    def coordinator_lost(self) -> None:
+        self.events.put("coordinator lost")
+
+    def failed(self, error: BaseException) -> None:
+        self.events.put(error)
+
+
+class Group:
+    """A thread that runs, and what it runs over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.membership, self.owner = Membership(), Owner()
+        monkeypatch.setattr(group, "Membership", lambda _settings, _hooks: self.membership)
+        self.thread = GroupThread(SETTINGS, self.owner, self.owner, herder_alive=lambda: True)
+
+    def fail(self, *failures: Exception) -> None:
+        """Let the next heartbeats raise."""
+        self.membership.failures.extend(failures)
+        self.thread._wake()
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
+    made = Group(monkeypatch)
+    made.thread.start(0)
+    eventually(lambda: made.membership.beats)
+    yield made
+    made.thread.stop(0)
+
+
+@pytest.mark.parametrize("error", [KafkaError("denied"), RuntimeError("unforeseen")])
+def test_what_repeating_does_not_cure_fails_the_membership(member: Group, error: Exception) -> None:
+    """Errors of the agent's own kind or not: work that was given here must not go on."""
+    assert member.thread.keeps_membership()
+    member.fail(error)
+    assert member.owner.events.get(timeout=WAIT_S) is error
+    member.thread._thread.join(WAIT_S)
+    assert not member.thread.keeps_membership()
+
+
+def test_a_retriable_error_is_outlived(member: Group) -> None:
+    """The thread goes on with the next step."""
+    member.fail(RetriableKafkaError("away"), RetriableKafkaError("away"))
+    beats = member.membership.beats
+    eventually(lambda: member.membership.beats > beats)
+    assert member.thread.keeps_membership()
+    assert member.owner.events.empty()
+
+
+def test_a_membership_without_coordinator_does_not_keep_its_work(member: Group) -> None:
+    """Until the coordinator is found again."""
+    member.membership.coordinator_known = False
+    assert member.owner.events.get(timeout=WAIT_S) == "coordinator lost"
+    assert not member.thread.keeps_membership()
+    member.membership.coordinator_known = True
+    eventually(member.thread.keeps_membership)
+
+
+def test_a_thread_that_hangs_does_not_keep_its_work(
+    member: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not turned for as long as a session lasts."""
+    turned_s = member.thread._turned_s
+    later_s = turned_s + SETTINGS.session_timeout_ms / 1000 + 1
+    member.thread.stop(0)
+    monkeypatch.setattr(member.thread._thread, "is_alive", lambda: True)
+    assert member.thread.keeps_membership()
+    monkeypatch.setattr(group, "time", SimpleNamespace(monotonic=lambda: later_s))
+    assert not member.thread.keeps_membership()
+
+
+def test_what_is_broken_can_be_closed() -> None:
+    """The worker ends in order although leaving its group fails in an unforeseen way."""
+
+    class Broken:
+        closed = 0
+
+        def close(self, **_: int) -> None:
+            self.closed += 1
+            raise RuntimeError("unforeseen")
+
+    broken = Broken()
+    membership = _group_adapter.Membership(SETTINGS, create_autospec(MembershipHooks))
+    membership._client = membership._coordinator = broken  # type: ignore[assignment]
+    membership.close(0)
+    assert broken.closed == 2

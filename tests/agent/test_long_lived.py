@@ -1,0 +1,86 @@
+"""What follows when a thread or a task ends that was to run on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent import long_lived
+
+
+def fail(error: BaseException) -> Callable[[], None]:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+def run(thread: long_lived.Thread | long_lived.Timer) -> None:
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("error", [ValueError("no good"), SystemExit(3)])
+def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
+    deaths: list[BaseException], caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    """The log names the thread and has the trace."""
+    run(long_lived.Thread("reader", fail(error)))
+    assert deaths == [error]
+    (record,) = caplog.records
+    assert record.levelno == logging.CRITICAL
+    assert vars(record)["part"] == "reader"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
+def test_a_thread_whose_work_is_done_ends_nothing(deaths: list[BaseException]) -> None:
+    """It was asked to stop."""
+    done = list[str]()
+    run(long_lived.Thread("reader", lambda: done.append("done")))
+    assert (done, deaths) == (["done"], [])
+
+
+def test_an_owner_that_takes_note_keeps_its_process(deaths: list[BaseException]) -> None:
+    """It becomes FAILED instead."""
+    error, noted = ValueError(), list[BaseException]()
+    run(long_lived.Thread("reader", fail(error), on_death=noted.append))
+    assert (noted, deaths) == ([error], [])
+
+
+def test_an_owner_that_cannot_take_note_ends_with_its_process(
+    deaths: list[BaseException],
+) -> None:
+    """The exception that ended the thread is the reason, not the one of taking note."""
+    error = ValueError()
+    run(long_lived.Thread("reader", fail(error), on_death=lambda _: fail(OSError())()))
+    assert deaths == [error]
+
+
+def test_an_exception_of_a_timer_ends_the_process(deaths: list[BaseException]) -> None:
+    """A timer is a thread too."""
+    error = ValueError()
+    run(long_lived.Timer("expiry", 0, fail(error)))
+    assert deaths == [error]
+
+
+def test_an_exception_that_ends_a_task_ends_the_process(deaths: list[BaseException]) -> None:
+    """One that is cancelled was asked to end."""
+    error = ValueError()
+
+    async def work() -> None:
+        raise error
+
+    async def scenario() -> None:
+        ended = long_lived.start_task("leases", work())
+        cancelled = long_lived.start_task("leases", asyncio.sleep(3_600))
+        await asyncio.wait([ended])
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+
+    asyncio.run(scenario())
+    assert deaths == [error]

@@ -1,0 +1,48 @@
+"""Descriptors of numbers that select() refuses, as the thousandth child of a worker has.
+
+`run` is the worker's own host of child processes, with a pipe of such a number.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyconnect_agent.tasks import host
+
+HOST = "tests.support.many_descriptors:run"
+FD_SETSIZE = 1_024
+_ROOM = 256
+
+
+def take_descriptors() -> list[int]:
+    """Open descriptors until the next one is beyond what select() takes."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(FD_SETSIZE + _ROOM, hard), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] < FD_SETSIZE:
+        taken.append(os.dup(taken[0]))
+    return taken
+
+
+@contextmanager
+def many_descriptors() -> Iterator[None]:
+    """Take them for a while."""
+    taken = take_descriptors()
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def run(connection: socket.socket) -> None:
+    """Serve one job; does not return."""
+    take_descriptors()
+    moved = connection.dup()
+    connection.close()
+    assert moved.fileno() > FD_SETSIZE
+    host.run(moved)

@@ -1,0 +1,38 @@
+"""How a process ends whose thread has died."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.processes import run_python
+
+pytestmark = pytest.mark.wire
+
+PROGRAM = """
+import threading
+from pyconnect_agent import long_lived
+from pyconnect_agent.observability.logging import configure_logging
+
+configure_logging()
+long_lived.LAST_WORDS_S = 0.1
+def last_words(error):
+    print("last words:", error, flush=True)
+    {last_words}
+long_lived.set_last_words(last_words)
+def work():
+    raise ValueError("no good")
+long_lived.Thread("reader", work).start()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("last_words", ["pass", "raise OSError", "threading.Event().wait()"])
+def test_a_process_whose_thread_has_died_ends(last_words: str) -> None:
+    """With exit code 1, its last words and the trace, however the last words end."""
+    done = run_python(["-c", PROGRAM.format(last_words=last_words)], os.environ)
+    assert done.returncode == 1
+    assert done.stdout == "last words: no good\n"
+    assert "part of the process has died unexpectedly part=reader" in done.stderr
+    assert "ValueError: no good" in done.stderr

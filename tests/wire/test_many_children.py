@@ -1,0 +1,99 @@
+"""A worker with more children than select() has descriptors for."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.supervise.launch import DESCRIPTORS_WANTED, Launcher
+from tests.support.bad_plugins import bad_source
+from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.eventually import eventually_async
+from tests.support.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
+from tests.support.many_descriptors import FD_SETSIZE, HOST, many_descriptors
+from tests.support.processes import run_python
+
+pytestmark = pytest.mark.wire
+
+LEASE_MS = 60_000
+CHILDREN = 1_200 if os.environ.get("PYCONNECT_TEST_LONG") else 24
+
+
+def test_a_child_whose_pipe_select_refuses_obeys() -> None:
+    """It hears of its target state and of its stop, and keeps its lease."""
+
+    async def scenario() -> None:
+        async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
+            task_id = await w.run_task(bad_source())
+            await w.task_is(task_id, State.RUNNING)
+            w.children.set_task_target_state(task_id, TargetState.PAUSED)
+            await w.task_is(task_id, State.PAUSED)
+            await w.children.stop_tasks((task_id,))
+            assert w.listener.task_states(task_id)[-1] is State.UNASSIGNED
+
+    run(scenario)
+
+
+def test_a_fork_server_is_replaced_when_there_are_many_children() -> None:
+    """The number of its socket is one that select() refuses."""
+    launcher = Launcher(host=SCRIPTED_HOST, preload=())
+    with many_descriptors():
+        try:
+            launched = launch(launcher, "exit-now")
+            assert launched.sentinel > FD_SETSIZE
+            assert exit_code(launched) == 3
+        finally:
+            launcher.close()
+
+
+def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
+    """Two for each; many systems allow 1,024 unless a process asks for more."""
+    program = (
+        "import resource\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
+        "from pyconnect_agent.supervise.launch import Launcher\n"
+        "launcher = Launcher(preload=())\n"
+        "launcher.fork()\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "launcher.close()\n"
+    )
+    done = run_python(["-c", program], os.environ)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    assert done.stdout == f"{most}\n", done.stderr
+
+
+@pytest.mark.timeout(1_800)
+def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
+    """The processes of paused tasks do nothing else.
+
+    With `scripts/test --long` there are more of them than select() has numbers for.
+    """
+
+    async def scenario() -> None:
+        async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
+            task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
+            config = bad_source()
+            for task_id in task_ids:
+                w.children.start_task(task_id, config, config, TargetState.PAUSED)
+            await all_are(w, State.PAUSED)
+            await w.children.stop_tasks(task_ids)
+            await all_are(w, State.UNASSIGNED)
+            assert w.listener.expired_leases == 0
+
+    run(scenario, timeout_s=1_800)
+
+
+async def all_are(w: ChildrenWorld, state: State) -> None:
+    def others() -> list[ConnectorTaskId]:
+        tasks = w.listener.tasks
+        return [task_id for task_id in tasks if tasks[task_id][-1].state is not state]
+
+    def reached() -> bool:
+        return len(w.listener.tasks) == CHILDREN and not others()
+
+    await eventually_async(reached, 1_500, lambda: [w.listener.tasks[t] for t in others()[:3]])
