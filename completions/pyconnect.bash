@@ -1067,10 +1067,20 @@ _pyconnect_find() {
         "config ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "view" -- "$cur"))
+            else COMPREPLY=($(compgen -W "view trust untrust" -- "$cur"))
             fi
             ;;
         "config view")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "config trust")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            fi
+            ;;
+        "config untrust")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
             fi

@@ -18,6 +18,7 @@ from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, wo
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
+    from pyconnect_cli.model import ConnectorView
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
@@ -66,7 +67,8 @@ class Session:
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
-        client = ConnectClient(Exchange(self.endpoint, verbosity=self.settings.verbose))
+        exchange = Exchange(self.endpoint, verbosity=self.settings.verbose)
+        client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
         return client
 
@@ -101,6 +103,21 @@ class Session:
             insecure=settings.insecure,
             timeout_s=settings.timeout_s,
         )
+
+    def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
+        """Keep names for the Tab key, which does not ask clusters that want credentials."""
+        from pyconnect_cli.completion.candidates import needs_credentials
+        from pyconnect_cli.completion.kept_names import cache_of, write_cache
+
+        if not needs_credentials(self.settings):
+            return
+        tasks = [
+            f"{name}/{task.id}"
+            for name, view in views.items()
+            for task in (view.status.tasks if view.status else ())
+        ]
+        for kind, names in (("connectors", list(views)), ("tasks", tasks)):
+            write_cache(cache_of(kind, self.settings.urls, self.environ), names)
 
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""

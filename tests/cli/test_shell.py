@@ -396,16 +396,6 @@ def test_older_names_are_better_than_none(
 
 
 @pytest.mark.wire
-def test_a_password_command_that_hangs_does_not_hold_up_the_shell(
-    ask: Callable[..., list[str]], url: str, environ: dict[str, str]
-) -> None:
-    """The time is for everything that completion does."""
-    environ["PYCONNECT_PASSWORD_COMMAND"] = "sleep 20"
-    environ["PYCONNECT_USERNAME"] = "ops"
-    assert ask("connectors", "--url", url) == []
-
-
-@pytest.mark.wire
 def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
     """As verbs and names are."""
     outcome = run("connectors", "list", "--otput", "json")

@@ -36,7 +36,15 @@ Several addresses are tried in order. `pyconnect config view` shows where each v
 
 Secrets are references: --password-file, --password-command, or PYCONNECT_PASSWORD_ENV naming a
 variable. They are never printed or logged. A file with a secret in it that others can read is
-refused, and so is a command from a project's ./pyconnect.toml.
+refused.
+
+./pyconnect.toml belongs to the directory, not to you. It may set `current` and how results are
+printed: output, columns, no_headers, no_color, quiet, verbose. A file that sets anything else, such
+as an address, a credential or `yes`, is refused (exit 2) until you trust it. Trust ends when the
+file changes. The Tab key follows the same rule, and it reads no secret.
+
+  pyconnect config trust          # this directory's file, after you have read it
+  pyconnect config untrust
 """
 
 SELECTORS = """\
