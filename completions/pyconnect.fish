@@ -154,7 +154,7 @@ complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and 
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and not __fish_seen_subcommand_from apply create delete describe diff edit export get list ls patch pause prune restart resume rm show stop topics validate wait watch' -a export -d 'Write configurations so that `apply` can take them back'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -a '(__pyconnect_names connectors)'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l dir -s d -r -F -d 'one JSON file each, instead of stdout'
-complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l show-secrets -d 'write passwords instead of masking them'
+complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l show-secrets -d 'write passwords; files of --dir are readable by you only'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l all -d 'every connector'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l regex -s e -x -d 'names that match the whole of this pattern'
 complete -c pyconnect -n '__fish_seen_subcommand_from connectors connector; and __fish_seen_subcommand_from export' -l selector -s l -x -d 'config values: key=value, key!=value or key; several must all hold'

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import ContextError, NotFound
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_text, mask_url
 from pyconnect_cli.near_names import did_you_mean
 from pyconnect_cli.project_trust import require_trust
 from pyconnect_cli.whole_files import write_whole
@@ -238,7 +238,7 @@ def shown_setting(key: str, value: Setting) -> str:
     if key in LITERAL_SECRETS:
         return "(a value)"
     if isinstance(value, tuple):
-        return ", ".join(map(mask_text, value))
+        return ", ".join(map(mask_url, value))
     return mask_text(str(value))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
+from pyconnect_cli.masking import mask_command
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.settings import Settings, colour_wanted, resolve_settings, working_directory
 from pyconnect_cli.streams import tell
@@ -146,7 +146,7 @@ class Session:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PreconditionFailed(
                 "nothing was done: this needs a confirmation and there is no terminal",
-                hint=f"to go ahead, run: {self.command_line()} --yes",
+                hint=f"to go ahead, run: {self.command_line('--yes')}",
             )
         try:
             agreed = typer.confirm(question, default=False, err=True)
@@ -162,20 +162,11 @@ class Session:
         for client in self._clients:
             client.exchange.renew()
 
-    def command_line(self) -> str:
-        """Return the command as typed, secrets left out."""
-        shown: list[str] = []
-        hide = False
-        for argument in self.arguments:
-            if hide:
-                shown.append("…")
-                hide = False
-                continue
-            name, equals, _ = argument.partition("=")
-            secret = name in {"--password", "--token"}
-            hide = secret and not equals
-            shown.append(f"{name}=…" if secret and equals else shlex.quote(argument))
-        return " ".join(["pyconnect", *shown])
+    def command_line(self, *more: str) -> str:
+        """Return the command as typed with `more` options, secrets masked."""
+        words = ["pyconnect", *self.arguments]
+        end = words.index("--") if "--" in words else len(words)
+        return mask_command([*words[:end], *more, *words[end:]])
 
     def _warn_of_visible_secret(self, name: str, kind: str) -> None:
         if kind == "value":

@@ -17,7 +17,7 @@ from pyconnect_cli.contexts import (
     shown_setting,
 )
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_text, mask_url
 from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.project_trust import trust, withdraw_trust
 from pyconnect_cli.render.tables import Column
@@ -141,7 +141,7 @@ def _shown(value: object) -> str:
     if value is None or value == ():
         return UNSET
     if isinstance(value, tuple):
-        return ", ".join(mask_text(str(item)) for item in value)
+        return ", ".join(mask_url(str(item)) for item in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return mask_text(f"{value:g}s" if isinstance(value, float) else str(value))

@@ -21,7 +21,7 @@ from pyconnect_cli.contexts import (
 )
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_url
 from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
@@ -243,7 +243,7 @@ def _given_settings(session: Session) -> dict[str, Setting]:
 def _row(session: Session, files: ConfigFiles, name: str) -> Row:
     file, values = files.find_context(name)
     urls = values.get("url", ())
-    shown = ", ".join(map(mask_text, urls)) if isinstance(urls, tuple) else str(urls)
+    shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
     return Row(
         name=name, current=name == session.settings.context, urls=shown, origin=str(file.path)
     )
