@@ -55,13 +55,14 @@ def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None
 
 def test_the_textfile_is_replaced_whole(run: Run, tmp_path: Path) -> None:
     """Prometheus reads the exit code of the last run."""
-    textfile = tmp_path / "run.prom"
+    textfile = tmp_path / "collected" / "run.prom"
+    textfile.parent.mkdir()
     textfile.write_text("old\n")
     assert run("connectors", "pause", "nobody", "--textfile", str(textfile)).code == 3
     text = textfile.read_text()
     assert 'pyconnect_run_exit_code{command="connectors pause"} 3' in text
     assert "old" not in text
-    assert list(tmp_path.glob(".run*")) == []
+    assert list(textfile.parent.iterdir()) == [textfile]
 
 
 def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""A project's file decides where credentials go, or which are read, only when its user trusts it."""
+"""Only a project file that its user trusts decides on addresses and secrets."""
 
 from __future__ import annotations
 

@@ -285,12 +285,14 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     run: Run, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file it was to open holds the configuration, secrets included."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
     environ["EDITOR"] = "/nonexistent/editor"
     outcome = run("connectors", "edit", "orders")
     assert outcome.code == 2
     assert "cannot be run: No such file or directory" in outcome.err
-    assert not list(tmp_path.glob("pyconnect-*"))
+    assert list(directory.iterdir()) == []
 
 
 def test_an_interrupted_batch_tells_what_it_has_not_tried(
