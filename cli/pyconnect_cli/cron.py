@@ -127,20 +127,24 @@ def write_textfile(path: Path, run: _Run) -> None:
 
 @contextmanager
 def _lock(session: Session, name: object) -> Iterator[None]:
+    """Hold a lock below the state directory, which cron and logins of a user share.
+
+    XDG_RUNTIME_DIR is set in logins only: two locks there would not exclude each other.
+    """
     if not name:
         yield
         return
     text = str(name)
     if not LOCK_NAME.fullmatch(text):
         raise UsageError(f"--lock: `{text}` is no name", hint="use letters, digits, . _ and -")
-    directory = lock_directory(session)
+    directory = state_directory(session.environ)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (directory / f"{text}.lock").open("w")
     except OSError as exc:
         raise PreconditionFailed(
             f"{directory}: the lock cannot be made: {exc.strerror}",
-            hint="set XDG_RUNTIME_DIR or XDG_STATE_HOME to a directory you can write",
+            hint="set XDG_STATE_HOME to a directory you can write",
         ) from exc
     with file:
         try:
@@ -150,13 +154,6 @@ def _lock(session: Session, name: object) -> Iterator[None]:
                 f"another run holds the lock `{text}`", hint="it is free once that run ends"
             ) from exc
         yield
-
-
-def lock_directory(session: Session) -> Path:
-    """Return where locks of this user live. Raises PreconditionFailed."""
-    if given := session.environ.get("XDG_RUNTIME_DIR"):
-        return Path(given) / "pyconnect"
-    return state_directory(session.environ)
 
 
 @contextmanager

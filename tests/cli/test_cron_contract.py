@@ -32,6 +32,20 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
+def test_a_lock_taken_in_a_login_holds_under_cron_too(
+    run: Run, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
+    directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
+    directory.mkdir(parents=True)
+    environ["XDG_RUNTIME_DIR"] = str(tmp_path / "runtime")
+    with (directory / "nightly.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert run("connectors", "pause", "orders", "--lock", "nightly").code == 6
+    assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
+    assert not (tmp_path / "runtime").exists()
+
+
 def test_a_lock_that_another_run_may_not_find_is_none(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
