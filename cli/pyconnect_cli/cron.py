@@ -12,7 +12,7 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
+from pyconnect_cli.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
 from pyconnect_cli.state_directory import state_directory
 from pyconnect_cli.streams import tell, write_data
@@ -38,8 +39,11 @@ LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @contextmanager
-def cron_run(session: Session, command: str) -> Iterator[None]:
-    """Wrap one acting command; without cron options it adds nothing."""
+def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterator[None]:
+    """Wrap one acting command; without cron options it adds nothing.
+
+    `selection`: the words of the command line that say what it acts on.
+    """
     given = session.given
     if given.get("summary_json"):
         given["quiet"] = True
@@ -74,7 +78,7 @@ def cron_run(session: Session, command: str) -> Iterator[None]:
             if lost is not None:
                 tell(f"warning: the summary cannot be written: {lost.strerror}")
         if textfile := given.get("textfile"):
-            write_textfile(Path(str(textfile)), run)
+            write_textfile(Path(str(textfile)), run, job_labels(session, command, selection))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +110,32 @@ class _Run:
         }
 
 
-def write_textfile(path: Path, run: _Run) -> None:
+def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
+    """Return what tells the metrics of one job from those of another; no secrets.
+
+    `context` is the addresses where no context is in force, and empty where settings are wrong.
+    """
+    _, noun, *verb = command.split()
+    try:
+        settings = session.settings
+        context = settings.context or ",".join(map(mask_url, settings.urls))
+    except PyconnectError:
+        context = ""
+    return {
+        "noun": noun,
+        "verb": " ".join(verb),
+        "context": context,
+        "selection": mask_command(selection),
+    }
+
+
+def _label_value(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
     """Write the run's result for Prometheus' textfile collector, whole or not at all."""
-    label = run.command.removeprefix("pyconnect ").replace('"', "")
+    shown = ",".join(f'{name}="{_label_value(value)}"' for name, value in labels.items())
     values = {
         "pyconnect_run_exit_code": run.exit_code,
         "pyconnect_run_duration_seconds": round(run.duration_s, 3),
@@ -118,7 +145,7 @@ def write_textfile(path: Path, run: _Run) -> None:
     }
     lines = []
     for name, value in values.items():
-        lines += [f"# TYPE {name} gauge", f'{name}{{command="{label}"}} {value}']
+        lines += [f"# TYPE {name} gauge", f"{name}{{{shown}}} {value}"]
     try:
         write_whole(path, "\n".join(lines) + "\n", mode=READABLE)
     except OSError as exc:

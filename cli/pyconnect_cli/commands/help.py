@@ -95,6 +95,9 @@ For unattended runs every verb that acts takes:
   --summary-json    one line of JSON on stdout instead of results
   --textfile FILE   result for Prometheus' textfile collector, replaced whole
 
+Metrics of the textfile have the labels noun, verb, context and selection, so that jobs do not
+overwrite each other's; without a context the label holds the addresses.
+
 Running a verb twice does no harm. In a crontab:
 
   */5 * * * *  pyconnect --context prod connectors restart --failed --include-tasks --only-failed \\
