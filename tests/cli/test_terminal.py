@@ -54,6 +54,50 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     assert b"Traceback" not in err
 
 
+@pytest.mark.parametrize("scope", ["worker", "cluster"])
+def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
+    run: Run, connect: FakeConnect, scope: str
+) -> None:
+    """The logger of the help's example has no level of its own on a fresh worker."""
+    child = "org.apache.kafka.connect.runtime.rest"
+    connect.loggers |= {child: "ERROR", "org.reflections": "OFF"}
+    outcome = run(
+        *("loggers", "set", "org.apache.kafka.connect", "DEBUG"),
+        *("--for", "10ms", "--scope", scope),
+    )
+    assert outcome.code == 0, outcome.err
+    assert connect.loggers == {
+        "root": "INFO",
+        "org.apache.kafka.connect": "INFO",
+        child: "ERROR",
+        "org.reflections": "OFF",
+    }
+    assert "PUT /admin/loggers/org.reflections" not in connect.requests
+
+
+def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect) -> None:
+    """Exit 8; the other levels are set back all the same."""
+    connect.loggers |= {"x": "ERROR", "x.a": "OFF"}
+    connect.failures["PUT /admin/loggers/x.a"] = [(400, "no luck")]
+    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms")
+    assert outcome.code == 8
+    assert "not set back: x.a to OFF" in outcome.err
+    assert connect.loggers["x"] == "ERROR"
+
+
+def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
+    run: Run, connect: FakeConnect, url: str
+) -> None:
+    """The first address that answers; a dead one before it does not matter."""
+    outcome = run(
+        *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
+        *("--url", "http://127.0.0.1:9", "--url", url),
+        address=None,
+    )
+    assert outcome.code == 0, outcome.err
+    assert connect.loggers["root"] == "INFO"
+
+
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
     """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
     outcome = run("loggers", "set", "root", "DEBUG", "--for", "700ms", "--timeout", "500ms")
