@@ -130,6 +130,18 @@ def test_transactions_are_listed_with_their_owners(
     assert pyconnect("transactions", "list").code == 2
 
 
+def test_a_topic_or_partition_that_is_not_there_is_no_all_clear(pyconnect: Pyconnect) -> None:
+    """Exit 3 with the name; a typo must not look like a cluster in order."""
+    missing = pyconnect("transactions", "find-hanging", "--topic", TOPIC, "--topic", "recrods")
+    assert missing.code == 3
+    assert "there is no topic recrods" in missing.err
+    assert pyconnect("transactions", "abort", "recrods", "0", "1", "--yes").code == 3
+    partition = pyconnect("transactions", "abort", TOPIC, "7", "1", "--yes")
+    assert partition.code == 3
+    assert f"topic {TOPIC} has no partition 7" in partition.err
+    assert pyconnect("transactions", "find-hanging", "--topic", TOPIC).code == 0
+
+
 def test_a_hanging_transaction_is_found_and_aborted(
     broker: KafkaBroker, pyconnect: Pyconnect
 ) -> None:

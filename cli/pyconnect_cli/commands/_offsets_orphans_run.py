@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 
-from pyconnect_cli.errors import PreconditionFailed, ServerError
+from pyconnect_cli.errors import PreconditionFailed, ServerError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
@@ -24,6 +24,7 @@ from pyconnect_cli.plan.orphans import (
     offset_topics,
     sink_entries,
     source_entries,
+    topics_of_others,
 )
 from pyconnect_cli.session import Session
 
@@ -76,8 +77,13 @@ class OrphanKeeper:
         return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
 
     def find(self) -> list[Orphan]:
-        """Read topics and groups."""
+        """Read topics and groups; UsageError for a topic that holds something else."""
         records = self._records.read(self.topics).values()
+        if wrong := topics_of_others(records):
+            raise UsageError(
+                f"{', '.join(wrong)}: holds records and no offsets of connectors",
+                hint="--topic is the workers' offset.storage.topic, or a connector's own",
+            )
         groups = self._groups.starting_with(GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
 

@@ -22,6 +22,7 @@ from pyconnect_cli.kafka.transactions import (
 )
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
+    existing_partitions,
     list_transactional_ids,
     open_producers,
 )
@@ -212,6 +213,8 @@ def find_hanging(
     idle_ms = _milliseconds(min_idle)
     wanted = topics or cluster_topics(session, asked_cluster(session, group_id, connectors or ()))
     with kafka_protocol(session, PURPOSE) as protocol:
+        if topics:
+            existing_partitions(protocol, topics)
         producers = open_producers(protocol, wanted)
         known = known_transactions(protocol, producers)
     now_ms = _now_ms()
@@ -248,6 +251,11 @@ def abort(
     idle_ms = _milliseconds(min_idle)
     at = TopicPartition(topic, partition)
     with kafka_protocol(session, PURPOSE) as protocol:
+        if at not in (known_partitions := existing_partitions(protocol, [topic])):
+            raise NotFound(
+                f"topic {topic} has no partition {partition}",
+                hint=f"it has the partitions 0 to {len(known_partitions) - 1}",
+            )
         producers = [p for p in open_producers(protocol, [topic]) if p.partition == at]
         producer = next((p for p in producers if p.producer_id == producer_id), None)
         if producer is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.transactions import OpenProducer, Transaction
@@ -70,8 +71,19 @@ def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[T
     return [found[name] for name in ids if name in found]
 
 
+def existing_partitions(protocol: KafkaProtocol, topics: Sequence[str]) -> set[TopicPartition]:
+    """Return the partitions of topics that somebody named; NotFound for topics without any."""
+    found = set(partition_leaders(protocol, topics))
+    if missing := sorted(set(topics) - {partition.topic for partition in found}):
+        raise NotFound(f"there is no topic {', '.join(missing)}, or it may not be described")
+    return found
+
+
 def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenProducer]:
-    """Return the producers that have a transaction open in any partition of these topics."""
+    """Return the producers that have a transaction open in any partition of these topics.
+
+    Topics that are not there have none.
+    """
     from kafka.protocol.admin import DescribeProducersRequest
 
     leaders: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
