@@ -128,6 +128,14 @@ class Session:
             return exchange.only(url)
         return Exchange(replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose)
 
+    def client_of(self, url: str) -> ConnectClient:
+        """Return a client of one worker only; it is closed with the session."""
+        from pyconnect_cli.rest.client import ConnectClient
+
+        client = ConnectClient(self.exchange_with(url))
+        self._clients.append(client)
+        return client
+
     def unwritten(self) -> OSError | None:
         """Return why results could not be printed; None when they were, or nobody wants them."""
         output: Output | None = self.__dict__.get("output")

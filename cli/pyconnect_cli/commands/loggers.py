@@ -86,30 +86,29 @@ def set_level(
         _set(session, session.client, logger, wanted, scope.lower())
         return
     seconds = parse_duration(duration, what="--for")
-    with _one_worker(session) as client:
-        before = {known.name: known.level for known in client.loggers() if known.level}
-        try:
-            # Inside: a signal may come once the worker has done it and before it is known here.
-            _set(session, client, logger, wanted, scope.lower())
-            session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
-            time.sleep(seconds)
-        finally:
-            client.exchange.renew()
-            _restore(session, client, levels_to_restore(before, logger, wanted), scope.lower())
+    client = _one_worker(session)
+    before = {known.name: known.level for known in client.loggers() if known.level}
+    try:
+        # Inside: a signal may come once the worker has done it and before it is known here.
+        _set(session, client, logger, wanted, scope.lower())
+        session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
+        time.sleep(seconds)
+    finally:
+        session.renew_time()
+        _restore(session, client, levels_to_restore(before, logger, wanted), scope.lower())
 
 
 def _one_worker(session: Session) -> ConnectClient:
     """Return a client of the first worker that answers: the levels of one are not another's."""
     *others, last = session.client.exchange.urls
     for url in others:
-        client = ConnectClient(session.exchange_with(url))
+        client = session.client_of(url)
         try:
             client.worker_info()
         except Unreachable:
-            client.close()
-        else:
-            return client
-    return ConnectClient(session.exchange_with(last))
+            continue
+        return client
+    return session.client_of(last)
 
 
 def _restore(
