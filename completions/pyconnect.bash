@@ -730,13 +730,13 @@ _pyconnect_find() {
         "tasks kill")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--force --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
-            else _pyconnect_names connectors
+            else _pyconnect_names tasks
             fi
             ;;
         "tasks stacks")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else _pyconnect_names connectors
+            else _pyconnect_names tasks
             fi
             ;;
         "offsets ")
@@ -948,6 +948,7 @@ _pyconnect_find() {
         "reconcile source-topic")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
             fi
             ;;
         "reconcile topic-topic")
@@ -958,6 +959,7 @@ _pyconnect_find() {
         "reconcile topic-sink")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--files --format --table --jdbc-url --jdbc-properties --topic --value --column --upsert --allow-duplicates --report --spec --ranges --since --findings --hide-keys --fail-unparsable --print-spec --registry --registry-properties --master --remote --conf --packages --jars --properties-file --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            else _pyconnect_names connectors
             fi
             ;;
         "reconcile completeness")
@@ -1061,7 +1063,6 @@ _pyconnect_find() {
         "context import")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--force $options" -- "$cur"))
-            else _pyconnect_names contexts
             fi
             ;;
         "config ")

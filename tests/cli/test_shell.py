@@ -195,6 +195,30 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
     assert set(complete(line, names=["orders", "billing"])) == expected
 
 
+@pytest.mark.parametrize(
+    ("noun", "verb", "kind"),
+    [
+        ("tasks", "kill", "tasks"),
+        ("tasks", "stacks", "tasks"),
+        ("tasks", "restart", "tasks"),
+        ("tasks", "list", "connectors"),
+        ("connectors", "pause", "connectors"),
+        ("connectors", "create", ""),
+        ("offsets", "copy", "connectors"),
+        ("offsets", "undo", ""),
+        ("context", "use", "contexts"),
+        ("context", "import", ""),
+        ("loggers", "set", "loggers"),
+        ("plugins", "describe", "plugins"),
+        ("reconcile", "source-topic", "connectors"),
+    ],
+)
+def test_a_verb_is_offered_names_of_what_its_argument_is(noun: str, verb: str, kind: str) -> None:
+    """`tasks kill` takes a task; the name of a connector would be refused."""
+    (found,) = (v for n in command_tree() if n.name == noun for v in n.verbs if v.name == verb)
+    assert found.names == kind
+
+
 @pytest.mark.wire
 def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
     """A name that looks like a command or a pattern is offered quoted and never expanded."""

@@ -40,6 +40,46 @@ def start(url: str, environ: dict[str, str]) -> Start:
     return launch
 
 
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class AtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, AtImport())
+from pyconnect_cli.__main__ import main
+main(["connectors", "list"])
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "pyconnect_cli.app",
+        "typer",
+        "pyconnect_cli.settings",
+        "pyconnect_cli.commands.connectors",
+        "pyconnect_cli.rest.exchange",
+        "httpx",
+    ],
+)
+def test_ctrl_c_during_an_import_shows_no_traceback(
+    module: str, url: str, environ: dict[str, str]
+) -> None:
+    """Exit 130 and one line, from the first import on."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, module],
+        cwd=CLI,
+        env={**environ, "PYCONNECT_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     start: Start, connect: FakeConnect, signal_number: signal.Signals

@@ -13,21 +13,17 @@ from pyconnect_cli.verbs import VERB_ALIASES, load_noun
 if TYPE_CHECKING:
     from typer._click.core import Command
 
-NAMES_OF_NOUN = {
-    "connectors": "connectors",
-    "tasks": "connectors",
-    "offsets": "connectors",
-    "plugins": "plugins",
-    "loggers": "loggers",
-    "context": "contexts",
-    "sandbox": "",
+# By the metavar of a verb's first argument: what the argument names decides, not the noun.
+NAMES_OF_ARGUMENT = {
+    "NAME": "connectors",
+    "CONNECTOR": "connectors",
+    "SRC": "connectors",
+    "CONNECTOR/TASK": "tasks",
+    "PLUGIN": "plugins",
+    "LOGGER": "loggers",
+    "CONTEXT": "contexts",
 }
-OWN_NAMES = {
-    "tasks describe": "tasks",
-    "tasks restart": "tasks",
-    "connectors create": "",
-    "offsets undo": "",
-}
+NEW_NAMES = frozenset({"connectors create"})
 VALUES_OF_OPTION = {
     "--context": "contexts",
     "--to-context": "contexts",
@@ -118,13 +114,14 @@ def verb_aliases(noun: NounNode) -> dict[str, str]:
 
 def _verb(noun: str, name: str, command: Command) -> VerbNode:
     inner: dict[str, Command] = getattr(command, "commands", {})
-    takes_names = any(p.param_type_name == "argument" for p in command.params)
-    default = NAMES_OF_NOUN.get(noun, "") if takes_names else ""
+    arguments = [p.metavar or "" for p in command.params if p.param_type_name == "argument"]
+    named = arguments[0].strip("[]…") if arguments else ""
+    new = f"{noun} {name}" in NEW_NAMES
     return VerbNode(
         name=name,
         help=_first_line(command.help or ""),
         options=_together(inner.values()) if inner else _options(command),
-        names=OWN_NAMES.get(f"{noun} {name}", default),
+        names="" if new else NAMES_OF_ARGUMENT.get(named, ""),
         choices=tuple(inner) or _words(f"{noun} {name}"),
     )
 
