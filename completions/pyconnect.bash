@@ -345,6 +345,11 @@ _pyconnect_find() {
         "transactions abort --jitter") :; return ;;
         "transactions abort --deadline") :; return ;;
         "transactions abort --textfile") _pyconnect_files; return ;;
+        "transactions terminate --group-id") :; return ;;
+        "transactions terminate --lock") :; return ;;
+        "transactions terminate --jitter") :; return ;;
+        "transactions terminate --deadline") :; return ;;
+        "transactions terminate --textfile") _pyconnect_files; return ;;
         "plugins test --file"|"plugins test -f") _pyconnect_files; return ;;
         "plugins test --plugin-path") _pyconnect_files; return ;;
         "plugins test --for") :; return ;;
@@ -840,7 +845,7 @@ _pyconnect_find() {
         "transactions ")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W " $options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "list describe find-hanging abort" -- "$cur"))
+            else COMPREPLY=($(compgen -W "list describe find-hanging abort terminate" -- "$cur"))
             fi
             ;;
         "transactions list"|"transactions ls")
@@ -861,6 +866,11 @@ _pyconnect_find() {
         "transactions abort")
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--min-idle --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
+            fi
+            ;;
+        "transactions terminate")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--group-id --force --dry-run --exit-code --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             fi
             ;;
         "plugins ")
