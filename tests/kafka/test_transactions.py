@@ -163,14 +163,15 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
 
 def test_a_topic_or_partition_that_is_not_there_is_no_all_clear(pyconnect: Pyconnect) -> None:
     """Exit 3 with the name; a typo must not look like a cluster in order."""
-    missing = pyconnect("transactions", "find-hanging", "--topic", TOPIC, "--topic", "recrods")
+    find = ("transactions", "find-hanging", "--topic", TOPIC)
+    eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
+    missing = pyconnect(*find, "--topic", "recrods")
     assert missing.code == 3, missing.err
     assert "there is no topic recrods" in missing.err
     assert pyconnect("transactions", "abort", "recrods", "0", "1", "--yes").code == 3
     partition = pyconnect("transactions", "abort", TOPIC, "7", "1", "--yes")
     assert partition.code == 3, partition.err
     assert f"topic {TOPIC} has no partition 7" in partition.err
-    assert pyconnect("transactions", "find-hanging", "--topic", TOPIC).code == 0
 
 
 def test_a_hanging_transaction_is_found_and_aborted(
