@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -9,10 +10,14 @@ from types import FrameType
 
 from pyconnect_cli.streams import prepare_streams, tell, write_data
 
+INTERRUPTED = 130  # as `errors.ExitCode`, which is not imported before its time
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if interruptible := signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
     prepare_streams()
     if not words or words in (["--help"], ["-h"]):
         from pyconnect_cli.root_help import root_help
@@ -28,11 +33,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(print_offers(words[1:]))
     from pyconnect_cli.app import run
 
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        # A terminal that goes away; nohup has it ignored.
-        signal.signal(signal.SIGHUP, _interrupt)
-    sys.exit(run(words))
+    try:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            # A terminal that goes away; nohup has it ignored.
+            signal.signal(signal.SIGHUP, _interrupt)
+        code = run(words)
+    except KeyboardInterrupt:
+        # Before `run` could take it, or while it closed what it had opened.
+        tell("error: interrupted")
+        code = INTERRUPTED
+    finally:
+        if interruptible:
+            signal.signal(signal.SIGINT, _leave)
+    sys.exit(code)
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    """End at once, while nothing has begun or all is done: an import would show a traceback."""
+    os.write(2, b"error: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -1,8 +1,9 @@
 """Context files: named clusters, their addresses and references to their secrets.
 
 Read in order `./pyconnect.toml`, the user's `$XDG_CONFIG_HOME/pyconnect/config.toml`, the
-system's. A context is taken whole from the first file that defines it: a project's file cannot
-point a user's password at another address. Nor are commands run that a project's file names.
+system's. A context is taken whole from the first file that defines it. Until the user trusts a
+project's file (`project_trust`), it may name the current context and set how results are printed;
+a file that sets anything else is refused.
 
     current = "prod"
     [defaults]                      # any option: output, timeout, ...
@@ -24,7 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import ContextError, NotFound
+from pyconnect_cli.masking import mask_text, mask_url
 from pyconnect_cli.near_names import did_you_mean
+from pyconnect_cli.project_trust import require_trust
 from pyconnect_cli.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ TEXT_KEYS = frozenset(
         *(secret + kind for secret in LITERAL_SECRETS for kind in SECRET_KINDS),
     }
 )  # fmt: skip
+PRESENTATION_KEYS = frozenset({"output", "columns", "no_headers", "no_color", "quiet", "verbose"})
 SWITCH_KEYS = frozenset({"insecure", "no_headers", "yes", "quiet", "debug", "no_color"})
 PATH_KEYS = frozenset({"ca_file", "cert", "key", "password_file", "token_file", "kafka_properties"})
 
@@ -110,32 +114,58 @@ def load_config_files(
 ) -> ConfigFiles:
     """Read the files that exist; ContextError names the file and what is wrong in it."""
     user = user_path or user_config_path(environ)
-    places = (
-        (directory / PROJECT_FILE, "project file"),
-        (user, "user file"),
-        (system_config_path(environ), "system file"),
-    )
-    files = [read_config_file(path, origin) for path, origin in places if path.is_file()]
+    files = []
+    project = directory / PROJECT_FILE
+    if project.is_file() and not (user.is_file() and project.samefile(user)):
+        content = read_content(project)
+        file = parse_config_file(project, "project file", content)
+        if decided := decided_keys(file):
+            require_trust(project, content, decided, environ)
+        files.append(file)
+    places = ((user, "user file"), (system_config_path(environ), "system file"))
+    files += [read_config_file(path, origin) for path, origin in places if path.is_file()]
     return ConfigFiles(user_path=user, files=tuple(files))
 
 
+def decided_keys(file: ConfigFile) -> list[str]:
+    """Return what a file sets beyond the choice of a context and how results are printed."""
+    defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
+    return [
+        *(f"defaults.{key}" for key in defaults),
+        *(f"contexts.{name}" for name in sorted(file.contexts)),
+    ]
+
+
 def read_config_file(path: Path, origin: str) -> ConfigFile:
-    """Read one file; refuse secrets that others can read, and commands of a project's file."""
+    """Read one file; refuse secrets that others can read."""
+    return parse_config_file(path, origin, read_content(path))
+
+
+def read_content(path: Path) -> bytes:
+    """Return a file's bytes, read once: what is trusted is what is parsed."""
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise ContextError(f"{path}: cannot be read: {exc.strerror}") from exc
+
+
+def parse_config_file(path: Path, origin: str, content: bytes) -> ConfigFile:
+    """Parse the bytes of a file; refuse secrets that others can read."""
     import tomllib
 
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ContextError(f"{path}: cannot be read: {exc.strerror}") from exc
+        document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ContextError(f"{path}: is not valid TOML: {exc}") from exc
     contexts = document.get("contexts", {})
     if not isinstance(contexts, dict):
         raise ContextError(f"{path}: `contexts` must be a table of tables")
+    for name in contexts:
+        _require_printable(name, path)
     file = ConfigFile(
         path=path,
         origin=origin,
-        current=_text_or_none(document.get("current"), f"{path}: current"),
+        current=_current(document.get("current"), path),
         defaults=_settings(document.get("defaults", {}), path, "defaults"),
         contexts={
             name: _settings(table, path, f"contexts.{name}") for name, table in contexts.items()
@@ -150,6 +180,7 @@ def _settings(table: object, path: Path, where: str) -> dict[str, Setting]:
         raise ContextError(f"{path}: `{where}` must be a table")
     settings: dict[str, Setting] = {}
     for key, value in table.items():
+        _require_printable(key, path)
         if key == "kafka" and isinstance(value, dict):
             for inner, inner_value in value.items():
                 name = f"kafka_{inner}"
@@ -160,10 +191,18 @@ def _settings(table: object, path: Path, where: str) -> dict[str, Setting]:
     return settings
 
 
+def _require_printable(text: str, path: Path) -> None:
+    """Refuse texts that would write control sequences to the terminal when they are shown."""
+    if not text.isprintable():
+        raise ContextError(f"{path}: {text!a} holds characters that do not print")
+
+
 def _setting(key: str, value: object, path: Path, where: str) -> Setting:
     if key == "url":
         urls = [value] if isinstance(value, str) else value
         if isinstance(urls, list) and urls and all(isinstance(url, str) for url in urls):
+            for url in urls:
+                _require_printable(url, path)
             return tuple(urls)
         raise ContextError(f"{path}: `{where}` must be a text or a list of texts")
     if key in SWITCH_KEYS:
@@ -180,15 +219,28 @@ def _setting(key: str, value: object, path: Path, where: str) -> Setting:
         raise ContextError(f"{path}: `{where}` is not known", hint=hint)
     if not isinstance(value, str):
         raise ContextError(f"{path}: `{where}` must be a text")
+    if key not in LITERAL_SECRETS:
+        _require_printable(value, path)
     if key in PATH_KEYS:
         return str(path.parent / Path(value).expanduser())
     return value
 
 
-def _text_or_none(value: object, where: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise ContextError(f"{where} must be a text")
+def _current(value: object, path: Path) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ContextError(f"{path}: `current` must be a text")
+    if value is not None:
+        _require_printable(value, path)
+    return value
+
+
+def shown_setting(key: str, value: Setting) -> str:
+    """Return what may be shown of a setting: no secret."""
+    if key in LITERAL_SECRETS:
+        return "(a value)"
+    if isinstance(value, tuple):
+        return ", ".join(map(mask_url, value))
+    return mask_text(str(value))
 
 
 def _refuse_unsafe(file: ConfigFile) -> None:
@@ -199,12 +251,6 @@ def _refuse_unsafe(file: ConfigFile) -> None:
         raise ContextError(
             f"{file.path}: holds a secret and every user of this machine can read it",
             hint=f"chmod 600 {file.path}, or use password_file or password_command",
-        )
-    commands = {key for table in tables for key in table if key.endswith("_command")}
-    if commands and file.origin == "project file":
-        raise ContextError(
-            f"{file.path}: {', '.join(sorted(commands))} is not run from a project's file",
-            hint="commands belong into the user's file: pyconnect context set --help",
         )
 
 

@@ -12,7 +12,7 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
+from pyconnect_cli.masking import mask_command, mask_url
 from pyconnect_cli.outcomes import ObjectResult, Outcome, counted
 from pyconnect_cli.session import Session
 from pyconnect_cli.state_directory import state_directory
@@ -39,8 +40,11 @@ LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @contextmanager
-def cron_run(session: Session, command: str) -> Iterator[None]:
-    """Wrap one acting command; without cron options it adds nothing."""
+def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterator[None]:
+    """Wrap one acting command; without cron options it adds nothing.
+
+    `selection`: the words of the command line that say what it acts on.
+    """
     given = session.given
     if given.get("summary_json"):
         given["quiet"] = True
@@ -75,7 +79,7 @@ def cron_run(session: Session, command: str) -> Iterator[None]:
             if lost is not None:
                 tell(f"warning: the summary cannot be written: {lost.strerror}")
         if textfile := given.get("textfile"):
-            write_textfile(Path(str(textfile)), run)
+            write_textfile(Path(str(textfile)), run, job_labels(session, command, selection))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +117,32 @@ class _Run:
         }
 
 
-def write_textfile(path: Path, run: _Run) -> None:
+def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
+    """Return what tells the metrics of one job from those of another; no secrets.
+
+    `context` is the addresses where no context is in force, and empty where settings are wrong.
+    """
+    _, noun, *verb = command.split()
+    try:
+        settings = session.settings
+        context = settings.context or ",".join(map(mask_url, settings.urls))
+    except PyconnectError:
+        context = ""
+    return {
+        "noun": noun,
+        "verb": " ".join(verb),
+        "context": context,
+        "selection": mask_command(selection),
+    }
+
+
+def _label_value(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
     """Write the run's result for Prometheus' textfile collector, whole or not at all."""
-    label = run.command.removeprefix("pyconnect ").replace('"', "")
+    shown = ",".join(f'{name}="{_label_value(value)}"' for name, value in labels.items())
     values = {
         "pyconnect_run_exit_code": run.exit_code,
         "pyconnect_run_duration_seconds": round(run.duration_s, 3),
@@ -124,7 +151,7 @@ def write_textfile(path: Path, run: _Run) -> None:
     }
     lines = []
     for name, value in values.items():
-        lines += [f"# TYPE {name} gauge", f'{name}{{command="{label}"}} {value}']
+        lines += [f"# TYPE {name} gauge", f"{name}{{{shown}}} {value}"]
     try:
         write_whole(path, "\n".join(lines) + "\n", mode=READABLE)
     except OSError as exc:
@@ -133,20 +160,24 @@ def write_textfile(path: Path, run: _Run) -> None:
 
 @contextmanager
 def _lock(session: Session, name: object) -> Iterator[None]:
+    """Hold a lock below the state directory, which cron and logins of a user share.
+
+    XDG_RUNTIME_DIR is set in logins only: two locks there would not exclude each other.
+    """
     if not name:
         yield
         return
     text = str(name)
     if not LOCK_NAME.fullmatch(text):
         raise UsageError(f"--lock: `{text}` is no name", hint="use letters, digits, . _ and -")
-    directory = lock_directory(session)
+    directory = state_directory(session.environ)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (directory / f"{text}.lock").open("w")
     except OSError as exc:
         raise PreconditionFailed(
             f"{directory}: the lock cannot be made: {exc.strerror}",
-            hint="set XDG_RUNTIME_DIR or XDG_STATE_HOME to a directory you can write",
+            hint="set XDG_STATE_HOME to a directory you can write",
         ) from exc
     with file:
         try:
@@ -156,13 +187,6 @@ def _lock(session: Session, name: object) -> Iterator[None]:
                 f"another run holds the lock `{text}`", hint="it is free once that run ends"
             ) from exc
         yield
-
-
-def lock_directory(session: Session) -> Path:
-    """Return where locks of this user live. Raises PreconditionFailed."""
-    if given := session.environ.get("XDG_RUNTIME_DIR"):
-        return Path(given) / "pyconnect"
-    return state_directory(session.environ)
 
 
 @contextmanager

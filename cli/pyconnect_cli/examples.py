@@ -78,6 +78,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "context set prod --url https://connect-1:8083 --url https://connect-2:8083 --use",
         "context set prod --username ops --password-command 'pass connect/prod'",
     ),
+    "config trust": ("config trust",),
     "sandbox up": ("sandbox up --agent --use", "sandbox up --name trial --port 9092"),
     "sandbox demo": ("sandbox demo",),
     "sandbox logs": ("sandbox logs --server agent --follow",),

@@ -7,7 +7,8 @@ readable. Passwords inside addresses and connection strings are masked wherever 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 
 MASK = "********"
 
@@ -24,7 +25,11 @@ HARMLESS_KEY = re.compile(
     re.IGNORECASE,
 )
 REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
-URL_PASSWORD = re.compile(r"(://[^/@:\s]*):([^/@\s]+)@")
+# A password may hold `@`: the last one of the authority ends it.
+URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
+SECRET_OPTIONS = frozenset({"--password", "--token"})
+ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
+HEADER = re.compile(r"(?i)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*", re.DOTALL)
 PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^&;,}\s\"']+)")
 
 
@@ -37,6 +42,43 @@ def mask_text(text: str) -> str:
     """Mask passwords inside addresses and `password=…` parameters of a text."""
     masked = URL_PASSWORD.sub(rf"\1:{MASK}@", text)
     return PARAMETER.sub(_mask_parameter, masked)
+
+
+def mask_url(url: str) -> str:
+    """Mask the password of an address, also of one that is written without its scheme."""
+    return mask_text(url) if "://" in url else mask_text(f"http://{url}").removeprefix("http://")
+
+
+def mask_command(words: Iterable[str]) -> str:
+    """Return a command line for a person to run, quoted for a shell, with every secret masked.
+
+    Masked are the values of options that are secrets, of `KEY=VALUE` by the key, of HTTP headers,
+    and passwords inside addresses.
+    """
+    shown = []
+    option = ""
+    for word in words:
+        shown.append(_mask_word(word, option))
+        option = word if word.startswith("-") and "=" not in word else ""
+    return shlex.join(shown)
+
+
+def _mask_word(word: str, option: str) -> str:
+    """Mask one word of a command; `option` is the option before it, if it may be its value."""
+    name, equals, value = word.partition("=")
+    if option in SECRET_OPTIONS:
+        return MASK
+    if equals and name in SECRET_OPTIONS:
+        return f"{name}={MASK}"
+    if option == "--url":
+        return mask_url(word)
+    if equals and name == "--url":
+        return f"{name}={mask_url(value)}"
+    found = ASSIGNMENT.fullmatch(word)
+    if found and not found["key"].startswith("--") and is_secret_key(found["key"]):
+        flag, key = found["flag"] or "", mask_text(found["key"])
+        return f"{flag}{key}={mask_value(found['key'], found['value'])}"
+    return HEADER.sub(_mask_header, mask_text(word))
 
 
 def mask_value(key: str, value: str | None) -> str | None:
@@ -76,6 +118,10 @@ def mask_document(document: object) -> object:
     if isinstance(document, list | tuple):
         return [mask_document(item) for item in document]
     return document
+
+
+def _mask_header(match: re.Match[str]) -> str:
+    return f"{match[1]}{MASK}"
 
 
 def _mask_parameter(match: re.Match[str]) -> str:

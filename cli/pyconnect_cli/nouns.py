@@ -83,7 +83,11 @@ NOUNS = (
         "Name clusters and choose between them.",
         ("contexts",),
     ),
-    Noun("config", "pyconnect_cli.commands.config", "Show the settings in force and their origin."),
+    Noun(
+        "config",
+        "pyconnect_cli.commands.config",
+        "Show the settings in force and their origin; trust a project's file.",
+    ),
     Noun(
         "sandbox",
         "pyconnect_cli.commands.sandbox",

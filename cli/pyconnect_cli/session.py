@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import typer
 
 from pyconnect_cli.budget import Budget, Limits
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
+from pyconnect_cli.masking import mask_command
 from pyconnect_cli.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.settings import (
@@ -27,6 +27,7 @@ from pyconnect_cli.settings import (
 from pyconnect_cli.streams import tell
 
 if TYPE_CHECKING:
+    from pyconnect_cli.model import ConnectorView
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
@@ -77,9 +78,8 @@ class Session:
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
-        client = ConnectClient(
-            Exchange(self.endpoint, verbosity=self.settings.verbose, budget=self.budget)
-        )
+        exchange = Exchange(self.endpoint, verbosity=self.settings.verbose, budget=self.budget)
+        client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
         return client
 
@@ -136,6 +136,21 @@ class Session:
         with ConnectClient(Exchange(endpoint, verbosity=self.settings.verbose)) as client:
             yield client
 
+    def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
+        """Keep names for the Tab key, which does not ask clusters that want credentials."""
+        from pyconnect_cli.completion.candidates import needs_credentials
+        from pyconnect_cli.completion.kept_names import cache_of, write_cache
+
+        if not needs_credentials(self.settings):
+            return
+        tasks = [
+            f"{name}/{task.id}"
+            for name, view in views.items()
+            for task in (view.status.tasks if view.status else ())
+        ]
+        for kind, names in (("connectors", list(views)), ("tasks", tasks)):
+            write_cache(cache_of(kind, self.settings.urls, self.environ), names)
+
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
         from pyconnect_cli.rest.exchange import Exchange
@@ -148,6 +163,14 @@ class Session:
             verbosity=self.settings.verbose,
             budget=self.budget,
         )
+
+    def client_of(self, url: str) -> ConnectClient:
+        """Return a client of one worker only; it is closed with the session."""
+        from pyconnect_cli.rest.client import ConnectClient
+
+        client = ConnectClient(self.exchange_with(url))
+        self._clients.append(client)
+        return client
 
     def unwritten(self) -> OSError | None:
         """Return why results could not be printed; None when they were, or nobody wants them."""
@@ -167,7 +190,7 @@ class Session:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PreconditionFailed(
                 "nothing was done: this needs a confirmation and there is no terminal",
-                hint=f"to go ahead, run: {self.command_line()} --yes",
+                hint=f"to go ahead, run: {self.command_line('--yes')}",
             )
         try:
             agreed = typer.confirm(question, default=False, err=True)
@@ -182,20 +205,11 @@ class Session:
         """Give requests their whole `--timeout` again after a person or a planned wait."""
         self.budget.renew()
 
-    def command_line(self) -> str:
-        """Return the command as typed, secrets left out."""
-        shown: list[str] = []
-        hide = False
-        for argument in self.arguments:
-            if hide:
-                shown.append("…")
-                hide = False
-                continue
-            name, equals, _ = argument.partition("=")
-            secret = name in {"--password", "--token"}
-            hide = secret and not equals
-            shown.append(f"{name}=…" if secret and equals else shlex.quote(argument))
-        return " ".join(["pyconnect", *shown])
+    def command_line(self, *more: str) -> str:
+        """Return the command as typed with `more` options, secrets masked."""
+        words = ["pyconnect", *self.arguments]
+        end = words.index("--") if "--" in words else len(words)
+        return mask_command([*words[:end], *more, *words[end:]])
 
     def _warn_of_visible_secret(self, name: str, kind: str) -> None:
         if kind == "value":

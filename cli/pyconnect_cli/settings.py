@@ -1,7 +1,8 @@
 """Every setting of one command with its origin: flag, variable, project, context, user, system.
 
 Precedence, first wins: flags; `PYCONNECT_*`; `./pyconnect.toml`'s defaults; the context; the
-user's defaults; the system's. Secrets are references until a request needs them.
+user's defaults; the system's. Of a project's file that the user does not trust there are only
+defaults of how results are printed. Secrets are references until a request needs them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ else:
 
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+FILE_PARAMETERS = frozenset({"file", "files"})
 BRACES = re.compile(r"\{(.*)\}")
 
 
@@ -180,8 +181,26 @@ class ActingVerb(Verb):
         """Run the command under its lock, jitter and deadline, and report the run."""
         from pyconnect_cli.cron import cron_run
 
-        with cron_run(session_of(ctx), ctx.command_path):  # type: ignore[arg-type] # same class
+        session = session_of(ctx)  # type: ignore[arg-type] # the same class
+        with cron_run(session, ctx.command_path, self._selection(ctx, session.given)):
             return super().invoke(ctx)
+
+    def _selection(self, ctx: Context, given: Mapping[str, object]) -> list[str]:
+        """Return the words that say what the command acts on: names, files, conditions."""
+        words: list[str] = []
+        for param in super().get_params(ctx):
+            value = ctx.params.get(param.name or "")
+            if param.param_type_name == "argument":
+                words += _texts(value)
+            elif param.name in FILE_PARAMETERS:
+                words += [word for text in _texts(value) for word in ("--file", text)]
+        for spec in SELECTION_OPTIONS:
+            value = given.get(spec.name)
+            if value is True:
+                words.append(spec.flags[0])
+            else:
+                words += [word for text in _texts(value) for word in (spec.flags[0], text)]
+        return words
 
 
 class ChangingVerb(ActingVerb):
@@ -282,6 +301,13 @@ class RootGroup(NounGroup):
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
         """Return the text that `pyconnect --help` prints without a parser."""
         return root_help()
+
+
+def _texts(value: object) -> list[str]:
+    """Return a parameter's values as words of a command line; none for one that was not given."""
+    if value is None or value is False:
+        return []
+    return [str(item) for item in (value if isinstance(value, list | tuple) else (value,))]
 
 
 def summary(command: Command) -> str:

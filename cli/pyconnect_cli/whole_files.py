@@ -9,10 +9,11 @@ from pathlib import Path
 PRIVATE = 0o600
 
 
-def write_whole(path: Path, text: str, *, mode: int = PRIVATE) -> None:
+def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
     """Replace a file at once, on the disk when this returns; OSError leaves it as it was.
 
-    A link stays one. What is no file, as /dev/stdout or a pipe, is written to and not replaced.
+    `mode`: None gives the file the permissions that the process' umask leaves. A link stays one.
+    What is no file, as /dev/stdout or a pipe, is written to and not replaced.
     """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
@@ -21,7 +22,7 @@ def write_whole(path: Path, text: str, *, mode: int = PRIVATE) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".pyconnect-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(file.fileno(), _umask_mode() if mode is None else mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -29,3 +30,9 @@ def write_whole(path: Path, text: str, *, mode: int = PRIVATE) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask_mode() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return 0o666 & ~umask

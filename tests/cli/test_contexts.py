@@ -74,16 +74,6 @@ def test_a_secret_in_a_file_that_others_read_is_refused(
     assert "s3cret" not in outcome.err
 
 
-def test_a_project_file_may_not_run_commands(run: Run, url: str) -> None:
-    """A password command of somebody else's directory is not run."""
-    Path("pyconnect.toml").write_text(
-        f'[contexts.p]\nurls = ["{url}"]\npassword_command = "touch ran"\n'
-    )
-    outcome = run("--context", "p", "connectors", "list", address=None)
-    assert outcome.code == 2
-    assert not Path("ran").exists()
-
-
 def test_secrets_are_described_and_never_shown(run: Run, environ: dict[str, str]) -> None:
     """`context show` and `config view` tell where a secret comes from."""
     run(

@@ -32,6 +32,20 @@ def test_a_second_run_with_the_lock_exits_6_at_once(run: Run, environ: dict[str,
     assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
 
 
+def test_a_lock_taken_in_a_login_holds_under_cron_too(
+    run: Run, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """A login has XDG_RUNTIME_DIR, cron has not: both look in the same place."""
+    directory = Path(environ["XDG_STATE_HOME"]) / "pyconnect"
+    directory.mkdir(parents=True)
+    environ["XDG_RUNTIME_DIR"] = str(tmp_path / "runtime")
+    with (directory / "nightly.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert run("connectors", "pause", "orders", "--lock", "nightly").code == 6
+    assert run("connectors", "pause", "orders", "--lock", "nightly").code == 0
+    assert not (tmp_path / "runtime").exists()
+
+
 def test_a_lock_that_another_run_may_not_find_is_none(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
@@ -53,15 +67,53 @@ def test_the_summary_is_one_line_of_json(run: Run, connect: FakeConnect) -> None
     assert {r["name"]: r["ok"] for r in summary["results"]} == {"orders": True, "broken": False}
 
 
-def test_the_textfile_is_replaced_whole(run: Run, tmp_path: Path) -> None:
+def test_the_textfile_is_replaced_whole(run: Run, url: str, tmp_path: Path) -> None:
     """Prometheus reads the exit code of the last run."""
-    textfile = tmp_path / "run.prom"
+    textfile = tmp_path / "collected" / "run.prom"
+    textfile.parent.mkdir()
     textfile.write_text("old\n")
     assert run("connectors", "pause", "nobody", "--textfile", str(textfile)).code == 3
     text = textfile.read_text()
-    assert 'pyconnect_run_exit_code{command="connectors pause"} 3' in text
+    labels = f'noun="connectors",verb="pause",context="{url}",selection="nobody"'
+    assert f"pyconnect_run_exit_code{{{labels}}} 3" in text
     assert "old" not in text
-    assert list(tmp_path.glob(".run*")) == []
+    assert list(textfile.parent.iterdir()) == [textfile]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "labels"),
+    [
+        (
+            ("--failed", "--type", "sink", "-l", "team=b"),
+            'context="CLUSTER",selection="--selector team=b --type sink --failed"',
+        ),
+        (("-e", 'b".*\\w'), 'context="CLUSTER",selection="--regex \'b\\".*\\\\w\'"'),
+        (
+            ("-l", "db.password=hunter2"),
+            'context="CLUSTER",selection="--selector \'db.password=********\'"',
+        ),
+        (("--all", "--context", "prod"), 'context="prod",selection="--all"'),
+    ],
+)
+def test_metrics_of_two_jobs_with_the_same_verb_differ(
+    run: Run, url: str, tmp_path: Path, arguments: tuple[str, ...], labels: str
+) -> None:
+    """By context and selection, quoted as Prometheus reads them and without secrets."""
+    run("context", "set", "prod", "--url", url, address=None)
+    textfile = tmp_path / "run.prom"
+    run("connectors", "restart", *arguments, "--allow-empty", "--textfile", str(textfile))
+    expected = f'noun="connectors",verb="restart",{labels.replace("CLUSTER", url)}'
+    assert f"pyconnect_run_exit_code{{{expected}}} " in textfile.read_text()
+
+
+def test_a_jobs_files_and_nested_verbs_are_in_its_labels(run: Run, tmp_path: Path) -> None:
+    """`apply -f a` and `apply -f b` are two jobs; a verb may be of two words."""
+    textfile = tmp_path / "run.prom"
+    run("connectors", "apply", "-f", "none.json", "--textfile", str(textfile))
+    assert 'verb="apply"' in textfile.read_text()
+    assert 'selection="--file none.json"' in textfile.read_text()
+    run("offsets", "orphans", "purge", "gone", "--textfile", str(textfile))
+    assert 'noun="offsets",verb="orphans purge"' in textfile.read_text()
 
 
 def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:

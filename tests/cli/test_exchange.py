@@ -12,7 +12,6 @@ from pyconnect_cli.budget import Limits
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
-    NotFound,
     OutOfTime,
     PreconditionFailed,
     PyconnectError,
@@ -254,9 +253,22 @@ def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
 
 
 @pytest.mark.parametrize(
+    "answer", [envelope(404, "HTTP 404 Not Found"), httpx.Response(404, html="<h1>nginx</h1>")]
+)
+def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response) -> None:
+    """A worker's own 404 for it as well as that of another server."""
+    network = Network(lambda _: answer, "http://one:8083/foo/")
+    with pytest.raises(PyconnectError, match="GET http://one:8083/foo/connectors") as caught:
+        network.client.connector_names()
+    assert caught.value.hint
+    assert "is the path /foo of the address right?" in caught.value.hint
+    assert "--url http://one:8083" in caught.value.hint
+
+
+@pytest.mark.parametrize(
     ("response", "error", "text"),
     [
-        (httpx.Response(404, html="<h1>nginx</h1>"), NotFound, "not from Kafka Connect"),
+        (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
         (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
         (httpx.Response(200, json=["a"]), ServerError, "no connector of Kafka Connect"),
         (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from pyconnect_cli.masking import MASK, is_secret_key, mask_document, mask_text, mask_value
+from pyconnect_cli.masking import (
+    MASK,
+    is_secret_key,
+    mask_command,
+    mask_document,
+    mask_text,
+    mask_url,
+    mask_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +76,7 @@ def test_keys_that_only_sound_like_secrets(key: str) -> None:
         ),
         ("url", "jdbc:x://h/db?password=${env:P}", "jdbc:x://h/db?password=${env:P}"),
         ("url", "http://host:8083/a@b", "http://host:8083/a@b"),
+        ("url", "http://ops:p@ss@host:8083", f"http://ops:{MASK}@host:8083"),
     ],
 )
 def test_values(key: str, value: str | None, shown: str | None) -> None:
@@ -83,3 +94,60 @@ def test_a_validation_result_is_masked_by_the_name_it_carries() -> None:
     """`name` is a member beside `value` there."""
     masked = mask_document({"configs": [{"value": {"name": "db.password", "value": "s3cret"}}]})
     assert masked == {"configs": [{"value": {"name": "db.password", "value": MASK}}]}
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ops:hunter2@host:8083", f"ops:{MASK}@host:8083"),
+        ("https://ops:hunter2@host", f"https://ops:{MASK}@host"),
+        ("host:8083", "host:8083"),
+    ],
+)
+def test_an_address_is_masked_with_and_without_its_scheme(url: str, shown: str) -> None:
+    """Both forms are taken by `--url`."""
+    assert mask_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--url", "http://ops:hunter2@h:1"),
+        ("--url=http://ops:hunter2@h:1",),
+        ("--url", "ops:hunter2@h:1"),
+        ("--url=ops:hunter2@h:1",),
+        ("--password", "hunter2"),
+        ("--password=hunter2",),
+        ("--token", "hunter2"),
+        ("--set", "db.password=hunter2"),
+        ("--set=db.password=hunter2",),
+        ("-s", "db.password=hunter2"),
+        ("-sdb.password=hunter2",),
+        ("-s", "connection.url=jdbc:x://u:hunter2@h/db"),
+        ("-s", "sasl.jaas.config=Login required username=a password='hunter2';"),
+        ("-l", "db.password=hunter2"),
+        ("--worker-property", "ssl.key.password=hunter2"),
+        ("--principal", "http://ops:hunter2@h:1:producer=User:p"),
+        ("--header", "Authorization: Basic hunter2"),
+        ("--header=Authorization: Bearer hunter2",),
+        ("-s", "header=Authorization: Bearer hunter2"),
+        ("drain", "http://ops:hunter2@h:1"),
+    ],
+)
+def test_no_secret_is_in_a_command_that_is_suggested(words: tuple[str, ...]) -> None:
+    """Options, configuration keys, headers, addresses; the rest stays as it was typed."""
+    shown = mask_command(["pyconnect", *words, "--yes"])
+    assert "hunter2" not in shown
+    assert MASK in shown
+    assert shlex.split(shown)[0] == "pyconnect"
+    assert shlex.split(shown)[-1] == "--yes"
+
+
+def test_a_suggested_command_without_secrets_can_be_run_as_it_is() -> None:
+    """References, files and names of keys are no secrets."""
+    words = [
+        "pyconnect", "--password-file", "/run/s", "--token-command=pass t", "--url", "http://h:1",
+        "connectors", "create", "two words", "-s", "db.password=${file:/run/s:db}", "-s", "a=b=c",
+        "--principal", "producer=User:CN=p,O=x",
+    ]  # fmt: skip
+    assert shlex.split(mask_command(words)) == words

@@ -6,14 +6,16 @@ import base64
 import json
 import os
 import ssl
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
 
+from pyconnect_cli.masking import MASK
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, serve
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 OPS = f"Basic {base64.b64encode(b'ops:s3cret').decode()}"
@@ -179,3 +181,60 @@ def test_the_edited_file_is_private(
     mode, path = seen.read_text().split()
     assert mode == "600"
     assert not os.path.exists(path)  # noqa: PTH110
+
+
+def test_no_hint_shows_a_secret_of_the_command_that_was_typed(run: Run, url: str) -> None:
+    """The command that goes ahead, and the one that undoes an offset's change, mask addresses."""
+    address = url.replace("://", "://ops:hunter2@")
+    asked = run("connectors", "delete", "orders", "--url", address, address=None)
+    assert asked.code == 9
+    assert f"--url '{address.replace('hunter2', MASK)}' --yes" in asked.err
+    assert "hunter2" not in asked.err
+    checked = run("doctor", "--url", address.removeprefix("http://"), address=None)
+    assert "hunter2" not in checked.out + checked.err
+
+
+def test_exported_secrets_are_readable_by_their_owner_only(run: Run, tmp_path: Path) -> None:
+    """Also where a file was there before that others could read."""
+    directory = tmp_path / "backup"
+    directory.mkdir()
+    file = directory / "orders.json"
+    file.write_text("old")
+    file.chmod(0o644)
+    exported = run("connectors", "export", "--all", "--show-secrets", "--dir", str(directory))
+    assert exported.code == 0, exported.err
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
+    assert modes == {"orders.json": 0o600, "broken.json": 0o600}
+    assert json.loads(file.read_text())["config"]["db.password"] == "hunter2"
+
+
+def test_masked_exports_have_the_permissions_of_any_new_file(run: Run, tmp_path: Path) -> None:
+    """A team may read them."""
+    before = os.umask(0o022)
+    try:
+        assert run("connectors", "export", "--all", "--dir", str(tmp_path / "out")).code == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out" / "orders.json").stat().st_mode) == 0o644
+
+
+def test_two_connectors_are_never_exported_into_one_file(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Names with `/`, `_` and `%` have files of their own; one shared file is an error."""
+    names = ["a/b", "a_b", "a%2Fb"]
+    connect.connectors = {name: FakeConnector(config={"name": name}) for name in names}
+    directory = tmp_path / "out"
+    assert run("connectors", "export", "--all", "--dir", str(directory)).code == 0
+    found = sorted(json.loads(path.read_text())["name"] for path in directory.iterdir())
+    assert found == sorted(names)
+
+    # As on a file system that does not tell the case of letters.
+    connect.connectors = {name: FakeConnector(config={"name": name}) for name in ("low", "LOW")}
+    (directory / "LOW.json").symlink_to("low.json")
+    (directory / "low.json").write_text("")
+    refused = run("connectors", "export", "--all", "--dir", str(directory))
+    assert refused.code == 2
+    assert "would be overwritten" in refused.err
+    kept = json.loads((directory / "low.json").read_text())["name"]
+    assert f"holds `{kept}`" in refused.err

@@ -229,6 +229,31 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
     assert set(complete(line, names=["orders", "billing"])) == expected
 
 
+@pytest.mark.parametrize(
+    ("noun", "verb", "kind"),
+    [
+        ("tasks", "kill", "tasks"),
+        ("tasks", "stacks", "tasks"),
+        ("tasks", "restart", "tasks"),
+        ("tasks", "list", "connectors"),
+        ("connectors", "pause", "connectors"),
+        ("offsets", "copy", "connectors"),
+        ("offsets", "undo", ""),
+        ("context", "use", "contexts"),
+        ("context", "import", ""),
+        ("loggers", "set", "loggers"),
+        ("plugins", "describe", "plugins"),
+        ("reconcile", "source-topic", "connectors"),
+    ],
+)
+def test_a_verb_is_offered_names_of_what_its_argument_is(noun: str, verb: str, kind: str) -> None:
+    """`tasks kill` takes a task; the name of a connector would be refused."""
+    line = Line()
+    line.read(noun)
+    line.read(verb)
+    assert line.names == kind
+
+
 @pytest.mark.wire
 def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
     """A name that looks like a command or a pattern is offered quoted and never expanded."""
@@ -444,16 +469,6 @@ def test_older_names_are_better_than_none(
     with connect.lock:
         assert ask("connectors", "--url", url) == ["broken", "orders"]
         assert ask("loggers", "--url", url) == []
-
-
-@pytest.mark.wire
-def test_a_password_command_that_hangs_does_not_hold_up_the_shell(
-    ask: Callable[..., list[str]], url: str, environ: dict[str, str]
-) -> None:
-    """The time is for everything that completion does."""
-    environ["PYCONNECT_PASSWORD_COMMAND"] = "sleep 20"
-    environ["PYCONNECT_USERNAME"] = "ops"
-    assert ask("connectors", "--url", url) == []
 
 
 @pytest.mark.wire

@@ -40,6 +40,46 @@ def start(url: str, environ: dict[str, str]) -> Start:
     return launch
 
 
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class AtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, AtImport())
+from pyconnect_cli.__main__ import main
+main(["connectors", "list"])
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "pyconnect_cli.app",
+        "typer",
+        "pyconnect_cli.settings",
+        "pyconnect_cli.commands.connectors",
+        "pyconnect_cli.rest.exchange",
+        "httpx",
+    ],
+)
+def test_ctrl_c_during_an_import_shows_no_traceback(
+    module: str, url: str, environ: dict[str, str]
+) -> None:
+    """Exit 130 and one line, from the first import on."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, module],
+        cwd=CLI,
+        env={**environ, "PYCONNECT_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     start: Start, connect: FakeConnect, signal_number: signal.Signals
@@ -52,6 +92,50 @@ def test_a_level_set_for_a_while_is_set_back_when_the_command_is_ended(
     assert connect.loggers["root"] == "INFO"
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("scope", ["worker", "cluster"])
+def test_the_levels_of_children_are_set_back_and_a_logger_may_have_none(
+    run: Run, connect: FakeConnect, scope: str
+) -> None:
+    """The logger of the help's example has no level of its own on a fresh worker."""
+    child = "org.apache.kafka.connect.runtime.rest"
+    connect.loggers |= {child: "ERROR", "org.reflections": "OFF"}
+    outcome = run(
+        *("loggers", "set", "org.apache.kafka.connect", "DEBUG"),
+        *("--for", "10ms", "--scope", scope),
+    )
+    assert outcome.code == 0, outcome.err
+    assert connect.loggers == {
+        "root": "INFO",
+        "org.apache.kafka.connect": "INFO",
+        child: "ERROR",
+        "org.reflections": "OFF",
+    }
+    assert "PUT /admin/loggers/org.reflections" not in connect.requests
+
+
+def test_a_level_that_cannot_be_set_back_is_named(run: Run, connect: FakeConnect) -> None:
+    """Exit 8; the other levels are set back all the same."""
+    connect.loggers |= {"x": "ERROR", "x.a": "OFF"}
+    connect.failures["PUT /admin/loggers/x.a"] = [(400, "no luck")]
+    outcome = run("loggers", "set", "x", "DEBUG", "--for", "10ms")
+    assert outcome.code == 8
+    assert "not set back: x.a to OFF" in outcome.err
+    assert connect.loggers["x"] == "ERROR"
+
+
+def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
+    run: Run, connect: FakeConnect, url: str
+) -> None:
+    """The first address that answers; a dead one before it does not matter."""
+    outcome = run(
+        *("loggers", "set", "root", "DEBUG", "--for", "10ms"),
+        *("--url", "http://127.0.0.1:9", "--url", url),
+        address=None,
+    )
+    assert outcome.code == 0, outcome.err
+    assert connect.loggers["root"] == "INFO"
 
 
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
@@ -285,12 +369,14 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     run: Run, environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file it was to open holds the configuration, secrets included."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
     environ["EDITOR"] = "/nonexistent/editor"
     outcome = run("connectors", "edit", "orders")
     assert outcome.code == 2
     assert "cannot be run: No such file or directory" in outcome.err
-    assert not list(tmp_path.glob("pyconnect-*"))
+    assert list(directory.iterdir()) == []
 
 
 def test_an_interrupted_batch_tells_what_it_has_not_tried(

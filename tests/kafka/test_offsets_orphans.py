@@ -99,6 +99,16 @@ def test_only_what_no_connector_owns_is_listed(orphans: Orphans) -> None:
     ]
 
 
+def test_a_topic_of_records_is_refused(orphans: Orphans) -> None:
+    """It is no cluster without orphans; foreign keys beside offsets do no harm."""
+    orphans.write((b"a key", b"a record"), (b'["not",1,"two"]', b"x"))
+    for command in (("list",), ("purge", "--all", "--yes"), ("purge", "gone", "--yes")):
+        assert orphans("orphans", *command, "--topic", orphans.topic) == 2
+        assert f"{orphans.topic}: holds records and no offsets" in orphans.err
+    orphans.write((GONE, b'{"position":1}'))
+    assert list(orphans.list()) == ["gone"]
+
+
 def test_every_form_of_a_key_is_purged_where_it_was_found(orphans: Orphans) -> None:
     """Two workers may have written one partition under different bytes, in two Kafka partitions."""
     orphans.write((GONE, b'{"position":1}'), (KEPT, b'{"position":7}'))

@@ -163,4 +163,5 @@ def test_a_sink_that_knows_nothing_of_closing_makes_no_progress(
     assert all(offset < 0 for offset in outcome.committed.values())
     again = {value for value, times in outcome.put.items() if times > 1}
     assert again == {value for value in outcome.put if value.startswith("before")}
+    assert len(again) == PARTITIONS * RECORDS
     assert outcome.in_files == Counter()

@@ -53,9 +53,14 @@ def broker(servers: Servers) -> KafkaBroker:
 
 
 @pytest.fixture
-def pyconnect(broker: KafkaBroker, tmp_path: Path) -> Iterator[Pyconnect]:
+def connect() -> FakeConnect:
     numbers = FakeConnector(config={"name": "numbers", "topic": TOPIC})
-    with serve(FakeConnect(connectors={"numbers": numbers})) as url:
+    return FakeConnect(connectors={"numbers": numbers})
+
+
+@pytest.fixture
+def pyconnect(broker: KafkaBroker, connect: FakeConnect, tmp_path: Path) -> Iterator[Pyconnect]:
+    with serve(connect) as url:
         yield Pyconnect(tmp_path, url, broker.bootstrap_servers)
 
 
@@ -128,6 +133,45 @@ def test_transactions_are_listed_with_their_owners(
     assert f"{TOPIC}:0" in described.out
     assert pyconnect("transactions", "describe", "nobody").code == 3
     assert pyconnect("transactions", "list").code == 2
+
+
+def test_the_open_transaction_of_a_dead_producer_is_terminated(
+    broker: KafkaBroker, pyconnect: Pyconnect, connect: FakeConnect
+) -> None:
+    """Long before its timeout; refused for a task that runs, for the leader and for strangers."""
+    leave_open(broker)
+    assert last_stable_offset(broker) == 0
+    terminate = ("transactions", "terminate", TASK_ID, "--group-id", "g")
+    refused = pyconnect(*terminate, "--yes")
+    assert refused.code == 9
+    assert "numbers/0 is RUNNING" in refused.err
+    connect.connectors["numbers"].tasks = ["FAILED"]
+    assert pyconnect(*terminate).code == 9  # not confirmed
+    assert pyconnect(*terminate, "--dry-run").code == 0
+    assert last_stable_offset(broker) == 0
+    stranger = pyconnect("transactions", "terminate", TASK_ID, "--group-id", "other", "--yes")
+    assert stranger.code == 9
+    assert "belongs to no connector" in stranger.err
+    ended = pyconnect(*terminate, "--yes")
+    assert ended.code == 0, ended.err
+    eventually(lambda: last_stable_offset(broker) == 2, WAIT_S, lambda: last_stable_offset(broker))
+    again = pyconnect(*terminate, "--yes")
+    assert again.code == 0
+    assert "has nothing open (Empty)" in again.err
+    assert pyconnect("transactions", "terminate", "nobody", "--yes").code == 3
+
+
+def test_a_topic_or_partition_that_is_not_there_is_no_all_clear(pyconnect: Pyconnect) -> None:
+    """Exit 3 with the name; a typo must not look like a cluster in order."""
+    find = ("transactions", "find-hanging", "--topic", TOPIC)
+    eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
+    missing = pyconnect(*find, "--topic", "recrods")
+    assert missing.code == 3, missing.err
+    assert "there is no topic recrods" in missing.err
+    assert pyconnect("transactions", "abort", "recrods", "0", "1", "--yes").code == 3
+    partition = pyconnect("transactions", "abort", TOPIC, "7", "1", "--yes")
+    assert partition.code == 3, partition.err
+    assert f"topic {TOPIC} has no partition 7" in partition.err
 
 
 def test_a_hanging_transaction_is_found_and_aborted(

@@ -120,8 +120,8 @@ class FakeConnect:
             case "GET", ["admin", "loggers", name] if name in self.loggers:
                 return 200, _logger(self.loggers[name])
             case "PUT", ["admin", "loggers", name]:
-                self.loggers[name] = body["level"]
-                return (204, None) if query.get("scope") == ["cluster"] else (200, [name])
+                changed = self._set_level(name, body["level"])
+                return (204, None) if query.get("scope") == ["cluster"] else (200, changed)
             case _, ["connectors", name, *rest] if name in self.connectors:
                 return self._on_connector(method, name, rest, body)
             case "PUT", ["connectors", name, "config"]:
@@ -225,6 +225,12 @@ class FakeConnect:
             ],
             "type": connector.type,
         }
+
+    def _set_level(self, name: str, level: str) -> list[str]:
+        affected = {n for n in self.loggers if name == "root" or n.startswith(name)} | {name}
+        changed = sorted(n for n in affected if self.loggers.get(n) != level)
+        self.loggers.update(dict.fromkeys(affected, level))
+        return changed
 
     def _validation(self, config: dict[str, str]) -> dict[str, Any]:
         wrong = [key for key in self.invalid_keys if key in config]

@@ -2,14 +2,17 @@
 
 What a broker answered to the client itself outweighs what the listed bindings predict, because
 super users, `allow.everyone.if.no.acl.found` and other authorizers cannot be seen from outside.
+An answer holds for every client of the same principal, and one that no listed binding explains
+takes the weight from what bindings say against that principal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.acls.authorizer import Authorizer, Decision
+from pyconnect_cli.acls.authorizer import Authorizer, Decision, implies
 from pyconnect_cli.acls.facts import ClusterFacts
 from pyconnect_cli.acls.model import (
     CLUSTER,
@@ -19,6 +22,7 @@ from pyconnect_cli.acls.model import (
     Operation,
     ProbeAnswer,
     ProbeKey,
+    Resource,
     ResourceType,
     Verdict,
 )
@@ -94,18 +98,68 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[Finding, ...]:
         )
         for servers, bindings in evidence.bindings.items()
     }
-    return tuple(_finding(need, evidence, authorizers.get(need.servers)) for need in needs)
+    proofs = _proofs(needs, evidence, authorizers)
+    return tuple(_finding(need, evidence, authorizers.get(need.servers), proofs) for need in needs)
 
 
-def _finding(need: Need, evidence: Evidence, authorizer: Authorizer | None) -> Finding:
-    rule = need.rule
-    probed = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proofs:
+    """What brokers allowed: operations by cluster, principal and resource, with their evidence.
+
+    `unexplained`: cluster and principal of what no listed binding allows.
+    """
+
+    allowed: Mapping[tuple[str, str, Resource], Sequence[tuple[Operation, str]]]
+    unexplained: frozenset[tuple[str, str]]
+
+    def of(self, need: Need) -> str | None:
+        """Return the answer to another client of the principal that settles a need."""
+        if need.principal is None or need.unasked:
+            return None
+        answers = self.allowed.get((need.servers, need.principal, need.resource), ())
+        return next((text for given, text in answers if implies(given, need.rule.operation)), None)
+
+
+def _proofs(
+    needs: Sequence[Need], evidence: Evidence, authorizers: Mapping[str, Authorizer]
+) -> _Proofs:
+    allowed: dict[tuple[str, str, Resource], list[tuple[Operation, str]]] = defaultdict(list)
+    unexplained: set[tuple[str, str]] = set()
+    for need in needs:
+        answer = _probed(need, evidence)
+        if need.principal is None or answer is None or not answer.allowed:
+            continue
+        operation = need.rule.operation
+        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
+        allowed[need.servers, need.principal, need.resource].append(answered)
+        authorizer = authorizers.get(need.servers)
+        if authorizer is not None:
+            host = evidence.hosts.get(need.owner)
+            if not _decide(authorizer, need, need.principal, host).allowed:
+                unexplained.add((need.servers, need.principal))
+    return _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
+
+
+def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
+    """Return what brokers answered the need's own client."""
     # Where ACLs may not be listed, the clients of all files have been asked.
-    if not need.unasked or need.servers in evidence.refused:
-        probed = evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
+    if need.unasked and need.servers not in evidence.refused:
+        return None
+    rule = need.rule
+    return evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
+
+
+def _finding(
+    need: Need, evidence: Evidence, authorizer: Authorizer | None, proofs: _Proofs
+) -> Finding:
+    probed = _probed(need, evidence)
     if probed is not None and probed.allowed is not None:
-        verdict = Verdict.PROVEN if probed.allowed else Verdict.DENIED
-        return Finding(need=need, verdict=verdict, evidence=probed.evidence)
+        if probed.allowed:
+            return Finding(need=need, verdict=Verdict.PROVEN, evidence=probed.evidence)
+        shown = _denial(need, evidence, authorizer, probed)
+        return Finding(need=need, verdict=Verdict.DENIED, evidence=shown)
+    if proven := proofs.of(need):
+        return Finding(need=need, verdict=Verdict.PROVEN, evidence=proven)
     if need.servers in evidence.open_clusters:
         return Finding(need=need, verdict=Verdict.PROVEN, evidence=OPEN)
     if authorizer is None:
@@ -117,8 +171,27 @@ def _finding(need: Need, evidence: Evidence, authorizer: Authorizer | None) -> F
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
     if decision.allowed:
         return Finding(need=need, verdict=Verdict.PREDICTED, evidence=decision.reason)
+    if decision.binding is None and (need.servers, need.principal) in proofs.unexplained:
+        return Finding(
+            need=need,
+            verdict=Verdict.UNKNOWN,
+            evidence=f"{decision.reason}, but brokers allow {need.principal} what no ACL allows:"
+            " is it a super user? (--super-user)",
+        )
     verdict = Verdict.MISSING if decision.binding is None else Verdict.DENIED
     return Finding(need=need, verdict=verdict, evidence=decision.reason)
+
+
+def _denial(
+    need: Need, evidence: Evidence, authorizer: Authorizer | None, probed: ProbeAnswer
+) -> str:
+    """Return why a broker refused: the binding that denies, where one does, and its answer."""
+    if authorizer is None or need.principal is None:
+        return probed.evidence
+    decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
+    if decision.allowed or decision.binding is None:
+        return probed.evidence
+    return f"{decision.reason}; {probed.evidence}"
 
 
 def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> Decision:

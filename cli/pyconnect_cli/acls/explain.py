@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyconnect_cli.acls.authorizer import implies
 from pyconnect_cli.acls.model import Finding, Operation, Resource, ResourceType
@@ -19,7 +20,6 @@ _IDS = ("X1", "X2", "W7")
 _TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r", "W4w")
 _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
-    (r"GROUP_AUTHORIZATION_FAILED|GroupAuthorization|Group authorization failed", ("W1", "K1")),
     (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
     (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2",)),
     (rf"Grant Describe on topic {_NAME} to the principal of the admin client 'connector-", ("O3",)),
@@ -41,14 +41,45 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Could not look up partition metadata for topic", ("W2r", "W3r", "W4r", "W5", "O4")),
     (r"Error writing connector configuration to Kafka", ("W2w",)),
     (r"Failed to flush offsets to storage", ("W3w",)),
-    (r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalIdAuthorization", _IDS),
-    (r"Transactional ?Id ?authorization failed", _IDS),
-    (
-        r"CLUSTER_AUTHORIZATION_FAILED|Cluster authorization failed|ClusterAuthorization",
-        ("W8", "X5p", "X5a", "S3", "S4"),
-    ),
-    (r"TOPIC_AUTHORIZATION_FAILED|TopicAuthorization|Topic authorization failed", _TOPICS),
-    (r"Not authorized to access topics", _TOPICS),
+)
+
+
+class _Kind(NamedTuple):
+    """The errors of one type of resource: `rules` are meant when no other text says more.
+
+    `known`: all rules of the type; None: those of no other type.
+    """
+
+    pattern: re.Pattern[str]
+    rules: tuple[str, ...]
+    known: frozenset[str] | None
+
+    def of(self, rules: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those of `rules` that are of this type."""
+        if self.known is not None:
+            return tuple(rule for rule in rules if rule in self.known)
+        return tuple(rule for rule in rules if rule not in _OF_IDS | _OF_GROUPS)
+
+
+_OF_IDS = frozenset({"X1", "X2", "X3", "X4", "W7"})
+_OF_GROUPS = frozenset({"W1", "K1", "K5", "K6", "K7", "O6"})
+_CLUSTER = ("W8", "X5p", "X5a", "S3", "S4")
+_KINDS = tuple(
+    _Kind(re.compile(text, re.IGNORECASE), rules, known)
+    for text, rules, known in (
+        (
+            r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|Transactional ?Id ?Authorization",
+            _IDS,
+            _OF_IDS,
+        ),
+        (r"GROUP_AUTHORIZATION_FAILED|Group ?Authorization", ("W1", "K1"), _OF_GROUPS),
+        (r"CLUSTER_AUTHORIZATION_FAILED|Cluster ?Authorization", _CLUSTER, frozenset(_CLUSTER)),
+        (
+            r"TOPIC_AUTHORIZATION_FAILED|Topic ?Authorization|Not authorized to access topics",
+            _TOPICS,
+            None,
+        ),
+    )
 )
 _COMPILED = tuple((re.compile(text, re.IGNORECASE), rules) for text, rules in _SIGNATURES)
 _NAMES = tuple(
@@ -116,14 +147,26 @@ def explain(text: str) -> Explanation:
     """Read a topic, an id or an error text. Without a known error in it, all of it is a name."""
     if denial := _denial(text):
         return Explanation(rules=(), names=(denial.resource.name,), denial=denial)
-    for pattern, rules in _COMPILED:
-        found = pattern.search(text)
-        if found is not None:
-            names = _names(text)
+    names = _names(text)
+    rules: tuple[str, ...] = ()
+    for pattern, meant in _COMPILED:
+        if found := pattern.search(text):
+            rules = meant
             if "name" in pattern.groupindex and found["name"]:
                 names.add(found["name"].rstrip("."))
-            return Explanation(rules=rules, names=tuple(sorted(names)))
+            break
+    if kind := _root_kind(text):
+        # What was under way when it failed may need several rights; the error says which failed.
+        rules = kind.of(rules) or kind.rules
+    if rules:
+        return Explanation(rules=rules, names=tuple(sorted(names)))
     return Explanation(rules=(), names=(text.strip(),))
+
+
+def _root_kind(text: str) -> _Kind | None:
+    """Return the type of resource that the last authorization error of a text is about."""
+    last = {match.start(): kind for kind in _KINDS for match in kind.pattern.finditer(text)}
+    return last[max(last)] if last else None
 
 
 def _names(text: str) -> set[str]:

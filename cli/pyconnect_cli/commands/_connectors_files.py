@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.commands._batch import Step, confirm_steps, run_steps
+from pyconnect_cli.commands._connectors_export import write_connector_files
 from pyconnect_cli.commands._connectors_show import NamesArgument, known_connector
 from pyconnect_cli.commands._looks import config_shows, deletion_shows
 from pyconnect_cli.commands._offsets_create import create_with_offsets, read_offsets_for
@@ -31,6 +31,7 @@ from pyconnect_cli.plan.selection import Selection, selection_from
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
+from pyconnect_cli.whole_files import PRIVATE
 
 app = typer.Typer()
 
@@ -225,7 +226,10 @@ def export(
         typer.Option("--dir", "-d", metavar="DIR", help="one JSON file each, instead of stdout"),
     ] = None,
     show_secrets: Annotated[
-        bool, typer.Option("--show-secrets", help="write passwords instead of masking them")
+        bool,
+        typer.Option(
+            "--show-secrets", help="write passwords; files of --dir are readable by you only"
+        ),
     ] = False,
 ) -> None:
     """Write configurations so that `apply` can take them back."""
@@ -233,7 +237,7 @@ def export(
     if not names and not selection_from(session.given, ()).filters:
         session.given["all"] = True
     views = [view for view in selected_views(session, names or ()) if view.info]
-    documents = []
+    documents: list[dict[str, object]] = []
     for view in views:
         assert view.info is not None
         config = dict(view.info.config) if show_secrets else mask_config(view.info.config)
@@ -245,14 +249,7 @@ def export(
     if directory is None:
         session.output.document(documents)
         return
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for document in documents:
-            file = directory / f"{str(document['name']).replace('/', '_')}.json"
-            file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            session.output.line(str(file))
-    except OSError as exc:
-        raise UsageError(f"{directory}: cannot be written: {exc.strerror}") from exc
+    write_connector_files(session, directory, documents, mode=PRIVATE if show_secrets else None)
 
 
 def _plan(

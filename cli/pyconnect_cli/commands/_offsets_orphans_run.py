@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from pyconnect_cli.commands._workers import connect_cluster
-from pyconnect_cli.errors import PreconditionFailed, ServerError
+from pyconnect_cli.errors import PreconditionFailed, ServerError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
@@ -22,10 +22,10 @@ from pyconnect_cli.plan.orphans import (
     Orphan,
     StoredRecord,
     find_orphans,
-    is_offsets_topic,
     own_topics,
     sink_entries,
     source_entries,
+    topics_of_others,
 )
 from pyconnect_cli.session import Session
 
@@ -87,15 +87,14 @@ class OrphanKeeper:
         return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
 
     def find(self) -> list[Orphan]:
-        """Read topics and groups."""
+        """Read topics and groups; UsageError for a topic that holds something else."""
         self._groups.require_contact()
         records = self._records.read(self.topics).values()
-        for topic in self.topics:
-            if not is_offsets_topic([record for record in records if record.topic == topic]):
-                raise PreconditionFailed(
-                    f"{topic} is no offsets topic: none of its records has a connector's key",
-                    hint="give the workers' offset.storage.topic with --topic",
-                )
+        if wrong := topics_of_others(records):
+            raise UsageError(
+                f"{', '.join(wrong)}: holds records and no offsets of connectors",
+                hint="--topic is the workers' offset.storage.topic, or a connector's own",
+            )
         groups = self._groups.starting_with(GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_command
 from pyconnect_cli.plan.offset_entries import (
     counted_partitions,
     partition_key,
@@ -91,5 +90,5 @@ def undo_command(session: Session, identity: str) -> str:
         words += ["--context", session.settings.context]
     if origins.get("url") == "flag":
         for url in session.settings.urls:
-            words += ["--url", mask_text(url)]
-    return shlex.join([*words, "offsets", "undo", identity])
+            words += ["--url", url]
+    return mask_command([*words, "offsets", "undo", identity])

@@ -306,7 +306,7 @@ def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
     """Return a refusal as the error that a user is told, with the command to run."""
     hint = refusal.hint
     if refusal.needs_stop:
-        hint = f"to stop it for the change, run: {session.command_line()} --stop"
+        hint = f"to stop it for the change, run: {session.command_line('--stop')}"
     kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
     kind = kinds.get(refusal.exit_code, PyconnectError)
     return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)

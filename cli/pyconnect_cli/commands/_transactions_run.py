@@ -12,7 +12,7 @@ from pyconnect_cli.kafka.transactions import (
     list_transactional_ids,
 )
 from pyconnect_cli.plan.offset_seek import sink_topics
-from pyconnect_cli.plan.transactions import OpenProducer, Transaction, owner_of
+from pyconnect_cli.plan.transactions import LEADER, OpenProducer, Transaction, owner_of
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 from pyconnect_cli.transactional_ids import leader_id
@@ -72,6 +72,29 @@ def asked_cluster(
         chosen=wanted,
         topics=tuple(topic for key in _INTERNAL if (topic := told.get(key))),
     )
+
+
+def refuse_living(session: Session, transactional_id: str, group_id: str | None) -> None:
+    """Raise PreconditionFailed unless the id belongs to a connector whose task does not run."""
+    owner = owner_of(transactional_id, *asked_cluster(session, group_id).names)
+    if owner is None:
+        raise PreconditionFailed(
+            f"{transactional_id} belongs to no connector of this cluster",
+            hint="if its producer is dead: --force",
+        )
+    if owner.name == LEADER:
+        raise PreconditionFailed(
+            f"{transactional_id} is the leader's: it would be fenced",
+            hint="if no worker of the group runs: --force",
+        )
+    status = session.client.connector_status(owner.name)
+    running = [task.id for task in status.tasks if task.state == "RUNNING"]
+    if owner.task in running or (owner.task is None and running):
+        raise PreconditionFailed(
+            f"{owner} is RUNNING: its producer would be fenced",
+            hint=f"stop it first: pyconnect connectors stop {owner.name}; if its producer is dead"
+            " all the same: --force",
+        )
 
 
 def cluster_topics(session: Session, cluster: ConnectCluster) -> list[str]:

@@ -16,11 +16,12 @@ from pyconnect_cli.contexts import (
     Setting,
     load_config_files,
     read_config_file,
+    shown_setting,
     update_user_file,
 )
 from pyconnect_cli.durations import parse_duration
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_url
 from pyconnect_cli.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.tables import Column
@@ -143,7 +144,7 @@ def show(context: typer.Context, name: NameArgument) -> None:
     """Show the keys of a context; secrets are not shown."""
     session = session_of(context)
     file, values = _files(session).find_context(name)
-    shown = {key: _shown(key, value) for key, value in sorted(values.items())}
+    shown = {key: shown_setting(key, value) for key, value in sorted(values.items())}
     text = "\n".join(key_value_lines({**shown, "file": str(file.path)}))
     session.output.document({"name": name, **shown}, text=text, name=name)
 
@@ -242,15 +243,7 @@ def _given_settings(session: Session) -> dict[str, Setting]:
 def _row(session: Session, files: ConfigFiles, name: str) -> Row:
     file, values = files.find_context(name)
     urls = values.get("url", ())
-    shown = ", ".join(map(mask_text, urls)) if isinstance(urls, tuple) else str(urls)
+    shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
     return Row(
         name=name, current=name == session.settings.context, urls=shown, origin=str(file.path)
     )
-
-
-def _shown(key: str, value: Setting) -> str:
-    if key in LITERAL_SECRETS:
-        return "(a value)"
-    if isinstance(value, tuple):
-        return ", ".join(map(mask_text, value))
-    return mask_text(str(value))

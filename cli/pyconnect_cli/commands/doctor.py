@@ -13,6 +13,7 @@ import typer
 
 from pyconnect_cli.commands._workers import worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.masking import mask_url
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
@@ -67,7 +68,8 @@ def _settings(session: Session) -> Iterator[Finding]:
     files = ", ".join(str(file.path) for file in settings.files.files) or "none"
     yield Finding(check="configuration files", status="ok", detail=files)
     chosen = settings.context or "none"
-    yield Finding(check="context", status="ok", detail=f"{chosen}, {', '.join(settings.urls)}")
+    addresses = ", ".join(map(mask_url, settings.urls))
+    yield Finding(check="context", status="ok", detail=f"{chosen}, {addresses}")
     for name in ("ca_file", "cert", "key", "kafka_properties"):
         path = getattr(settings, name)
         if path and not Path(path).is_file():

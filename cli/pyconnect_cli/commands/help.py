@@ -37,7 +37,15 @@ Several addresses are tried in order; one that does not answer costs --request-t
 
 Secrets are references: --password-file, --password-command, or PYCONNECT_PASSWORD_ENV naming a
 variable. They are never printed or logged. A file with a secret in it that others can read is
-refused, and so is a command from a project's ./pyconnect.toml.
+refused.
+
+./pyconnect.toml belongs to the directory, not to you. It may set `current` and how results are
+printed: output, columns, no_headers, no_color, quiet, verbose. A file that sets anything else, such
+as an address, a credential or `yes`, is refused (exit 2) until you trust it. Trust ends when the
+file changes. The Tab key follows the same rule, and it reads no secret.
+
+  pyconnect config trust          # this directory's file, after you have read it
+  pyconnect config untrust
 """
 
 SELECTORS = """\
@@ -92,7 +100,9 @@ For unattended runs every verb that acts takes:
   --textfile FILE   result for Prometheus' textfile collector, replaced whole
 
 The summary, the textfile and -o json agree, also when a signal or the deadline ends the run: each
-object is done, failed, unknown or not-tried. Running a verb twice does no harm. In a crontab:
+object is done, failed, unknown or not-tried. Metrics of the textfile have the labels noun, verb,
+context and selection, so that jobs do not overwrite each other's; without a context the label holds
+the addresses. Running a verb twice does no harm. In a crontab:
 
   */5 * * * *  pyconnect --context prod connectors restart --failed --include-tasks --only-failed \\
                --allow-empty -q --lock restart-failed --jitter 20s --deadline 4m \\

@@ -9,10 +9,18 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.durations import format_duration, parse_duration
-from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.errors import (
+    NotFound,
+    PartialFailure,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
 from pyconnect_cli.model import LoggerLevel
 from pyconnect_cli.near_names import did_you_mean
+from pyconnect_cli.plan.logger_levels import levels_to_restore
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="Read and set log levels of running workers.")
@@ -65,28 +73,63 @@ def set_level(
         typer.Option("--for", metavar="TIME", help="then set it back, as 15m; waits that long"),
     ] = None,
 ) -> None:
-    """Set the level of a logger and of all whose names begin with its name."""
+    """Set the level of a logger and of all whose names begin with its name.
+
+    With --for the levels of all of them are set back, with `--scope cluster` on every worker to the
+    levels of the one that answers. A logger without a level of its own gets the level it inherited.
+    """
     session = session_of(context)
     wanted = _level(level)
     if scope.lower() not in {"worker", "cluster"}:
         raise UsageError(f"--scope: `{scope}` is neither worker nor cluster")
-    seconds = None if duration is None else parse_duration(duration, what="--for")
-    before = None if seconds is None else _logger(session, logger).level
-    if seconds is None:
-        _set(session, logger, wanted, scope.lower())
+    if duration is None:
+        _set(session, session.client, logger, wanted, scope.lower())
         return
+    seconds = parse_duration(duration, what="--for")
+    client = _one_worker(session)
+    before = {known.name: known.level for known in client.loggers() if known.level}
     try:
         # Inside: a signal may come once the worker has done it and before it is known here.
-        _set(session, logger, wanted, scope.lower())
+        _set(session, client, logger, wanted, scope.lower())
         session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
         time.sleep(seconds)
     finally:
         session.renew_time()
-        _set(session, logger, before or "INFO", scope.lower())
+        _restore(session, client, levels_to_restore(before, logger, wanted), scope.lower())
 
 
-def _set(session: Session, logger: str, level: str, scope: str) -> None:
-    changed = session.client.set_logger(logger, level, scope=scope)
+def _one_worker(session: Session) -> ConnectClient:
+    """Return a client of the first worker that answers: the levels of one are not another's."""
+    *others, last = session.client.exchange.urls
+    for url in others:
+        client = session.client_of(url)
+        try:
+            client.worker_info()
+        except Unreachable:
+            continue
+        return client
+    return session.client_of(last)
+
+
+def _restore(
+    session: Session, client: ConnectClient, steps: Sequence[tuple[str, str]], scope: str
+) -> None:
+    """Set levels back; one that fails does not keep the others from it. Raises PartialFailure."""
+    failed = []
+    for name, level in steps:
+        try:
+            client.set_logger(name, level, scope=scope)
+        except PyconnectError as error:
+            session.output.error(error)
+            failed.append(f"{name} to {level}")
+        else:
+            session.output.message(f"{name}: set back to {level}")
+    if failed:
+        raise PartialFailure(f"not set back: {', '.join(failed)}")
+
+
+def _set(session: Session, client: ConnectClient, logger: str, level: str, scope: str) -> None:
+    changed = client.set_logger(logger, level, scope=scope)
     if session.output.machine:
         session.output.document(changed if changed is not None else [logger])
     elif changed is None:

@@ -13,6 +13,7 @@ from pyconnect_cli.commands._transactions_run import (
     asked_cluster,
     cluster_topics,
     known_transactions,
+    refuse_living,
 )
 from pyconnect_cli.durations import format_duration, parse_duration
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
@@ -22,8 +23,12 @@ from pyconnect_cli.kafka.transactions import (
 )
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
+    existing_partitions,
     list_transactional_ids,
     open_producers,
+)
+from pyconnect_cli.kafka.transactions import (
+    terminate as terminate_transaction,
 )
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.transactions import OpenProducer, Owner, Transaction, hanging, owner_of
@@ -212,6 +217,8 @@ def find_hanging(
     idle_ms = _milliseconds(min_idle)
     wanted = topics or cluster_topics(session, asked_cluster(session, group_id, connectors or ()))
     with kafka_protocol(session, PURPOSE) as protocol:
+        if topics:
+            existing_partitions(protocol, topics)
         producers = open_producers(protocol, wanted)
         known = known_transactions(protocol, producers)
     now_ms = _now_ms()
@@ -248,6 +255,11 @@ def abort(
     idle_ms = _milliseconds(min_idle)
     at = TopicPartition(topic, partition)
     with kafka_protocol(session, PURPOSE) as protocol:
+        if at not in (known_partitions := existing_partitions(protocol, [topic])):
+            raise NotFound(
+                f"topic {topic} has no partition {partition}",
+                hint=f"it has the partitions 0 to {len(known_partitions) - 1}",
+            )
         producers = [p for p in open_producers(protocol, [topic]) if p.partition == at]
         producer = next((p for p in producers if p.producer_id == producer_id), None)
         if producer is None:
@@ -280,6 +292,50 @@ def abort(
     if left:
         raise PyconnectError(f"the transaction is still open in {topic}:{partition}")
     session.output.line(f"{topic}:{partition}: aborted")
+
+
+@app.command(cls=ChangingVerb)
+def terminate(
+    context: typer.Context,
+    transactional_id: Annotated[
+        str, typer.Argument(metavar="ID", help="transactional id, as `list` shows it")
+    ],
+    *,
+    group_id: GroupOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="also where its task runs or its owner is not known")
+    ] = False,
+) -> None:
+    """End the open transaction of a producer that is dead, before its timeout.
+
+    Its coordinator aborts it in all partitions and fences the producer: one that is alive fails.
+    Needs Write on the id.
+    """
+    session = session_of(context)
+    with kafka_protocol(session, PURPOSE) as protocol:
+        found = describe_transactions(protocol, [transactional_id])
+        if not found:
+            raise NotFound(f"no coordinator knows {transactional_id}")
+        if not found[0].open:
+            session.output.message(f"{transactional_id} has nothing open ({found[0].state})")
+            return
+        if not force:
+            refuse_living(session, transactional_id, group_id)
+        listed = Listed(found[0], None, _now_ms())
+        session.output.message(
+            f"terminate {transactional_id}: {listed.state}, open for {listed.age}, in"
+            f" {len(found[0].partitions)} partitions; its producer is fenced"
+        )
+        if session.given.get("dry_run"):
+            if session.given.get("exit_code"):
+                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+            return
+        session.confirm("end it? Its records are never seen by readers of committed records")
+        terminate_transaction(protocol, found[0])
+        left = [one for one in describe_transactions(protocol, [transactional_id]) if one.open]
+    if left:
+        raise PyconnectError(f"{transactional_id} has a transaction open again ({left[0].state})")
+    session.output.line(f"{transactional_id}: terminated")
 
 
 def _description(listed: Listed) -> str:

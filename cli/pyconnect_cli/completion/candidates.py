@@ -1,22 +1,26 @@
 """Names of the cluster for the shell, within 250 ms.
 
 An answer is kept for 30 s, so that a second Tab costs no request. Without an answer in time the
-kept names are offered, however old. httpx is not imported: it alone would take 70 ms.
+kept names are offered, however old.
+
+The Tab key reads no secret: no password, token or private key is fetched, and no command is run for
+one. A cluster that wants credentials is not asked; its names are those that commands saw last.
+
+httpx is not imported: it alone would take 70 ms.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from pyconnect_cli.completion.kept_names import cache_of, read_cache, write_cache
 from pyconnect_cli.contexts import load_config_files
 from pyconnect_cli.settings import Settings, resolve_settings, working_directory
 
@@ -42,10 +46,9 @@ def candidates(kind: str, options: Sequence[str]) -> list[str]:
         config = Path(str(named)).expanduser() if named else None
         return load_config_files(os.environ, working_directory(), config).context_names()
     settings = resolve_settings(given, os.environ, working_directory())
-    key = hashlib.sha256("\0".join((kind, *settings.urls)).encode()).hexdigest()[:24]
-    cache = cache_directory(os.environ) / f"{key}.json"
+    cache = cache_of(kind, settings.urls, os.environ)
     kept, age_s = read_cache(cache)
-    if age_s < CACHE_S:
+    if age_s < CACHE_S or needs_credentials(settings):
         return kept
     try:
         with deadline(DEADLINE_S):
@@ -58,7 +61,7 @@ def candidates(kind: str, options: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the block when the time is over, a password command included."""
+    """Raise TimeoutError in the block when the time is over."""
 
     def over(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError
@@ -72,25 +75,22 @@ def deadline(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def needs_credentials(settings: Settings) -> bool:
+    """Return whether a request would need a password, a token or a private key."""
+    given = (settings.username, settings.password, settings.token, settings.cert, settings.key)
+    return any(value is not None for value in given)
+
+
 def ask(kind: str, settings: Settings) -> list[str]:
     """Return the names the first worker that answers knows; OSError when none does."""
     from pyconnect_cli.rest.endpoint import Endpoint, base_url
 
-    endpoint = Endpoint(
-        urls=settings.urls,
-        username=settings.username,
-        password=settings.password.reveal(os.environ) if settings.password else None,
-        token=settings.token.reveal(os.environ) if settings.token else None,
-        ca_file=settings.ca_file,
-        cert=settings.cert,
-        key=settings.key,
-        insecure=settings.insecure,
-    )
+    endpoint = Endpoint(urls=settings.urls, ca_file=settings.ca_file, insecure=settings.insecure)
     failure: OSError | None = None
     for url in endpoint.urls:
         address, credentials = base_url(url)
         try:
-            body = get_json(address + PATHS[kind], authorization(endpoint, credentials), endpoint)
+            body = get_json(address + PATHS[kind], authorization(credentials), endpoint)
         except OSError as exc:
             failure = exc
             continue
@@ -98,14 +98,10 @@ def ask(kind: str, settings: Settings) -> list[str]:
     raise failure or OSError("no address")
 
 
-def authorization(endpoint: Endpoint, credentials: tuple[str, str] | None) -> Mapping[str, str]:
-    """Return the header that convinces a worker; an address' own credentials win."""
+def authorization(credentials: tuple[str, str] | None) -> Mapping[str, str]:
+    """Return the header for credentials that are part of an address."""
     import base64
 
-    if credentials is None and endpoint.token:
-        return {"Authorization": f"Bearer {endpoint.token}"}
-    if credentials is None and endpoint.username:
-        credentials = (endpoint.username, endpoint.password or "")
     if credentials is None:
         return {}
     return {"Authorization": f"Basic {base64.b64encode(':'.join(credentials).encode()).decode()}"}
@@ -177,31 +173,3 @@ def given_options(options: Sequence[str]) -> dict[str, object]:
         else:
             given[key] = value
     return given
-
-
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Return where answers are kept."""
-    if home := environ.get("XDG_CACHE_HOME"):
-        return Path(home) / "pyconnect" / "completion"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("pyconnect", appauthor=False)) / "completion"
-
-
-def read_cache(cache: Path) -> tuple[list[str], float]:
-    """Return the kept names and their age in seconds; nothing, infinitely old, without a file."""
-    try:
-        age_s = time.time() - cache.stat().st_mtime
-        names: list[str] = json.loads(cache.read_text("utf-8"))
-    except (OSError, ValueError):
-        return [], float("inf")
-    return names, age_s
-
-
-def write_cache(cache: Path, names: Sequence[str]) -> None:
-    """Keep an answer; a directory that cannot be written is no reason to show nothing."""
-    with contextlib.suppress(OSError):
-        cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = cache.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(list(names)), "utf-8")
-        temporary.replace(cache)

@@ -24,22 +24,17 @@ if TYPE_CHECKING:
 FILES = ":files"
 SETTINGS_OF_NAMES = frozenset({"--url", "--context", "--config"})
 """Options that decide which cluster is asked for names."""
-NAMES_OF_NOUN = {
-    "connectors": "connectors",
-    "tasks": "connectors",
-    "offsets": "connectors",
-    "plugins": "plugins",
-    "loggers": "loggers",
-    "context": "contexts",
+NAMES_OF_ARGUMENT = {
+    "NAME": "connectors",
+    "CONNECTOR": "connectors",
+    "SRC": "connectors",
+    "CONNECTOR/TASK": "tasks",
+    "PLUGIN": "plugins",
+    "LOGGER": "loggers",
+    "CONTEXT": "contexts",
 }
-NAMES_OF_VERB = {
-    "tasks describe": "tasks",
-    "tasks kill": "tasks",
-    "tasks restart": "tasks",
-    "tasks stacks": "tasks",
-    "connectors create": "",
-    "offsets undo": "",
-}
+"""By the metavar of a verb's first argument."""
+NEW_NAMES = frozenset({"connectors create"})
 NAMES_OF_OPTION = {
     "--context": "contexts",
     "--to-context": "contexts",
@@ -161,10 +156,14 @@ class Line:
             from pyconnect_cli.commands.help import SUMMARIES
 
             return [Offer(topic, text) for topic, text in SUMMARIES.items()]
+        return self._named("" if self.path in NEW_NAMES else self.names)
+
+    @property
+    def names(self) -> str:
+        """The kind of names that the command's first argument takes; empty: none."""
         params = self.command.params if self.command else ()
-        if not any(param.param_type_name == "argument" for param in params):
-            return []
-        return self._named(NAMES_OF_VERB.get(self.path, NAMES_OF_NOUN.get(self.noun.name, "")))
+        metavars = [p.metavar or "" for p in params if p.param_type_name == "argument"]
+        return NAMES_OF_ARGUMENT.get(metavars[0].strip("[]…"), "") if metavars else ""
 
     def values_of(self, option: Option) -> Iterable[Offer]:
         """Return the values of an option."""

@@ -36,7 +36,7 @@ class KafkaProtocol:
     # The library has no types, and no public way to send a request as it is.
     def __init__(self, admin: Any, remaining_s: Callable[[], float]) -> None:
         self.admin = admin
-        self._remaining_s = remaining_s
+        self.remaining_s = remaining_s
 
     @property
     def broker_version(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class KafkaProtocol:
         return answers
 
     async def _each(self, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
-        timeout_ms = max(1, round(self._remaining_s() * 1000))
+        timeout_ms = max(1, round(self.remaining_s() * 1000))
         manager = self.admin._manager
         sent = [
             manager.send(request, node_id=node, request_timeout_ms=timeout_ms)

@@ -1,20 +1,25 @@
 """Transactions as brokers know them: KIP-664, over kafka-python.
 
 Listing asks every broker for the ids it coordinates; describing asks each id's coordinator;
-producers are asked of partitions' leaders. Only `abort` changes anything: it has the leader of one
-partition write an abort marker, as `kafka-transactions.sh abort` does.
+producers are asked of partitions' leaders. Two calls change something: `abort` has the leader of
+one partition write an abort marker, and `terminate` has a coordinator abort what an id has open.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pyconnect_cli.errors import NotFound, WaitTimedOut
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 from pyconnect_cli.plan.offset_seek import TopicPartition
 from pyconnect_cli.plan.transactions import OpenProducer, Transaction
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
+# The coordinator is loading, not available or another one; it is still aborting.
+_NOT_YET = frozenset({14, 15, 16, 51})
+_RETRY_S = 0.1
 
 
 def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] = ()) -> list[str]:
@@ -70,8 +75,19 @@ def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[T
     return [found[name] for name in ids if name in found]
 
 
+def existing_partitions(protocol: KafkaProtocol, topics: Sequence[str]) -> set[TopicPartition]:
+    """Return the partitions of topics that somebody named; NotFound for topics without any."""
+    found = set(partition_leaders(protocol, topics))
+    if missing := sorted(set(topics) - {partition.topic for partition in found}):
+        raise NotFound(f"there is no topic {', '.join(missing)}, or it may not be described")
+    return found
+
+
 def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenProducer]:
-    """Return the producers that have a transaction open in any partition of these topics."""
+    """Return the producers that have a transaction open in any partition of these topics.
+
+    Topics that are not there have none.
+    """
     from kafka.protocol.admin import DescribeProducersRequest
 
     leaders: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -141,6 +157,33 @@ def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
         for topic in result.topics:
             for partition in topic.partitions:
                 _require(partition.error_code, what)
+
+
+def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:
+    """Have an id's coordinator abort its open transaction; returns when all markers are written.
+
+    It is the request with which a producer of this id starts (as `kafka-transactions.sh
+    forceTerminateTransaction` sends it): a producer that is alive is fenced. Needs Write on the id.
+    """
+    from kafka.protocol.producer import InitProducerIdRequest
+
+    name = transaction.transactional_id
+    what = f"terminate the transaction of {name}"
+    request = InitProducerIdRequest(
+        transactional_id=name, transaction_timeout_ms=max(transaction.timeout_ms, 1)
+    )
+    while True:
+        coordinator = protocol.coordinators([name])[name]
+        code = protocol.send(what, request, coordinator).error_code
+        if code not in _NOT_YET:
+            _require(code, what)
+            return
+        if protocol.remaining_s() <= _RETRY_S:
+            raise WaitTimedOut(
+                f"{name}: its coordinator has not aborted the transaction in time",
+                hint=f"see how far it is: pyconnect transactions describe {name}",
+            )
+        time.sleep(_RETRY_S)
 
 
 def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[TopicPartition, int]:

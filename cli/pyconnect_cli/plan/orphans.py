@@ -121,6 +121,15 @@ def find_orphans(
     return sorted(found, key=lambda orphan: (orphan.name, orphan.type))
 
 
+def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
+    """Return the topics that hold records and not one offset of a connector."""
+    holds_offsets: dict[str, bool] = {}
+    for record in records:
+        known = holds_offsets.get(record.topic, False)
+        holds_offsets[record.topic] = known or connector_of(record.key) is not None
+    return sorted(topic for topic, holds in holds_offsets.items() if not holds)
+
+
 def group_of(name: str, config: Mapping[str, str | None]) -> str:
     """Return the consumer group of a sink."""
     return config.get("consumer.override.group.id") or f"{GROUP_PREFIX}{name}"
@@ -167,16 +176,10 @@ def own_topics(existing: Configs) -> set[str]:
     }
 
 
-def is_offsets_topic(records: Iterable[StoredRecord]) -> bool:
-    """Whether a topic may hold offsets: it is empty, or one of its keys is a Connect key."""
-    keys = [record.key for record in records]
-    return not keys or any(connector_of(key) is not None for key in keys)
-
-
 def _key_parts(key: bytes) -> tuple[str, object] | None:
     try:
         parts = json.loads(key)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[0], str):
         return None

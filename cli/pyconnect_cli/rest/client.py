@@ -55,10 +55,19 @@ HEALTH_STATUSES = frozenset({500, 503})
 
 
 class ConnectClient:
-    """A Connect cluster behind one or more addresses."""
+    """A Connect cluster behind one or more addresses.
 
-    def __init__(self, exchange: Exchange) -> None:
+    `on_views` is called with every list of connectors that the cluster gives.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        *,
+        on_views: Callable[[Mapping[str, ConnectorView]], None] | None = None,
+    ) -> None:
         self.exchange = exchange
+        self._on_views = on_views
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +98,7 @@ class ConnectClient:
         """
         infos = self._expanded("info")
         statuses = self._expanded("status")
-        return {
+        views = {
             name: ConnectorView(
                 name=name,
                 info=infos[name].info if name in infos else None,
@@ -97,6 +106,9 @@ class ConnectClient:
             )
             for name in sorted({*infos, *statuses})
         }
+        if self._on_views:
+            self._on_views(views)
+        return views
 
     def connector_statuses(self) -> dict[str, ConnectorStatus]:
         """Return the statuses of all connectors that have one, by name, with one request."""

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyconnect_cli.budget import Limits
 from pyconnect_cli.errors import ContextError, UsageError
-from pyconnect_cli.masking import mask_text
+from pyconnect_cli.masking import mask_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ def base_url(url: str) -> tuple[str, tuple[str, str] | None]:
     try:
         port = parts.port
     except ValueError as exc:
-        raise UsageError(f"`{mask_text(url)}` is not an address: {exc}") from exc
+        raise UsageError(f"`{mask_url(url)}` is not an address: {exc}") from exc
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(
-            f"`{mask_text(url)}` is not an address of a worker", hint="write http://host:8083"
+            f"`{mask_url(url)}` is not an address of a worker", hint="write http://host:8083"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     location = f"{host}:{port}" if port is not None else host

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pyconnect_cli.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.errors import (
@@ -323,10 +323,7 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
     if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
         since = f"; Kafka {request.since} brought it" if request.since else ""
         return Failure(
-            PreconditionFailed(
-                f"this worker has no {request.method} {request.target()}{since}",
-                hint="its version: pyconnect info",
-            )
+            PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
         )
     match status:
         case 401:
@@ -337,7 +334,7 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
             return Failure(Forbidden(text))
         case 404 if message is None:
             return Failure(
-                NotFound(f"{where}: HTTP 404, not from Kafka Connect", hint="is the address right?")
+                ServerError(f"{where}: HTTP 404, not from Kafka Connect", hint=_address_hint(url))
             )
         case 404:
             return Failure(NotFound(text))
@@ -349,6 +346,18 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
             return Failure(RejectedRequest(text, hint=hint))
         case _:
             return Failure(ServerError(text, hint=hint))
+
+
+def _unknown_path_hint(url: str) -> str:
+    return _address_hint(url) if urlsplit(url).path else "its version: pyconnect info"
+
+
+def _address_hint(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.path:
+        bare = f"{parts.scheme}://{parts.netloc}"
+        return f"is the path {parts.path} of the address right? Without it: --url {bare}"
+    return f"is there a Connect worker at {url}, or below a path of it?"
 
 
 def behind_gateway(response: httpx.Response, request: Request) -> bool:

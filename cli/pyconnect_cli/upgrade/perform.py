@@ -6,7 +6,6 @@ the run goes on. Output of commands is shown only when they fail.
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 
 from pyconnect_cli.errors import (
@@ -18,6 +17,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     WaitTimedOut,
 )
+from pyconnect_cli.masking import mask_command
 from pyconnect_cli.phases import Phase
 from pyconnect_cli.upgrade.model import Means, Worker
 from pyconnect_cli.upgrade.observe import Workers
@@ -124,7 +124,7 @@ class Performer:
     def _run_command(self, name: str, url: str, phase: str) -> str:
         commands = self._workers.inventory.commands(url)
         argv = commands.argv(name, url, phase=phase, run_id=self._run_id)
-        shown = shlex.join(argv)
+        shown = mask_command(argv)
         try:
             done = subprocess.run(
                 argv,

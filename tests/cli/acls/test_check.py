@@ -122,6 +122,45 @@ def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
     assert of_rule(report, "W7").verdict is verdict
 
 
+def test_a_deny_is_named_though_the_client_itself_was_refused() -> None:
+    """A grant would not help; without a DENY in the way the broker's answer is shown alone."""
+    denial = Binding(*LEADER, Pattern.LITERAL, "User:worker", "*", Operation.WRITE, False)
+    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    probes = {key: ProbeAnswer(False, "the broker refused")}
+    bindings = (*generated(), denial)
+    report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
+    (conflict,) = missing_grants(report.findings).conflicts
+    assert conflict.evidence == f"denied by: {denial}; the broker refused"
+    plain = check(FACTS, Phase.PREPARING, Evidence(bindings={"": ()}, probes=probes))
+    assert of_rule(plain, "W7").evidence == "the broker refused"
+    assert missing_grants(plain.findings).conflicts == ()
+
+
+def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None:
+    """A super user has no bindings: what its consumer may read its admin client may describe."""
+    config = {
+        **SOURCE.config,
+        "offsets.storage.topic": "own",
+        **sasl("root", "consumer.override."),
+        **sasl("root", "admin.override."),
+    }
+    facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
+    key = ProbeKey(Role.CONSUMER, "c", Operation.READ, Resource(ResourceType.TOPIC, "own"))
+    evidence = Evidence(bindings={"": generated()}, probes={key: ProbeAnswer(True, "it may")})
+    report = check(facts, Phase.ENABLED, evidence)
+    assert of_rule(report, "O2").verdict is Verdict.PROVEN
+    described = of_rule(report, "O3")
+    assert (described.need.principal, described.verdict) == ("User:root", Verdict.PROVEN)
+    assert described.evidence == "it may, asked as the consumer"
+    fenced = of_rule(report, "X2")
+    assert fenced.need.principal == "User:root"
+    assert fenced.verdict is Verdict.UNKNOWN
+    assert "is it a super user? (--super-user)" in fenced.evidence
+    assert of_rule(check(facts, Phase.ENABLED, replace(evidence, probes={})), "X2").verdict is (
+        Verdict.MISSING
+    )
+
+
 def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
     """Where only a file tells of the other one: its bindings decide."""
     other = replace(

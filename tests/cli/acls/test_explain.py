@@ -69,6 +69,26 @@ TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r",
             ("c",),
         ),
         (
+            "[c|task-0] Unrecoverable exception trying to send: TransactionalIdAuthorization",
+            ("X1", "X2", "W7"),
+            ("c",),
+        ),
+        (
+            "[c|task-0] failed to send record to records: TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+            ("X1", "X2", "W7"),
+            ("c",),
+        ),
+        (
+            "Failed to flush offsets and/or records\nCaused by: TopicAuthorizationException",
+            ("O1", "S1", "S4"),
+            (),
+        ),
+        (
+            "Failed to retrieve consumer group offsets: GROUP_AUTHORIZATION_FAILED",
+            ("K5",),
+            (),
+        ),
+        (
             "TopicAuthorizationException: Not authorized to access topics: [records, others]",
             TOPICS,
             ("others", "records"),
@@ -105,6 +125,15 @@ def test_an_error_without_a_name_selects_by_its_meaning() -> None:
     """All that could be behind it."""
     found = explain("Broker: Transactional Id authorization failed").select(FINDINGS)
     assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
+
+
+def test_the_denied_grant_is_named_and_not_what_else_the_step_needs() -> None:
+    """Sending in a transaction needs grants on topics too, which are there."""
+    text = (
+        "[c|task-0] WorkerSourceTask{id=c-0} Unrecoverable exception trying to send to 'records'\n"
+        "Caused by: org.apache.kafka.common.errors.TransactionalIdAuthorizationException"
+    )
+    assert {f.need.rule.id for f in explain(text).select(FINDINGS)} == {"X1", "X2"}
 
 
 def denied(operation: str, resource: str, principal: str = "User:writer") -> str:

@@ -55,7 +55,9 @@ def test_commands_group_a_principals_operations_by_resource() -> None:
 
 def test_nothing_is_granted_on_everything() -> None:
     """Neither the operation `All` nor the name `*`."""
-    for grant in missing_grants(findings(), everything=True).grants:
+    grants = missing_grants(findings(), everything=True).grants
+    assert grants
+    for grant in grants:
         assert grant.operation is not Operation.ALL
         assert grant.resource.name != "*"
         assert grant.pattern is Pattern.LITERAL

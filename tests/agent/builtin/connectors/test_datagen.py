@@ -40,7 +40,9 @@ def test_every_quickstart_makes_valid_records(name: str) -> None:
     """Each value fits its schema, the key is one of its fields."""
     source = harness(quickstart=name, batch_size="50")
     source.start()
-    for record in source.poll():
+    records = source.poll()
+    assert len(records) == 50
+    for record in records:
         assert isinstance(record.value, Struct)
         record.value.validate()
         assert record.key is not None
@@ -116,7 +118,10 @@ def test_without_throughput_each_record_waits_for_a_random_part_of_the_interval(
     source = harness(max_interval="200")
     source.start()
     assert [len(source.poll()) for _ in range(5)] == [1] * 5
-    assert all(wait is not None and 0 <= wait <= 0.2 for wait in source.stop_requested.waits_s)
+    waits_s = source.stop_requested.waits_s
+    assert len(waits_s) == 5
+    assert all(wait is not None and 0 <= wait <= 0.2 for wait in waits_s)
+    assert len(set(waits_s)) > 1
 
 
 def schema(*fields: object) -> str:
