@@ -74,8 +74,9 @@ def up(
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
-    Kafka's jars are fetched once, with Maven or with PySpark's Ivy. Data and ports are kept
-    between `down` and `up`. --timeout is the time for each server to answer.
+    Kafka's jars are fetched once: from the Maven repository whose address
+    PYCONNECT_MAVEN_REPOSITORY holds, else with Maven or Ivy. Data and ports are kept between
+    `down` and `up`. --timeout is the time for each server to answer.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_cli.sandbox import lifecycle
