@@ -47,7 +47,7 @@ _pyconnect_find() {
         word=${words[index]}
         if ((skip)); then skip=0; continue; fi
         case $word in
-            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
+            --against|--backup|--bucket-minutes|--ca-file|--cert|--class|--column|--columns|--conf|--config|--config-topic|--connector|--context|--data-dir|--deadline|--description|--dir|--file|--files|--findings|--for|--format|--group|--group-id|--host|--identity|--initial-state|--interval|--inventory|--jars|--jdbc-properties|--jdbc-url|--jitter|--kafka-bootstrap|--kafka-dir|--kafka-properties|--key|--lines|--lock|--master|--max|--max-failures|--min-idle|--name|--offsets-from|--offsets-topic|--output|--packages|--parallel|--partition|--password|--password-command|--password-file|--phase|--plugin-path|--port|--principal|--properties-file|--ranges|--regex|--registry|--registry-properties|--remote|--report|--right-bootstrap|--right-properties|--sasl|--scope|--search|--selector|--sequence|--server|--set|--settle|--shift-by|--since|--spec|--state|--status-topic|--step-timeout|--strimzi-cluster|--super-user|--table|--textfile|--tier|--timeout|--to-context|--to-datetime|--token|--token-command|--token-file|--topic|--type|--unset|--url|--username|--value|--version|--wait|--worker|--worker-config|--worker-property|-d|-e|-f|-l|-n|-o|-p|-s|-t) skip=1 ;;
             -*) ;;
             *)
                 if [[ -z $noun ]]; then noun=$word
@@ -59,6 +59,7 @@ _pyconnect_find() {
         connector) noun=connectors ;;
         task) noun=tasks ;;
         offset) noun=offsets ;;
+        topic) noun=topics ;;
         acl) noun=acls ;;
         transaction|txn) noun=transactions ;;
         plugin) noun=plugins ;;
@@ -66,7 +67,7 @@ _pyconnect_find() {
         agents) noun=agent ;;
         contexts) noun=context ;;
     esac
-    # nouns: acl|acls|agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|offset|offsets|plugin|plugins|reconcile|sandbox|task|tasks|transaction|transactions|txn|upgrade|version
+    # nouns: acl|acls|agent|agents|completion|config|connector|connectors|context|contexts|doctor|health|help|info|logger|loggers|offset|offsets|plugin|plugins|reconcile|sandbox|task|tasks|topic|topics|transaction|transactions|txn|upgrade|version
     case "$noun $verb $previous" in
         "connectors list --regex"|"connectors list -e") :; return ;;
         "connectors list --selector"|"connectors list -l") :; return ;;
@@ -310,6 +311,8 @@ _pyconnect_find() {
         "offsets orphans --jitter") :; return ;;
         "offsets orphans --deadline") :; return ;;
         "offsets orphans --textfile") _pyconnect_files; return ;;
+        "topics read --max") :; return ;;
+        "topics read --partition") :; return ;;
         "acls check --phase") :; return ;;
         "acls check --connector") _pyconnect_names connectors; return ;;
         "acls check --worker-config") _pyconnect_files; return ;;
@@ -584,7 +587,7 @@ _pyconnect_find() {
     case "$noun $verb" in
         " ")
             if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
-            else COMPREPLY=($(compgen -W "connectors tasks offsets acls transactions plugins loggers reconcile upgrade agent health info doctor context config sandbox completion version help" -- "$cur")); fi
+            else COMPREPLY=($(compgen -W "connectors tasks offsets topics acls transactions plugins loggers reconcile upgrade agent health info doctor context config sandbox completion version help" -- "$cur")); fi
             ;;
         "connectors ")
             if [[ $cur == -* ]]; then
@@ -814,6 +817,17 @@ _pyconnect_find() {
             if [[ $cur == -* ]]; then
                 COMPREPLY=($(compgen -W "--topic -t --sink --file -f --all --sink-groups --no-backup --dry-run --exit-code --parallel --max-failures --lock --jitter --deadline --summary-json --textfile $options" -- "$cur"))
             else COMPREPLY=($(compgen -W "list export purge" -- "$cur"))
+            fi
+            ;;
+        "topics ")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W " $options" -- "$cur"))
+            else COMPREPLY=($(compgen -W "read" -- "$cur"))
+            fi
+            ;;
+        "topics read")
+            if [[ $cur == -* ]]; then
+                COMPREPLY=($(compgen -W "--max --partition --from-beginning $options" -- "$cur"))
             fi
             ;;
         "acls ")

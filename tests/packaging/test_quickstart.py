@@ -6,7 +6,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -30,13 +29,13 @@ sys.exit(quickstart.main())
 
 
 @pytest.fixture
-def quickstart() -> Iterator[ModuleType]:
+def quickstart() -> ModuleType:
     specification = importlib.util.spec_from_file_location("quickstart", SCRIPT)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    yield module
+    return module
 
 
 def run_with_command(directory: Path, script: str) -> tuple[subprocess.CompletedProcess[str], str]:
