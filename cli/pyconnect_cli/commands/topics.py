@@ -25,7 +25,7 @@ COLUMNS: Sequence[Column[TopicRecord]] = (
     Column(title="OFFSET", value=lambda record: str(record.offset), right=True),
     Column(title="TIME", value=lambda record: _time(record.timestamp_ms), whole=True, wide=True),
     Column(title="KEY", value=lambda record: _text(record.key)),
-    Column(title="VALUE", value=lambda record: _text(record.value)),
+    Column(title="VALUE", value=lambda record: _text(record.value), prose=True),
     Column(
         title="HEADERS",
         value=lambda record: " ".join(f"{name}={_text(data)}" for name, data in record.headers),

@@ -73,8 +73,9 @@ def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress
     except JarsUnavailable as exc:
         raise JarsUnavailable(
             exc.message,
-            hint=f"{exc.hint}; or set {repository.ADDRESS_VARIABLE} to the address of a Maven "
-            "repository; or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
+            hint=f"{exc.hint}\n"
+            f"or set {repository.ADDRESS_VARIABLE} to the address of a Maven repository\n"
+            "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
         ) from exc
     progress(f"fetching {wanted} ({SIZE}) with {resolver.name}, once")
     cache.fill(resolver.name.lower(), partial(resolver.resolve, progress=progress), progress)

@@ -15,8 +15,8 @@ from pyconnect_cli.sandbox.java import Java
 from pyconnect_cli.sandbox.progress import Progress
 
 INSTALL_HINT = (
-    "install Ivy, 1.3 MB (Debian, Ubuntu: sudo apt-get install ivy; macOS: brew install ivy), "
-    "or Maven"
+    "install Ivy, 1.3 MB (Debian, Ubuntu: sudo apt-get install ivy; macOS: brew install ivy)\n"
+    "or install Maven"
 )
 
 
