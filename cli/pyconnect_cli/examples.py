@@ -53,6 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "offsets orphans purge old-import",
         "offsets orphans purge old-import -t connect-offsets --confirm-topic connect-offsets",
     ),
+    "topics read": ("topics read lines --from-beginning", "topics read orders --max 100 -o json"),
     "acls check": ("acls check --phase enabled", "acls check --worker-config worker.properties"),
     "acls explain": ("acls explain 'Failed to perform zombie fencing'",),
     "acls generate": ("acls generate --phase enabled --format strimzi --strimzi-cluster kafka",),

@@ -34,6 +34,7 @@ NOUNS = (
         "See, back up, change, copy and restore connectors' offsets.",
         ("offset",),
     ),
+    Noun("topics", "pyconnect_cli.commands.topics", "Look at records of a topic.", ("topic",)),
     Noun(
         "acls",
         "pyconnect_cli.commands.acls",

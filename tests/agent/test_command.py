@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.__main__ import main
 from tests.support.worker_properties import PROPERTIES
+
+
+def test_only_the_worker_file_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    """Connector files are for a standalone worker."""
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "the following arguments are required: worker.properties\n" in said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from pyconnect_cli.errors import ServerError
 from pyconnect_cli.reconcile import spark_jars
 from pyconnect_cli.reconcile.avro import uses_avro
+from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -200,7 +201,7 @@ def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.M
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
     outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092")
     assert outcome.code == 2
-    assert "pip install 'pyconnect-worker[reconcile]'" in outcome.err
+    assert install_command("reconcile") in outcome.err
 
 
 def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

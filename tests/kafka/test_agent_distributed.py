@@ -53,6 +53,13 @@ def copy_file(
     return source, sink
 
 
+def test_a_healthy_first_start_logs_no_warning(agents: Agents) -> None:
+    """Though its topics do not exist yet and have no leaders right after their creation."""
+    log = agents.start().log()
+    assert "worker has started" in log
+    assert [line for line in log.splitlines() if "] WARN " in line or "] ERROR " in line] == []
+
+
 def test_a_file_flows_through_kafka_into_a_file(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:

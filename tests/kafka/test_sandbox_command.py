@@ -113,6 +113,14 @@ def test_using_a_sandbox_makes_it_the_current_context(pyconnect: CommandLine) ->
     assert pyconnect("context", "current").stdout == "sandbox\n"
     assert pyconnect("connectors", "list").returncode == 0
     assert pyconnect("transactions", "list").returncode == 0
+    assert pyconnect("sandbox", "down").returncode == 0
+    for command in (("connectors", "list"), ("topics", "read", "lines")):
+        stopped = pyconnect(*command)
+        assert stopped.returncode == 7
+        assert "hint: start the sandbox: pyconnect sandbox up --agent --use" in stopped.stderr
+    assert pyconnect("sandbox", "down", "--remove-data", "--yes").returncode == 0
+    assert pyconnect("context", "list", "-o", "name").stdout == ""
+    assert pyconnect("context", "current").returncode == 3
 
 
 def test_a_demo_takes_a_file_through_a_topic_each_time(pyconnect: CommandLine) -> None:
@@ -123,7 +131,10 @@ def test_a_demo_takes_a_file_through_a_topic_each_time(pyconnect: CommandLine) -
         document = json.loads(shown.stdout)
         assert document["lines"] == lines
         assert Path(document["written"]).read_bytes() == Path(document["read"]).read_bytes()
-    listed = pyconnect("--url", document["url"], "connectors", "list", "-o", "name")
+    use = ("--context", document["context"])
+    listed = pyconnect(*use, "connectors", "list", "-o", "name")
     assert sorted(listed.stdout.split()) == sorted(document["connectors"])
+    shown = pyconnect(*use, "topics", "read", document["topic"], "--max", "1", "-o", "json")
+    assert json.loads(shown.stdout)[0]["value"] == "line 2000"
     assert pyconnect("sandbox", "down", "--name", "shown", "--remove-data", "--yes").returncode == 0
     assert not Path(document["read"]).exists()

@@ -27,4 +27,4 @@ def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
     assert {jar.name for jar in runtime.libs.iterdir()} >= set(known_checksums())
     assert cache.is_complete(check_contents=True)
     (message,) = progress.messages
-    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} with ")
+    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} (54 MB) with ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,37 @@ def test_the_readers_plugin_is_found_and_passes_its_self_check(
     assert re.search(r"^find +passed +source directory_plugin\.source\.", out, re.MULTILINE)
     assert re.search(r"^poll +passed +1 records for letters$", out, re.MULTILINE)
     assert re.search(r"^stop +passed", out, re.MULTILINE)
+
+
+def test_the_documents_commands_fit_their_directories(plugin: Path, tmp_path: Path) -> None:
+    """In one terminal and in this order, without a `python`; projects are where pip is sent."""
+    blocks = "".join(found["text"] for found in SHELL.finditer(DOCUMENT.read_text()))
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
+    for name in ("mkdir", "cat", "grep", "sleep"):
+        (bin_directory / name).symlink_to(str(shutil.which(name)))
+    (bin_directory / "python3").symlink_to(sys.executable)
+    stubs = """
+        pip() { case "$*" in *.) test -f pyproject.toml ;; esac; }
+        pytest() { test -f test_directory_plugin.py; }
+        pyconnect() { case "$*" in *"-f "*) test -f source.json ;; *read*) echo world ;; esac; }
+        .() { test "$1" = venv/bin/activate; }
+        mkdir -p "$HOME/letters-out"; : > "$HOME/letters-out/batch"
+    """
+    script = f"set -eu\n{stubs}\n{blocks}".replace("/tmp/letters", "$HOME/letters")
+    done = subprocess.run(
+        [str(shutil.which("bash")), "-c", script],
+        cwd=tmp_path,
+        env={"PATH": str(bin_directory), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The sink ends each line itself: a line end in the file would be a blank line in the output.
+    letters = [path.read_text() for path in sorted((tmp_path / "letters-in").iterdir())]
+    assert letters == ["hello", "world"]
 
 
 def test_the_documents_commands_exist() -> None:

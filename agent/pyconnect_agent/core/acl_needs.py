@@ -86,6 +86,10 @@ class AclVerdict(Enum):
     UNKNOWN = "unknown"
 
 
+ABSENT_TOPIC = "the topic does not exist yet"
+"""The evidence of UNKNOWN for a topic that is still to be created."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFinding:
     """A need and the broker's answer; `principal` None: the configuration does not tell."""

@@ -22,7 +22,13 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from pyconnect_agent.core.acl_needs import AclNeed, AclOperation, AclResource, AclVerdict
+from pyconnect_agent.core.acl_needs import (
+    ABSENT_TOPIC,
+    AclNeed,
+    AclOperation,
+    AclResource,
+    AclVerdict,
+)
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
@@ -166,7 +172,7 @@ def _answer(need: AclNeed, found: Mapping[str, _Seen]) -> Answer:
             return AclVerdict.PROVEN, "the broker authorized it, then refused our arguments"
         return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
     if code == _UNKNOWN_TOPIC:
-        return AclVerdict.UNKNOWN, "the topic does not exist yet"
+        return AclVerdict.UNKNOWN, ABSENT_TOPIC
     if code != 0 or operations is None:
         return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
     if need.operation.code in operations:

@@ -52,6 +52,8 @@ _ERROR_BACKOFF_S = 0.5
 _ADMIN_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_S = 0.1
 _RETRY_BACKOFF_MAX_S = 10.0
+_WARNING_PAUSE_S = 2.0
+"""Shorter pauses between retries are not worth a warning; they take 3 s together."""
 _TELL_EVERY_S = 30.0
 
 
@@ -272,7 +274,8 @@ class CompactedLog:
     def _offsets(self, ask: _AskOffsets, deadline: Deadline) -> Mapping[int, int]:
         """Ask for offsets by partition, repeating what is retriable until the deadline.
 
-        The pauses grow: a topic just created answers within a few, a lost broker takes its time.
+        The pauses grow. The first failures are no warnings: the partitions of a topic that was just
+        created have no leader for a moment.
         """
         assert self._admin is not None
         pause_s = _RETRY_BACKOFF_S
@@ -283,7 +286,8 @@ class CompactedLog:
             except RetriableKafkaError as exc:
                 if deadline.remaining_s() <= pause_s or self._stopping.is_set():
                     raise
-                _log.warning(
+                _log.log(
+                    logging.DEBUG if pause_s < _WARNING_PAUSE_S else logging.WARNING,
                     "Could not get offsets, retrying",
                     extra={"topic": self._topic.name, "reason": str(exc)},
                 )

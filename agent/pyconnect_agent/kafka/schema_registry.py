@@ -61,13 +61,8 @@ class SchemaRegistry:
 
         Connects to nothing yet. Raises ConfigException for wrong settings.
         """
-        try:
-            from confluent_kafka import schema_registry
-        except ImportError as error:
-            raise ConfigException(
-                f"The schema registry's client lacks {error.name}. Install the converter's extra: "
-                "pip install 'pyconnect-worker[avro]' (or json-schema, protobuf)"
-            ) from error
+        from confluent_kafka import schema_registry
+
         self._library: Any = schema_registry
         try:
             self._client: SchemaRegistryClient = schema_registry.SchemaRegistryClient(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from pyconnect_agent.core.acl_needs import (
+    ABSENT_TOPIC,
     AclClient,
     AclFinding,
     AclNeed,
@@ -64,7 +65,11 @@ class WorkerAcls:
         self._one_at_a_time = threading.Lock()
 
     def check_start(self) -> None:
-        """Log what is missing; WorkerStartError for a blocker that is proven to be denied."""
+        """Log what is missing; WorkerStartError for a blocker that is proven to be denied.
+
+        Topics that do not exist yet are no finding: the worker creates them, and fails if it may
+        not.
+        """
         phase = self._config.exactly_once_source_support
         findings = self.findings(phase, ())
         denied = [one for one in findings if one.verdict is AclVerdict.DENIED]
@@ -73,12 +78,18 @@ class WorkerAcls:
                 "the brokers do not allow what this worker needs",
                 extra={"grant": str(one.need), "principal": one.principal, "reason": one.evidence},
             )
-        unknown = [one for one in findings if one.verdict is AclVerdict.UNKNOWN]
-        if any(one.need.blocker for one in unknown):
+        unknown = [
+            one
+            for one in findings
+            if one.verdict is AclVerdict.UNKNOWN
+            and one.need.blocker
+            and one.evidence != ABSENT_TOPIC
+        ]
+        if unknown:
             LOG.warning(
                 "it is not known whether the brokers allow all that this worker needs",
                 extra={
-                    "grants": [str(one.need) for one in unknown if one.need.blocker],
+                    "grants": [str(one.need) for one in unknown],
                     "reason": unknown[0].evidence,
                 },
             )

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.commands import _sandbox_context
 from pyconnect_cli.errors import WaitTimedOut
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
@@ -84,8 +85,8 @@ def demo(
 ) -> None:
     """Take lines from a file through a topic to another file; safe to run twice.
 
-    Starts the sandbox and its agent if they do not run. Each run appends 1,000 lines; the
-    connectors stay and go on with whatever is appended.
+    Starts the sandbox and its agent if they do not run, and defines their context. Each run appends
+    1,000 lines; the connectors stay and go on with whatever is appended.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_cli.sandbox import lifecycle
@@ -111,8 +112,10 @@ def demo(
                 client.resume_connector(connector)
         progress(f"waiting for `{last}`")
         count = shown.wait_for(last, timeout_s)
+    chosen = _sandbox_context.define(session, sandbox)
     document = {
         "url": url,
+        "context": chosen,
         "connectors": [SOURCE, SINK],
         "topic": TOPIC,
         "read": str(shown.read),
@@ -122,9 +125,10 @@ def demo(
     text = [
         f"{shown.read} -> topic {TOPIC} -> {shown.written}: {count} lines",
         "to look at it:",
-        f"  pyconnect --url {url} connectors list",
-        f"  pyconnect --url {url} offsets get {SOURCE}",
-        f"  pyconnect --url {url} offsets reset {SOURCE} --stop --resume",
+        f"  pyconnect --context {chosen} connectors list",
+        f"  pyconnect --context {chosen} topics read {TOPIC}",
+        f"  pyconnect --context {chosen} offsets get {SOURCE}",
+        f"  pyconnect --context {chosen} offsets reset {SOURCE} --stop --resume",
         "to end it:",
         f"  pyconnect sandbox down --name {name} --remove-data",
     ]

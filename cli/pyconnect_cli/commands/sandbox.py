@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.commands import _sandbox_demo
-from pyconnect_cli.contexts import ConfigChange, Setting, update_user_file
+from pyconnect_cli.commands import _sandbox_context, _sandbox_demo
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import session_of
 
 if TYPE_CHECKING:
     from pyconnect_cli.sandbox.lifecycle import SandboxStatus, ServerStatus
@@ -74,8 +73,9 @@ def up(
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
-    Kafka's jars are fetched once, with Maven or with PySpark's Ivy. Data and ports are kept
-    between `down` and `up`. --timeout is the time for each server to answer.
+    Kafka's jars are fetched once: from the Maven repository whose address
+    PYCONNECT_MAVEN_REPOSITORY holds, else with Maven or Ivy. Data and ports are kept between
+    `down` and `up`. --timeout is the time for each server to answer.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_cli.sandbox import lifecycle
@@ -97,7 +97,7 @@ def up(
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)
     if use:
-        _use(session, outcome.status)
+        _sandbox_context.use(session, outcome.status)
     document = {"started": list(outcome.started), **_document(outcome.status)}
     if session.settings.output == "name":
         session.output.line(str(outcome.status.bootstrap_servers))
@@ -112,7 +112,8 @@ def down(
     name: NameOption = "default",
     all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
     remove_data: Annotated[
-        bool, typer.Option("--remove-data", help="delete its records and forget it")
+        bool,
+        typer.Option("--remove-data", help="delete its records and its context, and forget it"),
     ] = False,
 ) -> None:
     """Stop a sandbox; none of its processes is left. Safe to run twice."""
@@ -124,6 +125,8 @@ def down(
     if remove_data and names:
         session.confirm(f"Delete the records of {', '.join(names)}?")
     stopped = {each: lifecycle.down(each, remove_data=remove_data) for each in names}
+    if remove_data:
+        _sandbox_context.forget(session, stopped)
     removed = ", its records are removed" if remove_data else ""
     lines = [
         f"sandbox {each}: {'stopped ' + ', '.join(kinds) if kinds else 'was not running'}{removed}"
@@ -208,20 +211,6 @@ def logs(
 app.registered_commands.extend(_sandbox_demo.app.registered_commands)
 
 _Row = tuple["SandboxStatus", "ServerStatus | None"]
-
-
-def _use(session: Session, sandbox: SandboxStatus) -> None:
-    """Make a sandbox the current context. Its agent's group is not its Java worker's."""
-    rest = {server.kind: server.addresses.get("rest", "") for server in sandbox.servers}
-    url = rest.get("agent") or rest["java-worker"]
-    name = "sandbox" if sandbox.name == "default" else f"sandbox-{sandbox.name}"
-    settings: dict[str, Setting] = {
-        "url": (url,),
-        "kafka_bootstrap": str(sandbox.bootstrap_servers),
-    }
-    change = ConfigChange(contexts={name: settings}, current=name)
-    update_user_file(session.settings.files.user_path, change)
-    session.output.message(f"current context: {name}")
 
 
 def _user(text: str) -> tuple[str, str]:

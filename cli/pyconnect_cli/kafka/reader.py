@@ -1,4 +1,4 @@
-"""Reads a topic from its beginning to its end, as `read_committed` or not; writes nothing.
+"""Reads a topic to its end, or a few of its records, as `read_committed` or not; writes nothing.
 
 Of Connect's config topic only the task count records are read: configurations are the workers'
 matter, and REST's.
@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import translated
@@ -28,6 +31,19 @@ _SLICE_S = 0.2
 
 
 _TASK_COUNT = "tasks-fencing-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """One record; None is a Kafka null. `timestamp_ms` is negative when it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int]:
@@ -57,8 +73,71 @@ def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator
 
     `settings` are librdkafka's.
     """
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
-    from confluent_kafka import TopicPartition as KafkaTopicPartition
+    from confluent_kafka import OFFSET_BEGINNING
+
+    with _consumer(settings, topic, isolation) as consumer:
+        partitions = _partitions(consumer, topic)
+        unread = end_offsets(consumer, partitions, WAIT_S)
+        yield from _read(consumer, dict.fromkeys(partitions, OFFSET_BEGINNING), unread)
+
+
+def some_records(
+    settings: Mapping[str, str],
+    topic: str,
+    count: int,
+    *,
+    newest: bool,
+    numbers: Collection[int] = (),
+) -> list[TopicRecord]:
+    """Return the newest or the oldest committed records of a topic by their time, oldest first.
+
+    `numbers` are partitions, empty for all. Raises NotFound for a topic or a partition that does
+    not exist.
+    """
+    with _consumer(settings, topic, "read_committed") as consumer:
+        chosen = _partitions(consumer, topic, numbers)
+        ranges = {at: _range(consumer, at, WAIT_S) for at in chosen}
+        ends = {at: high for at, (_, high) in ranges.items()}
+        span = count
+        while newest:
+            starts = {at: max(low, high - span) for at, (low, high) in ranges.items()}
+            found = _in_order(_read(consumer, starts, dict(ends)))
+            counts = Counter(record.partition for record in found)
+            if all(counts[at.partition] >= count or starts[at] == ranges[at][0] for at in chosen):
+                return found[-count:]
+            # Markers of transactions and aborted records take offsets, too.
+            span *= 4
+        oldest = _read(consumer, {at: low for at, (low, _) in ranges.items()}, ends, count)
+        return _in_order(oldest)[:count]
+
+
+def _in_order(messages: Iterable[Message]) -> list[TopicRecord]:
+    return sorted(
+        map(_topic_record, messages),
+        key=lambda record: (record.timestamp_ms, record.partition, record.offset),
+    )
+
+
+def _topic_record(message: Message) -> TopicRecord:
+    headers: Any = message.headers() or ()  # typed as what a producer takes
+    return TopicRecord(
+        topic=str(message.topic()),
+        partition=int(message.partition() or 0),
+        offset=int(message.offset() or 0),
+        timestamp_ms=message.timestamp()[1],
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=tuple((name, _bytes(data)) for name, data in headers),
+    )
+
+
+def _bytes(data: bytes | str | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+@contextmanager
+def _consumer(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator[Consumer]:
+    from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer(
         {
@@ -71,19 +150,25 @@ def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator
         }
     )
     try:
-        found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
-        if found is None or found.error is not None:
-            raise NotFound(f"there is no topic {topic}", hint="see the workers' properties")
-        partitions = [TopicPartition(topic, number) for number in found.partitions]
-        unread = end_offsets(consumer, partitions, WAIT_S)
-        consumer.assign(
-            [KafkaTopicPartition(topic, at.partition, OFFSET_BEGINNING) for at in partitions]
-        )
-        yield from _read(consumer, unread)
+        yield consumer
     except KafkaException as exc:
         raise translated(exc, f"read {topic}") from exc
     finally:
         consumer.close()
+
+
+def _partitions(
+    consumer: Consumer, topic: str, numbers: Collection[int] = ()
+) -> list[TopicPartition]:
+    found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
+    if found is None or found.error is not None:
+        raise NotFound(f"there is no topic {topic}", hint="see the workers' properties")
+    if unknown := sorted(set(numbers) - set(found.partitions)):
+        raise NotFound(
+            f"topic {topic} has no partition {', '.join(map(str, unknown))}",
+            hint=f"it has {len(found.partitions)}, numbered from 0",
+        )
+    return [TopicPartition(topic, number) for number in sorted(numbers or found.partitions)]
 
 
 def end_offsets(
@@ -94,23 +179,38 @@ def end_offsets(
     Reading ends there: librdkafka tells the end of a partition only with an answer that brings
     nothing new, of one that is written all the time never. Raises KafkaException.
     """
+    return {at: _range(consumer, at, timeout_s)[1] for at in partitions}
+
+
+def _range(consumer: Consumer, at: TopicPartition, timeout_s: float) -> tuple[int, int]:
+    """Return where a partition begins and ends now. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-    ends = {}
-    for at in partitions:
-        partition = KafkaTopicPartition(at.topic, at.partition)
-        found = consumer.get_watermark_offsets(partition, timeout=timeout_s, cached=False)
-        if found is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        ends[at] = int(found[1])
-    return ends
+    partition = KafkaTopicPartition(at.topic, at.partition)
+    found = consumer.get_watermark_offsets(partition, timeout=timeout_s, cached=False)
+    if found is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return int(found[0]), int(found[1])
 
 
-def _read(consumer: Consumer, unread: dict[TopicPartition, int]) -> Iterator[Message]:
-    """Yield records until each of the `unread` partitions is read to its end."""
+def _read(
+    consumer: Consumer,
+    starts: Mapping[TopicPartition, int],
+    unread: dict[TopicPartition, int],
+    most: int | None = None,
+) -> Iterator[Message]:
+    """Yield records until each of the `unread` partitions is read to its end.
+
+    A partition that has given `most` records counts as read.
+    """
     from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+    consumer.assign(
+        [KafkaTopicPartition(at.topic, at.partition, start) for at, start in starts.items()]
+    )
+    counts: Counter[int] = Counter()
     until = time.monotonic() + WAIT_S
     while unread:
         messages = consumer.consume(_BATCH, timeout=_SLICE_S)
@@ -119,9 +219,14 @@ def _read(consumer: Consumer, unread: dict[TopicPartition, int]) -> Iterator[Mes
         elif time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         # The group is looked up and not needed: it is never joined.
-        yield from records_among(
+        for record in records_among(
             messages, unread, lambda error: error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-        )
+        ):
+            yield record
+            number = int(record.partition() or 0)
+            counts[number] += 1
+            if counts[number] == most:
+                unread.pop(TopicPartition(str(record.topic()), number), None)
 
 
 def records_among(

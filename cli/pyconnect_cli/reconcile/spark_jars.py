@@ -1,26 +1,26 @@
 """Spark's Kafka source and its Avro: the jars that the installed PySpark lacks, fetched once.
 
-PySpark brings Ivy, so Maven is not needed. Only what PySpark has not got is kept.
+Only what PySpark has not got is kept.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.sandbox import ivy, maven
 from pyconnect_cli.sandbox.coordinates import Coordinate
-from pyconnect_cli.sandbox.errors import JarsUnavailable, JavaUnavailable
+from pyconnect_cli.sandbox.errors import JavaUnavailable
 from pyconnect_cli.sandbox.jar_cache import JarCache, cache_root
 from pyconnect_cli.sandbox.java import Java, find_java
 from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
+from pyconnect_cli.sandbox.resolvers import find_resolver
+from pyconnect_clients.installation import install_command
 
-INSTALL = "pip install 'pyconnect-worker[reconcile]'"
+EXTRA = "reconcile"
 SOURCE = "spark-sql-kafka-0-10_2.13"
 AVRO = "spark-avro_2.13"
 KEPT = {
@@ -51,13 +51,15 @@ CHECKSUMS = {
 def require_spark() -> str:
     """Return the version of the installed PySpark; UsageError with the command otherwise."""
     if find_spec("pyspark") is None:
-        raise UsageError("Spark is not installed", hint=f"install it: {INSTALL}")
+        raise UsageError("Spark is not installed", hint=f"install it: {install_command(EXTRA)}")
     for name in ("pyspark", "pyspark-client"):
         try:
             return version(name)
         except PackageNotFoundError:
             continue
-    raise UsageError("Spark is installed without its version", hint=f"install it: {INSTALL}")
+    raise UsageError(
+        "Spark is installed without its version", hint=f"install it: {install_command(EXTRA)}"
+    )
 
 
 def require_java(environment: Mapping[str, str] | None = None) -> Java:
@@ -109,25 +111,18 @@ def _fetch(
     environment: Mapping[str, str],
     progress: Progress,
 ) -> None:
+    resolver = find_resolver(environment, java, wanted=artifact.artifact)
+
     def resolve(work_directory: Path, libs: Path) -> None:
-        if (ivy_jar := ivy.find_ivy(environment)) is not None:
-            fetch = partial(ivy.retrieve_jars, ivy_jar, java)
-        elif (mvn := maven.find_maven(environment)) is not None:
-            fetch = partial(maven.copy_jars, mvn)
-        else:
-            raise JarsUnavailable(
-                f"There is no way to fetch {artifact.artifact}: neither Ivy nor Maven is there",
-                hint="name the jars with --jars",
-            )
         everything = work_directory / "all"
         everything.mkdir()
-        fetch(work_directory, everything, progress=progress, coordinates=(artifact,))
+        resolver.resolve(work_directory, everything, coordinates=(artifact,), progress=progress)
         for jar in everything.glob("*.jar"):
             if jar.name.rpartition("-")[0] in KEPT[artifact.artifact]:
                 jar.rename(libs / jar.name)
 
     progress(f"fetching {artifact.artifact} {artifact.version}, once")
-    cache.fill("ivy", resolve, progress)
+    cache.fill(resolver.name.lower(), resolve, progress)
 
 
 if __name__ == "__main__":

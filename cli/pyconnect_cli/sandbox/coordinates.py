@@ -30,8 +30,17 @@ COORDINATES = (
 )
 
 
-@cache
 def known_checksums() -> dict[str, str]:
     """Return the SHA-256 of every jar that the coordinates bring, by file name."""
-    table = resources.files(__package__).joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
-    return {name: checksum for checksum, name in (line.split() for line in table.splitlines())}
+    return {path.rpartition("/")[2]: checksum for checksum, path in _table()}
+
+
+def known_paths() -> list[str]:
+    """Return where a Maven repository has these jars."""
+    return [path for _, path in _table()]
+
+
+@cache
+def _table() -> list[tuple[str, str]]:
+    text = resources.files(__package__).joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
+    return [(checksum, path) for checksum, path in map(str.split, text.splitlines())]

@@ -1,4 +1,4 @@
-"""Kafka's jars by Apache Ivy, whose jar ships inside every PySpark.
+"""Kafka's jars by Apache Ivy: the system's package of it, or the jar inside every PySpark.
 
 Ivy's own default settings apply, or the file that PYCONNECT_IVY_SETTINGS names.
 """
@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from pyconnect_cli.sandbox.coordinates import COORDINATES, Coordinate
@@ -20,15 +21,23 @@ SETTINGS_VARIABLE = "PYCONNECT_IVY_SETTINGS"
 _DOWNLOADED = re.compile(r"\[SUCCESSFUL \] \S+#(?P<file>[^;\s]+;[^!\s]+)!")
 
 
-def find_ivy(environment: Mapping[str, str]) -> Path | None:
-    """Return the Ivy jar of the installed PySpark, or of SPARK_HOME; None when there is none."""
+SYSTEM_JARS = (
+    "usr/share/java/ivy.jar",  # Debian and Ubuntu, Fedora
+    "opt/homebrew/opt/ivy/libexec/ivy-[0-9]*.jar",
+    "usr/local/opt/ivy/libexec/ivy-[0-9]*.jar",
+)
+
+
+def find_ivy(environment: Mapping[str, str], system: Path = Path("/")) -> Path | None:
+    """Return the Ivy jar of the installed PySpark, of SPARK_HOME or of the system, or None."""
     homes: list[Path] = []
     if (specification := find_spec("pyspark")) is not None:
         homes += map(Path, specification.submodule_search_locations or ())
     if spark_home := environment.get("SPARK_HOME"):
         homes.append(Path(spark_home))
-    jars = (jar for home in homes for jar in sorted((home / "jars").glob("ivy-*.jar")))
-    return next(jars, None)
+    of_spark = (jar for home in homes for jar in sorted((home / "jars").glob("ivy-*.jar")))
+    of_system = (jar for pattern in SYSTEM_JARS for jar in sorted(system.glob(pattern)))
+    return next(chain(of_spark, of_system), None)
 
 
 def module_descriptor(coordinates: Sequence[Coordinate]) -> str:

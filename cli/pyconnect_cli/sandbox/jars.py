@@ -1,4 +1,4 @@
-"""Where Kafka's jars come from: a Kafka directory, the cache, Maven, or the Ivy in PySpark."""
+"""Where Kafka's jars come from: a Kafka directory, the cache, a repository, Maven or Ivy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from pyconnect_cli.sandbox import ivy, maven
+from pyconnect_cli.sandbox import repository
 from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
 from pyconnect_cli.sandbox.errors import JarsUnavailable
 from pyconnect_cli.sandbox.jar_cache import JarCache
 from pyconnect_cli.sandbox.java import Java, find_java
 from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
+from pyconnect_cli.sandbox.resolvers import find_resolver
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 
+SIZE = "54 MB"
 _REQUIRED = ("kafka-server", "kafka-clients", "connect-runtime")
 
 
@@ -57,19 +59,26 @@ def find_runtime(
 
 
 def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress: Progress) -> None:
-    if (mvn := maven.find_maven(environment)) is not None:
-        progress(f"fetching Apache Kafka {KAFKA_VERSION} with Maven, once")
-        cache.fill("maven", partial(maven.copy_jars, mvn, progress=progress), progress)
-    elif (ivy_jar := ivy.find_ivy(environment)) is not None:
-        progress(f"fetching Apache Kafka {KAFKA_VERSION} with PySpark's Ivy, once: a few minutes")
-        cache.fill("ivy", partial(ivy.retrieve_jars, ivy_jar, java, progress=progress), progress)
-    else:
-        raise JarsUnavailable(
-            f"There is no way to fetch Apache Kafka {KAFKA_VERSION}: neither Maven (`mvn`) nor "
-            "PySpark, which brings Ivy, is installed",
-            hint="install Maven, or PySpark (pip install 'pyconnect-worker[reconcile]'), "
-            "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
+    wanted = f"Apache Kafka {KAFKA_VERSION}"
+    if address := environment.get(repository.ADDRESS_VARIABLE):
+        progress(f"fetching {wanted} ({SIZE}) from {repository.ADDRESS_VARIABLE}, once")
+        cache.fill(
+            "repository",
+            lambda _, libs: repository.download_jars(address, libs, progress=progress),
+            progress,
         )
+        return
+    try:
+        resolver = find_resolver(environment, java, wanted=wanted)
+    except JarsUnavailable as exc:
+        raise JarsUnavailable(
+            exc.message,
+            hint=f"{exc.hint}\n"
+            f"or set {repository.ADDRESS_VARIABLE} to the address of a Maven repository\n"
+            "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
+        ) from exc
+    progress(f"fetching {wanted} ({SIZE}) with {resolver.name}, once")
+    cache.fill(resolver.name.lower(), partial(resolver.resolve, progress=progress), progress)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,17 @@ import tarfile
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_cli.sandbox import ivy, maven
 from pyconnect_cli.sandbox.coordinates import Coordinate
-from pyconnect_cli.sandbox.errors import JarResolutionFailed, JarsUnavailable
+from pyconnect_cli.sandbox.errors import JarResolutionFailed
 from pyconnect_cli.sandbox.jar_cache import JarCache, sha256_of
 from pyconnect_cli.sandbox.java import Java, find_java
 from pyconnect_cli.sandbox.ports import LOOPBACK, free_port
 from pyconnect_cli.sandbox.progress import Progress, on_stderr, silent
+from pyconnect_cli.sandbox.resolvers import find_resolver
 from pyconnect_cli.sandbox.runtime import QUICK_START_OPTIONS
 from pyconnect_cli.sandbox.server import Server
 
@@ -52,25 +51,16 @@ def find_registry(*, progress: Progress = silent, cache: JarCache | None = None)
 
 
 def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress: Progress) -> None:
-    if (mvn := maven.find_maven(environment)) is not None:
-        name, copy = "maven", partial(maven.copy_jars, mvn)
-    elif (ivy_jar := ivy.find_ivy(environment)) is not None:
-        name, copy = "ivy", partial(ivy.retrieve_jars, ivy_jar, java)
-    else:
-        raise JarsUnavailable(
-            "There is no way to fetch the schema registry: neither Maven (`mvn`) nor PySpark, "
-            "which brings Ivy, is installed",
-            hint="install Maven, or PySpark (pip install 'pyconnect-worker[reconcile]')",
-        )
+    resolver = find_resolver(environment, java, wanted="the schema registry")
 
     def resolve(work_directory: Path, libs: Path) -> None:
         fetched = work_directory / "archive"
         fetched.mkdir()
-        copy(work_directory, fetched, coordinates=(ARCHIVE,), progress=progress)
+        resolver.resolve(work_directory, fetched, coordinates=(ARCHIVE,), progress=progress)
         _unpack(fetched, libs)
 
     progress(f"fetching Apicurio Registry {VERSION}, once")
-    cache.fill(name, resolve, progress)
+    cache.fill(resolver.name.lower(), resolve, progress)
 
 
 def _unpack(fetched: Path, libs: Path) -> None:

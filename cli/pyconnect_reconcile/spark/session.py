@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import absolute
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.5
-INSTALL_HINT = "install it: pip install 'pyconnect-worker[reconcile]'"
-CONNECT_INSTALL_HINT = "install them: pip install 'pyconnect-worker[reconcile-connect]'"
 # Names of options whose values Spark must not show in plans, its UI or its logs.
 HIDDEN_OPTIONS = "secret|password|token|access[.]?key|url|jaas|sasl|ssl[.]key|credential"
 REDACTED = f"(?i){HIDDEN_OPTIONS}"
@@ -97,13 +96,17 @@ def _connect_errors_translated() -> Iterator[None]:
     try:
         from pyspark.errors import PySparkException
     except ImportError as exc:
-        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+        raise ReconcileError(
+            "Spark is not installed", hint=f"install it: {install_command('reconcile')}"
+        ) from exc
     try:
         yield
     except ImportError as exc:
         # The client of Spark Connect imports more than pyspark brings.
         message = f"Spark Connect needs more packages: {_first_line(exc)}"
-        raise ReconcileError(message, hint=CONNECT_INSTALL_HINT) from exc
+        raise ReconcileError(
+            message, hint=f"install them: {install_command('reconcile-connect')}"
+        ) from exc
     except PySparkException as exc:
         raise ReconcileError(f"Spark Connect gave no session: {_first_line(exc)}") from exc
 
@@ -113,7 +116,9 @@ def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> Sp
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as exc:
-        raise ReconcileError("Spark is not installed", hint=INSTALL_HINT) from exc
+        raise ReconcileError(
+            "Spark is not installed", hint=f"install it: {install_command('reconcile')}"
+        ) from exc
     # A master was named: the environment must not make it another session.
     os.environ.pop(connect.REMOTE_VARIABLE, None)
     builder = SparkSession.builder.appName(app_name)

@@ -8,7 +8,12 @@ from typing import Self
 
 import pytest
 
-from pyconnect_agent.core.acl_needs import AclNeed, AclVerdict, ConnectorAclFacts
+from pyconnect_agent.core.acl_needs import (
+    ABSENT_TOPIC,
+    AclNeed,
+    AclVerdict,
+    ConnectorAclFacts,
+)
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
 from pyconnect_agent.worker.acls import WorkerAcls
@@ -21,8 +26,13 @@ LEADER = "Write TransactionalId connect-cluster-jb"
 class Brokers:
     """Answers as told: texts of needs that are denied or not known; all else is proven."""
 
-    def __init__(self, denied: Sequence[str] = (), unknown: Sequence[str] = ()) -> None:
-        self.denied, self.unknown = denied, unknown
+    def __init__(
+        self,
+        denied: Sequence[str] = (),
+        unknown: Sequence[str] = (),
+        evidence: str = "as told",
+    ) -> None:
+        self.denied, self.unknown, self.evidence = denied, unknown, evidence
         self.users: list[object] = []
         self.unreachable = False
 
@@ -41,7 +51,7 @@ class Brokers:
         """Nothing is open."""
 
     def ask(self, needs: Sequence[AclNeed]) -> Mapping[AclNeed, tuple[AclVerdict, str]]:
-        return {need: (self._verdict(str(need)), "as told") for need in needs}
+        return {need: (self._verdict(str(need)), self.evidence) for need in needs}
 
     def _verdict(self, text: str) -> AclVerdict:
         if text in self.denied:
@@ -75,6 +85,14 @@ def test_a_lack_that_is_no_blocker_does_not_refuse(caplog: pytest.LogCaptureFixt
     """A warning names it."""
     check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_topics_that_are_still_to_be_created_are_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Every first start of a worker finds none of its topics."""
+    check_start(Brokers(unknown=["Write Topic configs"], evidence=ABSENT_TOPIC), "enabled")
+    assert not caplog.records
 
 
 def test_the_unknown_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

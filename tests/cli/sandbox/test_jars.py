@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox import ivy, maven
-from pyconnect_cli.sandbox.coordinates import COORDINATES, KAFKA_VERSION, known_checksums
+from pyconnect_cli.sandbox import ivy, maven, repository
+from pyconnect_cli.sandbox.coordinates import (
+    COORDINATES,
+    KAFKA_VERSION,
+    known_checksums,
+    known_paths,
+)
 from pyconnect_cli.sandbox.errors import JarResolutionFailed, JarsUnavailable
 from pyconnect_cli.sandbox.jar_cache import JarCache
 from pyconnect_cli.sandbox.jars import find_runtime, libs_of
@@ -143,6 +148,8 @@ def test_the_known_checksums_cover_what_the_sandbox_starts() -> None:
     names = set(known_checksums())
     assert {f"{item.artifact}-{item.version}.jar" for item in COORDINATES} <= names
     assert all(len(checksum) == 64 for checksum in known_checksums().values())
+    assert len(known_paths()) == len(names)
+    assert all(path.count("/") >= 3 for path in known_paths())
 
 
 def test_a_kafka_directory_wins_over_kafka_home_and_the_cache(
@@ -171,16 +178,68 @@ def test_a_directory_without_kafka_is_refused(tmp_path: Path) -> None:
     assert error.value.exit_code == 2
 
 
-def test_without_maven_and_pyspark_both_ways_are_named(
+def test_without_a_tool_the_small_ways_are_named(
     cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names Maven, PySpark and --kafka-dir."""
+    """The hint names Ivy, Maven, a repository's address and --kafka-dir, but not PySpark."""
     monkeypatch.setattr(ivy, "find_spec", lambda name: None)
-    with pytest.raises(JarsUnavailable, match=r"neither Maven .* nor PySpark") as error:
+    monkeypatch.setattr(ivy, "SYSTEM_JARS", ())
+    with pytest.raises(JarsUnavailable, match=r"neither Maven .* nor Apache Ivy") as error:
         find_runtime(environment=environment_with(tmp_path), cache=cache)
     assert error.value.exit_code == 2
     assert error.value.hint is not None
-    assert all(word in error.value.hint for word in ("Maven", "PySpark", "--kafka-dir"))
+    ways = ("apt-get install ivy", "Maven", repository.ADDRESS_VARIABLE, "--kafka-dir")
+    assert all(word in error.value.hint for word in ways)
+    assert "reconcile" not in error.value.hint
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
+    cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slash: str
+) -> None:
+    """Neither Maven nor Ivy is needed, and Maven is not asked when it is there."""
+    paths = {"org/first/one/1/one-1.jar": "one-1.jar", "two/2/two-2.jar": "two-2.jar"}
+    for path, name in paths.items():
+        stored = tmp_path / "repository" / path
+        stored.parent.mkdir(parents=True)
+        stored.write_bytes(CONTENTS[name])
+    monkeypatch.setattr(repository, "known_paths", lambda: list(paths))
+    address = (tmp_path / "repository").as_uri() + slash
+    environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=address)
+    command_saying(Path(environment["PATH"]) / "mvn", "exit 1")
+    progress = RecordedProgress()
+
+    runtime = find_runtime(environment=environment, cache=cache, progress=progress)
+
+    assert {jar.name: jar.read_bytes() for jar in runtime.libs.iterdir()} == CONTENTS
+    assert len(progress.passing) == len(CONTENTS)
+    assert "PYCONNECT_MAVEN_REPOSITORY" in progress.messages[0]
+
+
+def test_a_repository_without_a_jar_is_reported_with_its_path(
+    cache: JarCache, tmp_path: Path
+) -> None:
+    """The failure names the jar, and the cache stays empty."""
+    environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=tmp_path.as_uri())
+    with pytest.raises(JarResolutionFailed, match=r"\.jar could not be downloaded: .*No such file"):
+        find_runtime(environment=environment, cache=cache)
+    assert not cache.is_complete()
+
+
+def test_the_system_s_ivy_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Debian's and Homebrew's packages put it."""
+    monkeypatch.setattr(ivy, "find_spec", lambda name: None)
+    places = (
+        (tmp_path / "debian", "usr/share/java/ivy.jar"),
+        (
+            tmp_path / "brew",
+            "opt/homebrew/opt/ivy/libexec/ivy-2.5.3.jar",
+        ),
+    )
+    for system, place in places:
+        (system / place).parent.mkdir(parents=True)
+        (system / place).touch()
+        assert ivy.find_ivy({}, system) == system / place
 
 
 def test_maven_that_fails_is_quoted(cache: JarCache, tmp_path: Path) -> None:
@@ -234,4 +293,4 @@ def test_the_ivy_of_an_installed_pyspark_is_found(
     assert ivy.find_ivy({}) == package / "jars" / "ivy-2.5.3.jar"
     monkeypatch.setattr(ivy, "find_spec", lambda name: None)
     assert ivy.find_ivy({"SPARK_HOME": str(package)}) == package / "jars" / "ivy-2.5.3.jar"
-    assert ivy.find_ivy({}) is None
+    assert ivy.find_ivy({}, tmp_path) is None

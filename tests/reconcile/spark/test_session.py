@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
@@ -27,4 +28,4 @@ def test_spark_connect_names_the_packages_it_needs(
     )
     with pytest.raises(ReconcileError, match="Spark Connect needs more packages") as refused:
         session.__enter__()
-    assert refused.value.hint == ("install them: pip install 'pyconnect-worker[reconcile-connect]'")
+    assert refused.value.hint == f"install them: {install_command('reconcile-connect')}"

@@ -147,7 +147,7 @@ def _validated(
             results.setdefault(name, ConfigValue(name)).add_error_message(_NULL_VALUE)
     own = _own_definition(connector, connector_class)
     own_result = _own_result(connector, connector_class, config)
-    converters = _converter_infos(config, results, plugins)
+    converters = _converter_infos(config, results, plugins, worker)
     main = connector_infos(
         class_name,
         {**framework.keys, **own.keys},
@@ -203,11 +203,7 @@ def _own_result(connector: Connector, connector_class: PluginClass, config: RawC
 def _plugin_defaults(
     config: RawConfig, connector: PluginClass, plugins: PluginSource, worker: WorkerConfig
 ) -> PluginDefaults:
-    worker_classes = {
-        "key.converter": worker.key_converter,
-        "value.converter": worker.value_converter,
-        "header.converter": worker.header_converter,
-    }
+    worker_classes = _worker_converters(worker)
     converters: dict[str, PluginClass | None] = {}
     versions: dict[str, str | None] = {"connector.plugin.version": connector.version}
     for key, (_, kind) in CONVERTERS.items():
@@ -222,6 +218,14 @@ def _plugin_defaults(
         converters=converters,
         versions=versions,
     )
+
+
+def _worker_converters(worker: WorkerConfig) -> Mapping[str, str]:
+    return {
+        "key.converter": worker.key_converter,
+        "value.converter": worker.value_converter,
+        "header.converter": worker.header_converter,
+    }
 
 
 def _find(plugins: PluginSource, name: str) -> PluginClass | None:
@@ -280,23 +284,31 @@ def _check_converter_versions(
 
 
 def _converter_infos(
-    config: RawConfig, results: Mapping[str, ConfigValue], plugins: PluginSource
+    config: RawConfig,
+    results: Mapping[str, ConfigValue],
+    plugins: PluginSource,
+    worker: WorkerConfig,
 ) -> list[ConfigInfos]:
-    """Validate the settings of converters the connector names itself; errors go to ``results``."""
+    """Validate the settings of converters the connector names itself; errors go to ``results``.
+
+    The worker's own must be loadable too, which Apache's worker finds out when a task starts.
+    """
     infos = []
+    defaults = _worker_converters(worker)
     for key in ("header.converter", "key.converter", "value.converter"):
-        result, class_name = results[key], config.get(key)
-        if class_name is None or result.error_messages:
+        result, named = results[key], config.get(key)
+        if result.error_messages:
             continue
         description = key.replace(".", " ")
         try:
-            definition = plugins.find(class_name).python_class().config()
+            found = _find(plugins, defaults[key]) if named is None else plugins.find(named)
+            definition = None if found is None else found.python_class().config()
         # The plugin's code may raise anything.
         except Exception as error:  # noqa: BLE001  plugin code
             text = f": {error}" if str(error) else ""
             result.add_error_message(f"Failed to load ConfigDef from {description}{text}")
             continue
-        if not isinstance(definition, ConfigDef):
+        if named is None or not isinstance(definition, ConfigDef):
             continue
         prefix = f"{key}."
         options = below(config, prefix)

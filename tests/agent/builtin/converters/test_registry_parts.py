@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from pyconnect_agent.builtin.converters.registry.options import (
     registry_config_def,
     registry_options,
 )
+from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
 from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
 from pyconnect_agent.kafka.schema_registry import RegisteredSchema
 from pyconnect_agent.tasks.trace import format_trace
@@ -40,6 +42,7 @@ from pyconnect_api import (
     Struct,
     decimal_schema,
 )
+from pyconnect_clients.installation import install_command
 
 PLAIN = (
     SchemaBuilder.struct()
@@ -336,3 +339,28 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     with pytest.raises(DataException) as raised:
         converter.from_connect_data("t", [], schema, value)
     assert SECRET not in format_trace(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("converter", "extra", "missing"),
+    [
+        (AvroConverter, "avro", "fastavro"),
+        (JsonSchemaConverter, "json-schema", "jsonschema"),
+        (ProtobufConverter, "protobuf", "grpc_tools.protoc"),
+        (ProtobufConverter, "protobuf", "confluent_kafka.schema_registry"),
+    ],
+)
+def test_a_missing_library_is_reported_with_the_extra_of_the_converter(
+    converter: type[RegistryConverter],
+    extra: str,
+    missing: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Validation asks for the definition, so the connector is refused at its creation."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigException) as refused:
+        converter().config()
+    assert str(refused.value) == (
+        f"{converter.__name__} needs {missing}, which is not installed; "
+        f"install the extra `{extra}`: {install_command(extra)}"
+    )

@@ -17,12 +17,17 @@ from pyconnect_agent.core.config.worker_config import StandaloneConfig, WorkerCo
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.plugin_catalog import PluginKind
 from pyconnect_api import (
+    NULL,
     Config,
     ConfigDef,
     ConfigException,
     ConnectException,
     ConnectorTransactionBoundaries,
+    Converter,
     ExactlyOnceSupport,
+    KafkaHeaders,
+    Schema,
+    SchemaAndValue,
 )
 from tests.support.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
 from tests.support.worker_properties import distributed
@@ -69,8 +74,28 @@ class NotConstructible(PlainSource):
         raise RuntimeError("no database")
 
 
+class WithoutLibrary(Converter):
+    """Needs a library that is not installed."""
+
+    def config(self) -> ConfigDef:
+        raise ConfigException("install the extra")
+
+    def configure(self, configs: Mapping[str, object], is_key: bool) -> None: ...
+
+    def from_connect_data(
+        self, topic: str, headers: KafkaHeaders, schema: Schema | None, value: object
+    ) -> bytes | None:
+        return None
+
+    def to_connect_data(
+        self, topic: str, headers: KafkaHeaders, data: bytes | None
+    ) -> SchemaAndValue:
+        return NULL
+
+
 PLUGINS = TablePluginSource(
     [
+        ("a.WithoutLibrary", PluginKind.CONVERTER, WithoutLibrary),
         ("a.Source", PluginKind.SOURCE, PlainSource),
         ("a.Sink", PluginKind.SINK, PlainSink),
         ("a.ExactlyOnceSource", PluginKind.SOURCE, ExactlyOnceSource),
@@ -346,3 +371,15 @@ def test_key_definitions_begin_with_the_connectors_own() -> None:
     assert names[:3] == ["secret", "name", "connector.class"]
     assert "topics.regex" in names
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("named_by", ["connector", "worker"])
+def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str) -> None:
+    """The reason stands at the converter's key, whether the connector or the worker chose it."""
+    if named_by == "connector":
+        infos = validate(connector_class="a.Source", value_converter="a.WithoutLibrary")
+    else:
+        worker = distributed(**{"value.converter": "a.WithoutLibrary"})
+        infos = validate(worker, connector_class="a.Source")
+    (message,) = errors(infos)["value.converter"]
+    assert message == "Failed to load ConfigDef from value converter: install the extra"

@@ -21,12 +21,12 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
+from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.kafka.schema_registry import RegisteredSchema
 from pyconnect_api import (
     ConfigDef,
-    ConfigException,
     DataException,
     Schema,
     SchemaAndValue,
@@ -50,10 +50,10 @@ class AvroConverter(RegistryConverter):
         self._avro = AvroOptions()
 
     def config(self) -> ConfigDef:
+        require_extra("avro", type(self).__name__)
         return define_flags(registry_config_def(), _FLAGS)
 
     def _configured(self, config: Mapping[str, object]) -> None:
-        _library()
         self._avro = AvroOptions(
             enhanced=config["enhanced.avro.schema.support"] is True,
             connect_meta_data=config["connect.meta.data"] is True,
@@ -122,10 +122,6 @@ class AvroConverter(RegistryConverter):
 
 
 def _library() -> Any:
-    try:
-        import fastavro
-    except ImportError as error:
-        raise ConfigException(
-            "AvroConverter needs fastavro: pip install 'pyconnect-worker[avro]'"
-        ) from error
+    import fastavro
+
     return fastavro

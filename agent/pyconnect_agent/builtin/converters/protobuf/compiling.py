@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyconnect_api import ConfigException, DataException, RetriableException
+from pyconnect_api import DataException, RetriableException
 
 MAIN_FILE = "schema.proto"
 TIMEOUT_S = 60.0
@@ -37,7 +37,8 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the lib
 
     DataException when it is not valid.
     """
-    descriptors, pools = _library()
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         for name, content in {**references, MAIN_FILE: text}.items():
@@ -48,8 +49,8 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the lib
             path.write_text(content, encoding="utf-8")
         (directory / "common.binpb").write_bytes(common_descriptors())
         _compile(directory)
-        found = descriptors.FileDescriptorSet.FromString((directory / "out.binpb").read_bytes())
-    pool = pools.DescriptorPool()
+        found = descriptor_pb2.FileDescriptorSet.FromString((directory / "out.binpb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
     for file in found.file:
         pool.Add(file)
     return pool.FindFileByName(MAIN_FILE)
@@ -95,14 +96,3 @@ def _compile(directory: Path) -> None:
         raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
     if done.returncode != 0:
         raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
-
-
-def _library() -> tuple[Any, Any]:
-    try:
-        import grpc_tools.protoc  # noqa: F401  found missing now rather than by the process
-        from google.protobuf import descriptor_pb2, descriptor_pool
-    except ImportError as error:
-        raise ConfigException(
-            f"ProtobufConverter needs {error.name}: pip install 'pyconnect-worker[protobuf]'"
-        ) from error
-    return descriptor_pb2, descriptor_pool

@@ -22,6 +22,7 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
+from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import (
     Frame,
     read_indexes,
@@ -55,6 +56,7 @@ class ProtobufConverter(RegistryConverter):
         self._protobuf = ProtobufOptions()
 
     def config(self) -> ConfigDef:
+        require_extra("protobuf", type(self).__name__)
         return define_flags(registry_config_def(), _FLAGS)
 
     def _configured(self, config: Mapping[str, object]) -> None:

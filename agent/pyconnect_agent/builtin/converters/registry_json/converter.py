@@ -20,6 +20,7 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
+from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.builtin.converters.registry_json import reading, writing
@@ -28,7 +29,6 @@ from pyconnect_agent.kafka.schema_registry import RegisteredSchema
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,
-    ConfigException,
     ConfigType,
     DataException,
     Importance,
@@ -56,6 +56,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._additional_properties = True
 
     def config(self) -> ConfigDef:
+        require_extra("json-schema", type(self).__name__)
         definition = registry_config_def().define(
             DECIMAL_FORMAT,
             ConfigType.STRING,
@@ -136,13 +137,8 @@ class JsonSchemaConverter(RegistryConverter):
         """Return a function that refuses texts which do not fit; None unless asked for."""
         if not self._validate:
             return None
-        try:
-            import jsonschema
-        except ImportError as error:
-            raise ConfigException(
-                "'json.fail.invalid.schema' needs jsonschema: "
-                "pip install 'pyconnect-worker[json-schema]'"
-            ) from error
+        import jsonschema
+
         validator = jsonschema.Draft7Validator(json.loads(source.text))
 
         def check(text: str) -> None:

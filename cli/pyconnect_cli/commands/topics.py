@@ -1,0 +1,113 @@
+"""`pyconnect topics`: what connectors have written, as it stands on Kafka."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.reader import TopicRecord, some_records
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import session_of
+
+app = typer.Typer(help="Look at records of a topic.")
+
+PURPOSE = "records are read from Kafka's brokers"
+DEFAULT_MAX = 10
+
+
+COLUMNS: Sequence[Column[TopicRecord]] = (
+    Column(title="PARTITION", value=lambda record: str(record.partition), right=True),
+    Column(title="OFFSET", value=lambda record: str(record.offset), right=True),
+    Column(title="TIME", value=lambda record: _time(record.timestamp_ms), whole=True, wide=True),
+    Column(title="KEY", value=lambda record: _text(record.key)),
+    Column(title="VALUE", value=lambda record: _text(record.value), prose=True),
+    Column(
+        title="HEADERS",
+        value=lambda record: " ".join(f"{name}={_text(data)}" for name, data in record.headers),
+        wide=True,
+    ),
+)
+
+
+@app.callback()
+def topics() -> None:
+    """Look at records of a topic."""
+
+
+@app.command()
+def read(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="the name of the topic")],
+    *,
+    most: Annotated[
+        int, typer.Option("--max", metavar="N", min=1, help="how many records at most")
+    ] = DEFAULT_MAX,
+    partitions: Annotated[
+        list[int] | None,
+        typer.Option("--partition", metavar="N", min=0, help="only this partition; repeatable"),
+    ] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="the oldest records instead of the newest")
+    ] = False,
+) -> None:
+    """Show the newest records of a topic, or its oldest; needs --kafka-bootstrap.
+
+    Records of open or aborted transactions are left out, and no consumer group is joined. Keys,
+    values and headers that are not text are shown as hexadecimal numbers, nulls as `-`; with
+    -o json they are `{"base64": …}` and null.
+    """
+    session = session_of(context)
+    settings = kafka_cluster(session, PURPOSE).librdkafka()
+    records = some_records(
+        settings, topic, most, newest=not from_beginning, numbers=frozenset(partitions or ())
+    )
+    session.output.listing(
+        COLUMNS,
+        records,
+        document=[_to_json(record) for record in records],
+        names=[f"{record.topic}-{record.partition}@{record.offset}" for record in records],
+        empty=f"no committed record is on {topic}",
+    )
+
+
+def _to_json(record: TopicRecord) -> dict[str, object]:
+    """Return the stable form for machines."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _document(record.key),
+        "value": _document(record.value),
+        "headers": [{"key": name, "value": _document(data)} for name, data in record.headers],
+    }
+
+
+def _time(timestamp_ms: int) -> str:
+    if timestamp_ms < 0:
+        return "-"
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _text(data: bytes | None) -> str:
+    if data is None:
+        return "-"
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+
+
+def _document(data: bytes | None) -> object:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

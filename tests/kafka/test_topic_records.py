@@ -1,0 +1,88 @@
+"""`pyconnect topics read` on a broker: which records are shown, and how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.pyconnect_command import Ended, Pyconnect
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def topic(kafka_broker: SharedBroker) -> Iterator[str]:
+    """Two partitions: 30 texts in the first, bytes, a null and what was aborted in the second."""
+    name = unique_name("read")
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+    plain = Producer(settings)
+    for number in range(30):
+        plain.produce(name, f"line {number}", f"k{number}", 0, timestamp=1000 + number)
+    plain.produce(name, b"\xff\x00", None, 1, headers=[("h", b"v")], timestamp=2000)
+    plain.produce(name, None, "gone", 1, timestamp=2001)
+    assert plain.flush(30) == 0
+    aborting = Producer({**settings, "transactional.id": name})
+    aborting.init_transactions(30)
+    for _ in range(20):
+        aborting.begin_transaction()
+        aborting.produce(name, "aborted", partition=1, timestamp=3000)
+        aborting.flush(30)
+        aborting.abort_transaction(30)
+    yield name
+    admin.delete_topics([name])[name].result(30)
+
+
+@pytest.fixture
+def pyconnect(kafka_broker: SharedBroker, tmp_path: Path) -> Pyconnect:
+    return Pyconnect(tmp_path, "http://127.0.0.1:1", kafka_broker.bootstrap_servers)
+
+
+def values(outcome: Ended) -> list[object]:
+    assert outcome.code == 0, outcome.err
+    return [record["value"] for record in json.loads(outcome.out)]
+
+
+def test_the_newest_records_come_last_and_aborted_ones_do_not_come(
+    pyconnect: Pyconnect, topic: str
+) -> None:
+    """Markers and aborted records at the end do not take the place of committed ones."""
+    newest = values(pyconnect("topics", "read", topic, "--max", "4", "-o", "json"))
+    assert newest == ["line 28", "line 29", {"base64": "/wA="}, None]
+
+
+def test_the_oldest_records_of_a_partition(pyconnect: Pyconnect, topic: str) -> None:
+    """Bounded by --max, from the partition that was asked for."""
+    options = ("--from-beginning", "--max", "3", "--partition", "0", "-o", "json")
+    assert values(pyconnect("topics", "read", topic, *options)) == ["line 0", "line 1", "line 2"]
+
+
+def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic: str) -> None:
+    """What is not text is hexadecimal, a null is a dash."""
+    outcome = pyconnect("topics", "read", topic, "--partition", "1", "-o", "wide")
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert lines == [
+        ["PARTITION", "OFFSET", "TIME", "KEY", "VALUE", "HEADERS"],
+        ["1", "0", "1970-01-01T00:00:02.000Z", "-", "0xff00", "h=v"],
+        ["1", "1", "1970-01-01T00:00:02.001Z", "gone", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("--partition", "7"), "has no partition 7"), ((), "there is no topic")],
+)
+def test_what_does_not_exist_is_not_found(
+    pyconnect: Pyconnect, topic: str, arguments: tuple[str, ...], message: str
+) -> None:
+    """Exit 3, for a topic as for a partition."""
+    outcome = pyconnect("topics", "read", topic if arguments else unique_name("none"), *arguments)
+    assert (outcome.code, message in outcome.err) == (3, True), outcome.err
