@@ -91,6 +91,12 @@ def started(*arguments: str) -> Iterator[psutil.Process]:
         process.wait()
 
 
+def command_line(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
 def lives(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -103,14 +109,14 @@ def assert_nothing_is_left(name: str, options: tuple[str, ...], word: str, numbe
 
         def family() -> list[psutil.Process]:
             below = benchmark.children(recursive=True)
-            return below if any(word in " ".join(child.cmdline()) for child in below) else []
+            return below if any(word in command_line(child) for child in below) else []
 
         below = eventually(family, 120)
         benchmark.send_signal(number)
         eventually(
             lambda: not any(map(lives, (benchmark, *below))),
             60,
-            lambda: [child for child in below if lives(child)],
+            lambda: [member for member in (benchmark, *below) if lives(member)],
         )
 
 
