@@ -27,6 +27,8 @@ WITHOUT_SERVERS = {
     "transform_chain": ("--records", "50", "--runs", "1"),
 }
 
+WITH_SPARK = {"reconcile"}
+
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "benchmarks", *arguments]
@@ -49,8 +51,13 @@ def test_documents_start_benchmarks_that_exist_in_one_way() -> None:
     assert named <= set(names())
 
 
-@pytest.mark.wire
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.spark if name in WITH_SPARK else pytest.mark.wire)
+        for name in names()
+    ],
+)
 def test_every_benchmark_starts(name: str) -> None:
     """Everything it imports is there, and its options are read."""
     assert f"usage: benchmark {name}" in run(name, "--help")
