@@ -122,6 +122,11 @@ download_size() {
   echo "$sum"
 }
 
+# Said before a command that fetches them on first use.
+announce_jars() {
+  [ -n "${KAFKA_HOME:-}" ] || say "Kafka's jars: 149 MB, fetched on first use into the user's cache"
+}
+
 # The Kafka jars come through Maven; without Maven, through the Ivy that pyspark carries.
 jar_requirements() {
   if [ -n "${KAFKA_HOME:-}" ] || command -v mvn >/dev/null 2>&1; then return; fi

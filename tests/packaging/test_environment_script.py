@@ -245,5 +245,7 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     assert without.returncode == 2
     assert checkout.calls() == ""
     java(checkout.bin / "java", "17.0.15")
-    assert checkout.run("bash scripts/test kafka").returncode == 0
+    done = checkout.run("bash scripts/test kafka")
+    assert done.returncode == 0
+    assert "Kafka's jars: 149 MB" in done.stderr
     assert " -m pyconnect_cli.sandbox.jars" in checkout.calls()
