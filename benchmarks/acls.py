@@ -4,13 +4,13 @@
 half of the connectors, prefixed ones for the others, and those of strangers. Prints seconds for
 deriving the needs, for judging them and for the whole report with its JSON, best of three.
 
-    python benchmarks/acls.py [CONNECTORS [TASKS [BINDINGS]]]
+    scripts/benchmark acls [CONNECTORS [TASKS [BINDINGS]]]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 
@@ -89,7 +89,16 @@ def best(action: Callable[[], object]) -> float:
     return min(times)
 
 
-def main(connectors: int = 1_000, tasks: int = 10, count: int = 10_000) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("connectors", type=int, nargs="?", default=1_000)
+    parser.add_argument("tasks", type=int, nargs="?", default=10)
+    parser.add_argument("bindings", type=int, nargs="?", default=10_000)
+    options = parser.parse_args()
+    measure(options.connectors, options.tasks, options.bindings)
+
+
+def measure(connectors: int, tasks: int, count: int) -> None:
     facts = cluster(connectors, tasks)
     evidence = Evidence(bindings={"": bindings(connectors, tasks, count)})
     wanted = cluster_needs(facts, Phase.ENABLED).needs
@@ -99,7 +108,3 @@ def main(connectors: int = 1_000, tasks: int = 10, count: int = 10_000) -> None:
     print(f"verdicts {best(lambda: assess(wanted, evidence)):.3f} s")
     whole = best(lambda: json.dumps(check(facts, Phase.ENABLED, evidence).to_json()))
     print(f"report   {whole:.3f} s, {len(report.blockers)} blockers missing")
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Exactly-once FileStreamSource beside Apache's Java worker, in turn on one broker.
 
-    python benchmarks/exactly_once.py [--lines N] [--runs N] [--only java|ours]
+    scripts/benchmark exactly_once [--lines N] [--runs N] [--only java|ours]
 
 The Java worker has the heap and the JVM options of Kafka's start script. Both are distributed
 workers at `exactly.once.source.support=enabled`. Each run has a topic and a connector of its own. A
@@ -127,7 +127,3 @@ def main() -> None:
                 worker.stop()
         finally:
             servers.close()
-
-
-if __name__ == "__main__":
-    main()

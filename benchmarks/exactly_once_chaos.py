@@ -1,6 +1,6 @@
 """Kills and freezes for as long as you like, and what a reader of committed records sees.
 
-    python -m benchmarks.exactly_once_chaos [--minutes N] [--seed S] [--mode MODE] [--keep DIR]
+    scripts/benchmark exactly_once_chaos [--minutes N] [--seed S] [--mode MODE] [--keep DIR]
 
 MODE is exactly-once (every line once and in order, or exit code 1) or at-least-once (every line,
 duplicates counted). With `--keep` the broker goes on running and DIR has what reconciliation needs:
@@ -91,7 +91,10 @@ def main() -> None:
         else:
             directory = options.keep.resolve()
             directory.mkdir(parents=True)
-        broker = KafkaBroker(BrokerConfig(runtime=find_runtime(), directory=directory / "broker"))
+        config = BrokerConfig(
+            runtime=find_runtime(), directory=directory / "broker", hold_file=directory / "hold"
+        )
+        broker = KafkaBroker(config)
         stack.callback(broker.stop)
         broker.start()
         chaos, group_id = run(options, directory, broker.bootstrap_servers)
@@ -105,7 +108,3 @@ def main() -> None:
 
 def broker_address(found: dict[str, Any]) -> str:
     return f"{found['bootstrap_servers']} (pid {found['broker_pid']})"
-
-
-if __name__ == "__main__":
-    main()

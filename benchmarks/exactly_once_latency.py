@@ -1,6 +1,6 @@
 """How long a line of an exactly-once source waits until readers of committed records see it.
 
-    python -m benchmarks.exactly_once_latency [--seconds N] [--lines-per-s N]
+    scripts/benchmark exactly_once_latency [--seconds N] [--lines-per-s N]
 
 One agent, one broker, one connector at a time; a line holds the time of its append. The source
 looks at its file ten times a second when it has caught up, which is part of every figure.
@@ -119,6 +119,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--lines-per-s", type=int, default=100)
     options = parser.parse_args()
+    if options.seconds * 1000 <= INTERVALS_MS[-1]:
+        parser.error(f"--seconds must be above the longest interval, {INTERVALS_MS[-1] / 1000:g} s")
     with (
         tempfile.TemporaryDirectory() as temporary,
         closing(Servers(find_runtime(), Path(temporary))) as servers,
@@ -142,7 +144,3 @@ def main() -> None:
                 f" most {found[-1] * 1000:.0f} ms ({len(found)} lines)",
                 flush=True,
             )
-
-
-if __name__ == "__main__":
-    main()

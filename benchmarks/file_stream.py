@@ -1,6 +1,6 @@
 """FileStreamSource and FileStreamSink beside Apache's Java worker, in turn on one broker.
 
-    python benchmarks/file_stream.py [--lines N] [--runs N] [--only java|ours] [--set KEY=VALUE]
+    scripts/benchmark file_stream [--lines N] [--runs N] [--only java|ours] [--set KEY=VALUE]
 
 Each run has a topic and files of its own. A rate is counted from the first record (or output
 byte) to be seen until the last, so a start of a JVM or of a process does not count. Java runs with
@@ -28,12 +28,12 @@ from pyconnect_agent.supervise.channel import WorkerSettings
 from pyconnect_agent.supervise.children import ChildProcesses
 from pyconnect_agent.supervise.launch import Launcher
 from pyconnect_agent.supervise.settings import ChildSettings
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.connect_worker import WorkerConfig
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
 from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.kafka import Servers
 from tests.support.names import unique_name
 
 LINE_BYTES = 99
@@ -153,6 +153,7 @@ def run_java(bench: Bench, config: Mapping[str, str], meter: Meter) -> Result:
             directory=directory,
             properties=bench.worker_properties(directory),
             connectors=(config,),
+            hold_file=bench.directory / "java.hold",
         ),
         heap_mb=1024,
         jvm_options=(),
@@ -246,8 +247,8 @@ def main() -> None:
     runtime = find_runtime()
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        broker = KafkaBroker(BrokerConfig(runtime=runtime, directory=directory / "broker")).start()
-        try:
+        with contextlib.closing(Servers(runtime, directory)) as servers:
+            broker = servers.broker()
             bench = Bench(
                 runtime=runtime,
                 bootstrap_servers=broker.bootstrap_servers,
@@ -263,8 +264,6 @@ def main() -> None:
                     results[name].append(measure(bench, RUNNERS[name]))
                     source, sink = results[name][-1]
                     print(f"run {run + 1} {name}: source {_text(source)}; sink {_text(sink)}")
-        finally:
-            broker.stop()
     print_table(results)
 
 
@@ -286,7 +285,3 @@ def print_table(results: Mapping[str, list[tuple[Result, Result]]]) -> None:
     for kind in ("source", "sink"):
         if (kind, "java") in medians and (kind, "ours") in medians:
             print(f"{kind}: ours / java = {medians[kind, 'ours'] / medians[kind, 'java']:.2f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How long the herder decides about a large cluster, and how much memory its state takes.
 
-    python benchmarks/herder.py [connectors] [tasks of each]
+    scripts/benchmark herder [connectors] [tasks of each]
 
 No Kafka: the config log is made in memory, effects are counted and thrown away.
 """
@@ -113,7 +113,3 @@ def answer(herder: Measured, kind: type) -> None:
 
 def peak_memory_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """A leader's election in a large cluster, and an agent with many stopped connectors.
 
-    python benchmarks/herder_scale.py [--connectors N] [--tasks N] [--members N] [--stopped N]
+    scripts/benchmark herder_scale [--connectors N] [--tasks N] [--members N] [--stopped N]
 
 The election is what the network thread does while the group waits: decode every member's claims,
 deal, encode. Rounds: all to deal, a new member to make room for, and nothing to do. The agent is a
@@ -151,7 +151,3 @@ def main() -> None:
     measure_elections(options.connectors, options.tasks, options.members)
     if options.stopped:
         measure_stopped_connectors(options.stopped)
-
-
-if __name__ == "__main__":
-    main()

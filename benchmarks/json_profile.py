@@ -1,6 +1,6 @@
 """Where the time of JSON with schemas goes in a source, step by step, without Kafka.
 
-    python -m benchmarks.json_profile [--records N]
+    scripts/benchmark json_profile [--records N]
 
 Processor time a record of what a task does on the way: making the record, JsonConverter with and
 without the envelope, encoding. The producer's own threads are not in it.
@@ -81,7 +81,3 @@ def main() -> None:
     both_ways("string, JSON with schema", enveloped, STRING_SCHEMA, LINE, count)
     both_ways("three fields, schemaless", plain, None, order, count)
     both_ways("three fields, with schema", enveloped, ORDER, struct, count)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """FileStream connectors with JsonConverter beside Apache's Java worker, in turn on one broker.
 
-    python -m benchmarks.json_values [--lines N] [--runs N] [--only java|ours]
+    scripts/benchmark json_values [--lines N] [--runs N] [--only java|ours]
 
 First schemaless, then with schemas: values are JSON texts of 99 bytes, the second time in an
 envelope. All else is as in file_stream.py, whose tables it prints.
@@ -22,7 +22,3 @@ def main() -> None:
         enable = f"value.converter.schemas.enable={enabled}"
         sys.argv[1:] = [*given, "--set", CONVERTER, "--set", enable]
         file_stream.main()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How long reading, altering and resetting very many source offsets takes on an agent (KIP-875).
 
-    python benchmarks/offsets.py [partitions] [--exactly-once] [--own-topic]
+    scripts/benchmark offsets [partitions] [--exactly-once] [--own-topic]
 
 A real broker and a real agent, end to end over REST. The memory is the peak of the supervisor and
 of all its children together, sampled while the request is under way, and then what is left of it
@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,9 +24,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
 from pyconnect_cli.sandbox.jars import find_runtime
+from tests.support.kafka import Servers
 
 MIB = 1024 * 1024
 SAMPLE_S = 0.02
@@ -104,24 +103,10 @@ def main() -> None:
 
 @contextmanager
 def _agent(directory: Path, options: argparse.Namespace) -> Iterator[AgentProcess]:
-    broker = KafkaBroker(
-        BrokerConfig(runtime=find_runtime(), directory=directory / "broker")
-    ).start()
-    support = "enabled" if options.exactly_once else "disabled"
-    agent = AgentProcess(
-        WorkerConfig(
-            directory=directory / "agent",
-            properties={
-                **worker_properties(broker.bootstrap_servers, "benchmark"),
-                "exactly.once.source.support": support,
-            },
-        )
-    )
-    try:
-        yield agent.start()
-    finally:
-        agent.stop()
-        broker.stop()
+    support = {"exactly.once.source.support": "enabled" if options.exactly_once else "disabled"}
+    with closing(Servers(find_runtime(), directory)) as servers:
+        broker = servers.broker()
+        yield servers.agent(broker.bootstrap_servers, "benchmark", properties=support)
 
 
 def _measure(rest: Rest, memory: Memory, options: argparse.Namespace) -> None:
@@ -183,7 +168,3 @@ def _repeated(rest: Rest, method: str, path: str, body: object) -> tuple[int, An
         if found[0] not in (400, 404, 409) or time.monotonic() > until_s:
             return found
         time.sleep(0.5)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,6 @@
-"""Reconciliation beside the cost of reading: `python benchmarks/reconcile.py 2000000 20000000`.
+"""Reconciliation beside the cost of reading.
+
+    scripts/benchmark reconcile [RECORDS…]
 
 Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, times
 each job in one warm Spark session with 4 GiB. Beside them two reads of the topic that do nothing
@@ -10,21 +12,20 @@ docs/benchmarks.md.
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import DataFrame, SparkSession
 
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.events import Events
@@ -33,6 +34,10 @@ from pyconnect_reconcile.run import check, take_snapshots
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
+from tests.support.kafka import Servers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 PARTITIONS = 4
 FIRST = 1_000
@@ -155,33 +160,31 @@ def measure(
 
 
 def main() -> None:
-    counts = [int(text) for text in sys.argv[1:]] or [2_000_000]
-    with tempfile.TemporaryDirectory() as directory:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("records", type=int, nargs="*", default=[2_000_000])
+    counts = parser.parse_args().records
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        closing(Servers(find_runtime(), Path(directory))) as servers,
+    ):
         place = Path(directory)
-        config = BrokerConfig(runtime=find_runtime(), directory=place / "broker")
-        broker = KafkaBroker(config).start()
+        bootstrap = servers.broker().bootstrap_servers
         jars = tuple(map(str, kafka_source_jars()))
         settings = SparkSettings(conf={"spark.driver.memory": "4g"}, jars=jars)
         events = Events(machine=True, stream=io.StringIO())
-        try:
-            fill(broker.bootstrap_servers, "first", FIRST)
-            began = time.perf_counter()
-            with spark_session(
-                settings, app_name="benchmark", work_directory=place, events=events
-            ) as spark:
-                check(bench_of(spark, broker.bootstrap_servers, "first", "duplicates"), place)
-                print("| | records | s | times the plain read | times the jobs' read |")
-                print("|---|---|---|---|---|")
-                answered = time.perf_counter() - began
-                print(f"| session and first answer | {FIRST} | {answered:.1f} | | |")
-                for count in (WARM_UP, *counts):
-                    fill(broker.bootstrap_servers, f"t{count}", count)
-                    rows = measure(spark, broker.bootstrap_servers, f"t{count}", count, place)
-                    if count != WARM_UP:
-                        print("\n".join(rows), flush=True)
-        finally:
-            broker.stop()
-
-
-if __name__ == "__main__":
-    main()
+        fill(bootstrap, "first", FIRST)
+        began = time.perf_counter()
+        with spark_session(
+            settings, app_name="benchmark", work_directory=place, events=events
+        ) as spark:
+            check(bench_of(spark, bootstrap, "first", "duplicates"), place)
+            print("| | records | s | times the plain read | times the jobs' read |")
+            print("|---|---|---|---|---|")
+            answered = time.perf_counter() - began
+            print(f"| session and first answer | {FIRST} | {answered:.1f} | | |", flush=True)
+            fill(bootstrap, "warm-up", WARM_UP)
+            measure(spark, bootstrap, "warm-up", WARM_UP, place)
+            for number, count in enumerate(counts):
+                fill(bootstrap, f"measured-{number}", count)
+                rows = measure(spark, bootstrap, f"measured-{number}", count, place)
+                print("\n".join(rows), flush=True)

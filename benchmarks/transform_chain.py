@@ -1,6 +1,6 @@
 """What a chain of ten transformations costs a schemaless sink record of ten fields.
 
-    python benchmarks/transform_chain.py [--records 20000] [--runs 5] [--schema] [--headers 0]
+    scripts/benchmark transform_chain [--records 20000] [--runs 5] [--schema] [--headers 0]
                                          [--each]
 
 The chain: three InsertField, two ReplaceField, MaskField, Cast, TimestampConverter, ValueToKey and
@@ -134,7 +134,3 @@ def main() -> None:
             report(type(stage.transformation).__name__, stage.apply, current, arguments)
             current = stage.apply(current)  # type: ignore[assignment]  # none of them drops it
     report("whole chain", transform, record, arguments)
-
-
-if __name__ == "__main__":
-    main()

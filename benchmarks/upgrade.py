@@ -1,6 +1,6 @@
 """How long a rolling change of phase takes for three agents with a source running.
 
-    python benchmarks/upgrade.py [--settle 1s]
+    scripts/benchmark upgrade [--settle 1s]
 
 A broker and the agents are started here; `pyconnect upgrade` runs as a process, three times: to
 preparing, to enabled, and to disabled directly. What its steps wait for is real; only `--settle`
@@ -10,12 +10,9 @@ and `scheduled.rebalance.max.delay.ms` (1 s) are shorter than by default.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_cli.sandbox.jars import find_runtime
@@ -48,7 +45,3 @@ def main() -> None:
                 started_s = time.perf_counter()
                 tool.must_upgrade(phase, *options, "--settle", settle)
                 print(f"{AGENTS} agents to {phase}: {time.perf_counter() - started_s:.1f} s")
-
-
-if __name__ == "__main__":
-    main()

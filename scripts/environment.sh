@@ -3,6 +3,7 @@
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 venv="${PYCONNECT_VENV:-$root/.venv}"
+python="$venv/bin/python"
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -13,55 +14,117 @@ fail() {
   exit 2
 }
 
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+# The installation that an interpreter belongs to: the same for a virtual environment and its base.
+installation_of() {
+  "$1" -c 'import os, sys; print(os.path.realpath(sys.base_prefix), sys.version)' 2>/dev/null
+}
+
+# PYTHON, or else the interpreter that the environment has already, or else the newest that is known.
 find_python() {
   local candidate
-  for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3; do
-    [ -n "$candidate" ] || continue
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      command -v "$candidate"
-      return
-    fi
+  if [ -n "${PYTHON:-}" ]; then
+    if is_new_enough "$PYTHON"; then command -v "$PYTHON"; return; fi
+    fail "PYTHON names $PYTHON, which is not a Python 3.11 or newer" "correct it, or unset it"
+  fi
+  for candidate in "$python" python3.13 python3.12 python3.11 python3; do
+    if is_new_enough "$candidate"; then command -v "$candidate"; return; fi
   done
   fail "Python 3.11 or newer was not found" \
-    "install it (Debian/Ubuntu: apt install python3.11 python3.11-venv; macOS: brew install python@3.12), or set PYTHON to its path"
+    "install it (Debian/Ubuntu: apt install python3 python3-venv; macOS: brew install python@3.13), or set PYTHON to its path"
 }
 
+# As the sandbox: the Java of JAVA_HOME, or else the one on the path. A JAVA_HOME that is too old is
+# unset, because Spark would use it.
 require_java() {
-  local version
-  version="$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" || true
-  if [ -z "$version" ] || [ "$version" -lt 17 ]; then
-    fail "Java 17 or newer was not found${version:+ (java is version $version)}; the Kafka broker runs on it" \
-      "Debian/Ubuntu: sudo apt-get install openjdk-17-jre-headless" \
-      "Fedora/RHEL:   sudo dnf install java-17-openjdk-headless" \
-      "Alpine:        sudo apk add openjdk17-jre-headless" \
-      "macOS:         brew install openjdk@17"
-  fi
+  local java version="" newest=""
+  for java in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} java; do
+    version="$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1)" || true
+    if [ -n "$version" ] && [ "$version" -ge 17 ]; then
+      [ "$java" != java ] || unset JAVA_HOME
+      return
+    fi
+    newest="${newest:-${version:+$java is version $version}}"
+  done
+  fail "Java 17 or newer was not found${newest:+ ($newest)}; the Kafka broker runs on it" \
+    "Debian/Ubuntu: sudo apt-get install openjdk-17-jre-headless" \
+    "Fedora/RHEL:   sudo dnf install java-17-openjdk-headless" \
+    "Alpine:        sudo apk add openjdk17-jre-headless" \
+    "macOS:         brew install openjdk@17" \
+    "or set JAVA_HOME to the directory of one"
 }
 
-# use_environment REQUIREMENTS...: a virtual environment with exactly these hash-pinned files and
-# this checkout, made anew only when one of them changed.
+# use_environment REQUIREMENTS...: a virtual environment with these hash-pinned files and this
+# checkout. Installs again when one of them changed; makes the environment again when PYTHON names
+# another interpreter, or when making or installing was interrupted.
 use_environment() {
   local base stamp wanted name
-  base="$(find_python)"
-  python="$venv/bin/python"
+  base="$(find_python)" || exit
   stamp="$venv/.pyconnect-$(IFS=-; echo "$*")"
-  wanted="$("$base" -VV; cd "$root"; cat pyproject.toml; for name in build "$@"; do cat "requirements/$name.txt"; done)"
+  wanted="$(installation_of "$base"; cd "$root"; cat pyproject.toml; for name in build "$@"; do cat "requirements/$name.txt"; done)"
   wanted="$root $(printf '%s' "$wanted" | cksum)"
-  if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && [ -x "$python" ]; then
-    return
-  fi
-  say "setting up the virtual environment (once)"
-  [ -x "$python" ] || "$base" -m venv "$venv"
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && is_whole "$base"; then return; fi
+  is_whole "$base" || make_environment "$base"
+  say "installing $(for name in build "$@"; do printf 'requirements/%s.txt ' "$name"; done)into $venv (once):" \
+    "about $(download_size "$@") MB to download unless pip has them cached"
   local pip=("$python" -m pip install --quiet --disable-pip-version-check)
-  "${pip[@]}" --require-hashes -r "$root/requirements/build.txt"
+  touch "$venv/.pyconnect-unfinished"
+  "${pip[@]}" --require-hashes -r "$root/requirements/build.txt" || installation_failed
   for name in "$@"; do
     local options=()
     [ "$name" != sample ] || options=(--no-deps)
     # Source distributions are built with the pinned tools of build.txt, not with downloaded ones.
-    "${pip[@]}" --no-build-isolation --require-hashes ${options[@]+"${options[@]}"} -r "$root/requirements/$name.txt"
+    "${pip[@]}" --no-build-isolation --require-hashes ${options[@]+"${options[@]}"} -r "$root/requirements/$name.txt" ||
+      installation_failed
   done
-  "${pip[@]}" --no-build-isolation --no-deps -e "$root"
+  "${pip[@]}" --no-build-isolation --no-deps -e "$root" || installation_failed
+  rm "$venv/.pyconnect-unfinished"
   printf '%s' "$wanted" > "$stamp"
+}
+
+# Whether the environment is of this interpreter's installation, has pip, and was not left half-made.
+is_whole() {
+  [ ! -e "$venv/.pyconnect-unfinished" ] &&
+    [ "$(installation_of "$python")" = "$(installation_of "$1")" ] &&
+    "$python" -c 'import pip' 2>/dev/null
+}
+
+make_environment() {
+  local base="$1"
+  # Made with the installation's own interpreter: this one may be the environment's, which goes.
+  base="$("$base" -c 'import sys; print(getattr(sys, "_base_executable", sys.executable))')"
+  "$base" -c 'import ensurepip, venv' 2>/dev/null || fail "$base cannot make virtual environments" \
+    "Debian/Ubuntu: sudo apt-get install python3-venv (of this version: $("$base" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'))"
+  if [ -e "$venv" ] && [ "$venv" != "$root/.venv" ] && [ ! -e "$venv/pyvenv.cfg" ]; then
+    fail "PYCONNECT_VENV names $venv, which is not a virtual environment" "remove it, or name another directory"
+  fi
+  say "making the virtual environment $venv with $("$base" -V) ($base)"
+  "$base" -m venv --clear "$venv" || fail "the virtual environment could not be made; see above"
+}
+
+installation_failed() { fail "pip could not install; see above" "run the same command again"; }
+
+# Megabytes of the wheels and source distributions that these requirement files name, roughly.
+# Most of `reconcile` is Spark, in the one file of pyspark.
+download_size() {
+  local name sum=0
+  for name in build "$@"; do
+    case "$name" in
+      build) sum=$((sum + 1)) ;;
+      runtime) sum=$((sum + 14)) ;;
+      dev) sum=$((sum + 62)) ;;
+      reconcile) sum=$((sum + 434)) ;;
+      reconcile-connect) sum=$((sum + 510)) ;;
+      sample) sum=$((sum + 9)) ;;
+    esac
+  done
+  echo "$sum"
+}
+
+# Said before a command that fetches them on first use.
+announce_jars() {
+  [ -n "${KAFKA_HOME:-}" ] || say "Kafka's jars: 149 MB, fetched on first use into the user's cache"
 }
 
 # The Kafka jars come through Maven; without Maven, through the Ivy that pyspark carries.

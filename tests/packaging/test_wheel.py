@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import re
 import subprocess
 import sys
 import tarfile
@@ -49,6 +51,22 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     data = {Path(name).name for name in names if ".dist-info" not in name and name[-3:] != ".py"}
     assert data == {"py.typed", "kafka-4.3.1.sha256"}
+
+
+def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
+    """Addresses of the project, and a README without paths that lead nowhere on an index."""
+    (name,) = (name for name in files_of(wheel) if name.endswith(".dist-info/METADATA"))
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = email.message_from_bytes(archive.read(name))
+    urls = dict(text.split(", ", 1) for text in metadata.get_all("Project-URL") or [])
+    assert {"Homepage", "Source"} <= set(urls)
+    assert all(url.startswith("https://") for url in urls.values())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    description = metadata.get_payload()
+    assert isinstance(description, str)
+    assert "`docs/cli-reference.md`" in description
+    targets = re.findall(r"\]\(([^)]*)\)", description)
+    assert [target for target in targets if not target.startswith("https://")] == []
 
 
 def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import absolute
 from pyconnect_reconcile.spark import connect
+from pyconnect_reconcile.spark.jvm import end_jvm, start_jvm
 from pyconnect_reconcile.spark_submit import submitted
 from pyconnect_reconcile.spec import SparkSettings
 
@@ -121,12 +122,13 @@ def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> Sp
         ) from exc
     # A master was named: the environment must not make it another session.
     os.environ.pop(connect.REMOTE_VARIABLE, None)
+    conf = {} if submitted() else _local_conf(settings, work_directory)
     builder = SparkSession.builder.appName(app_name)
-    if not submitted():
-        builder = builder.master(settings.master or "local[*]")
-        for key, value in _local_conf(settings, work_directory).items():
-            builder = builder.config(key, value)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
     try:
+        if conf:
+            start_jvm(conf)
         session = builder.getOrCreate()
         _rely_on(session)
     except (PySparkException, RuntimeError, OSError) as exc:
@@ -145,8 +147,10 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
     os.environ.setdefault("PYSPARK_PYTHON", _interpreter())
     log_configuration = work_directory / "log4j2.properties"
     log_configuration.write_text(LOG_CONFIGURATION.format(level="error"))
+    master = settings.master or "local[*]"
     conf = {
         **LOCAL_CONF,
+        "spark.master": master,
         "spark.driver.memory": f"{_default_memory_mib()}m",
         # Spark makes a directory `artifacts` where it runs, which may be read-only.
         "spark.driver.extraJavaOptions": (
@@ -155,7 +159,6 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
         ),
         "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
     }
-    master = settings.master or "local[*]"
     if master.startswith("local"):
         # Else Spark asks the resolver for the host's own name, which not every machine knows.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -190,21 +193,8 @@ def _first_line(error: BaseException) -> str:
 
 def _end(session: SparkSession) -> None:
     session.stop()
-    if submitted():
-        return
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark leaves its JVM until Python ends
-    if gateway is None:
-        return
-    gateway.shutdown()
-    process = getattr(gateway, "proc", None)
-    if process is not None:
-        # The JVM ends with its standard input.
-        process.stdin.close()
-        process.wait(30)
-    SparkContext._gateway = None  # noqa: SLF001
-    SparkContext._jvm = None  # noqa: SLF001
+    if not submitted():
+        end_jvm()
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 
+pytestmark = pytest.mark.spark
+
 
 def test_spark_connect_names_the_packages_it_needs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -1,0 +1,251 @@
+"""scripts/environment.sh with interpreters and Javas that are shell scripts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ("bash", "cat", "chmod", "cksum", "cp", "dirname", "head", "mkdir", "rm", "sed", "touch")
+
+pytestmark = pytest.mark.wire
+
+# Answers what the script asks interpreters; makes environments whose interpreter is a copy of it.
+INTERPRETER = """\
+#!/bin/sh
+echo "{name} $*" >> {log}
+case "$*" in
+  *version_info\\<*|*"version_info <"*) exit 0 ;;
+  *base_prefix*) echo "{name}" ;;
+  *_base_executable*) echo "{path}" ;;
+  *ensurepip*) exit {ensurepip} ;;
+  *"import pip"*) test -e "$(dirname "$0")/pip" ;;
+  *version_info*) echo python3.99-venv ;;
+  -V) echo "Python {name}" ;;
+  "-m venv --clear "*)
+    rm -rf "$4"; mkdir -p "$4/bin"
+    touch "$4/pyvenv.cfg" "$4/bin/pip"
+    cp "{path}" "$4/bin/python" ;;
+  "-m pip "*) echo "pip runs" >&2; test ! -e {directory}/no-network ;;
+esac
+"""
+
+
+class Checkout:
+    """A checkout with the scripts and nothing else, and a path without Python and Java."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.venv = directory / ".venv"
+        self.bin = directory / "bin"
+        self.log = directory / "calls"
+        for path in ("scripts", "requirements", "bin"):
+            (directory / path).mkdir()
+        for script in ("environment.sh", "test"):
+            shutil.copy(ROOT / "scripts" / script, directory / "scripts" / script)
+        for name in ("build", "dev"):
+            (directory / "requirements" / f"{name}.txt").touch()
+        (directory / "pyproject.toml").touch()
+        for tool in TOOLS:
+            found = shutil.which(tool)
+            assert found is not None, tool
+            (self.bin / tool).symlink_to(found)
+
+    def interpreter(self, name: str, *, ensurepip: bool = True) -> Path:
+        path = self.directory / f"{name}-python"
+        text = INTERPRETER.format(
+            name=name,
+            path=path,
+            log=self.log,
+            directory=self.directory,
+            ensurepip=int(not ensurepip),
+        )
+        return executable(path, text)
+
+    def on_path(self, command: str, target: Path) -> None:
+        (self.bin / command).symlink_to(target)
+
+    def run(self, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        self.log.write_text("")
+        return subprocess.run(
+            [str(self.bin / "bash"), "-c", script],
+            cwd=self.directory,
+            env={"PATH": str(self.bin), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def use_environment(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run("source scripts/environment.sh; use_environment dev", **variables)
+
+    def made_with(self) -> str:
+        """The name of the interpreter that the environment is a copy of."""
+        done = subprocess.run(
+            [str(self.venv / "bin" / "python"), "-V"],
+            env={"PATH": str(self.bin)}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.split()[-1]
+
+    def calls(self) -> str:
+        return self.log.read_text()
+
+
+def executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def java(path: Path, version: str) -> Path:
+    return executable(path, f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_an_environment_is_made_once(checkout: Checkout) -> None:
+    """The second time nothing is installed."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    assert checkout.use_environment().returncode == 0
+    assert " -m pip install" in checkout.calls()
+    assert checkout.use_environment().returncode == 0
+    assert " -m " not in checkout.calls()
+
+
+def test_what_is_downloaded_is_said_before_it_is(checkout: Checkout) -> None:
+    """Which files, where to, and how large it is."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    said = checkout.use_environment().stderr
+    before, _, _ = said.partition("pip runs")
+    assert "requirements/build.txt requirements/dev.txt" in before
+    assert str(checkout.venv) in before
+    assert "about 63 MB to download" in before
+
+
+def test_another_python_makes_the_environment_again(checkout: Checkout) -> None:
+    """PYTHON wins over what is there; without it the environment keeps its interpreter."""
+    first, second = checkout.interpreter("first"), checkout.interpreter("second")
+    checkout.on_path("python3.13", first)
+    assert checkout.use_environment().returncode == 0
+    assert checkout.made_with() == "first"
+    assert checkout.use_environment(PYTHON=str(second)).returncode == 0
+    assert checkout.made_with() == "second"
+    assert checkout.use_environment().returncode == 0
+    assert checkout.made_with() == "second"
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_python_that_cannot_be_used_is_an_error(checkout: Checkout, old: bool) -> None:
+    """No other interpreter is taken in its place."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    named = checkout.directory / "named"
+    if old:
+        executable(named, "#!/bin/sh\nexit 1\n")
+    done = checkout.use_environment(PYTHON=str(named))
+    assert done.returncode == 2
+    assert f"PYTHON names {named}, which is not a Python 3.11 or newer" in done.stderr
+    assert not checkout.venv.exists()
+
+
+def test_an_interrupted_installation_begins_again(checkout: Checkout) -> None:
+    """With a new environment: what pip has left in the old one is unknown."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    unplugged = checkout.directory / "no-network"
+    unplugged.touch()
+    failed = checkout.use_environment()
+    assert failed.returncode == 2
+    assert "pip could not install" in failed.stderr
+    unplugged.unlink()
+    assert checkout.use_environment().returncode == 0
+    assert " -m venv --clear" in checkout.calls()
+    assert " -m pip install" in checkout.calls()
+
+
+@pytest.mark.parametrize("missing", ["bin/pip", "bin/python"])
+def test_a_half_made_environment_is_made_again(checkout: Checkout, missing: str) -> None:
+    """One without pip (python3-venv was missing), one whose interpreter is gone."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    assert checkout.use_environment().returncode == 0
+    (checkout.venv / missing).unlink()
+    assert checkout.use_environment().returncode == 0
+    assert " -m venv --clear" in checkout.calls()
+    assert (checkout.venv / missing).exists()
+
+
+def test_without_ensurepip_the_package_is_named_and_nothing_is_left(checkout: Checkout) -> None:
+    """Debian's Python comes without what `-m venv` needs."""
+    checkout.on_path("python3", checkout.interpreter("debian", ensurepip=False))
+    done = checkout.use_environment()
+    assert done.returncode == 2
+    assert "sudo apt-get install python3-venv (of this version: python3.99-venv)" in done.stderr
+    assert not checkout.venv.exists()
+
+
+def test_a_directory_that_is_no_environment_is_not_cleared(checkout: Checkout) -> None:
+    """PYCONNECT_VENV may have been set to anything."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    precious = checkout.directory / "home" / "letter"
+    precious.parent.mkdir()
+    precious.write_text("dear")
+    done = checkout.use_environment(PYCONNECT_VENV=str(precious.parent))
+    assert done.returncode == 2
+    assert "is not a virtual environment" in done.stderr
+    assert precious.read_text() == "dear"
+
+
+REQUIRE_JAVA = 'source scripts/environment.sh; require_java; echo "${JAVA_HOME-unset}"'
+
+
+def test_the_java_of_java_home_is_enough(checkout: Checkout) -> None:
+    """There is none on the path."""
+    home = checkout.directory / "jdk"
+    java(home / "bin" / "java", "21.0.1")
+    assert checkout.run(REQUIRE_JAVA, JAVA_HOME=str(home)).stdout.strip() == str(home)
+
+
+def test_an_old_java_home_gives_way_to_the_path(checkout: Checkout) -> None:
+    """As in the sandbox; Spark must not take it either."""
+    home = checkout.directory / "jdk"
+    java(home / "bin" / "java", "1.8.0_402")
+    java(checkout.bin / "java", "17.0.15")
+    assert checkout.run(REQUIRE_JAVA, JAVA_HOME=str(home)).stdout.strip() == "unset"
+
+
+def test_a_java_that_is_too_old_is_named(checkout: Checkout) -> None:
+    """With its version, as the path calls it."""
+    java(checkout.bin / "java", "11.0.2")
+    done = checkout.run(REQUIRE_JAVA)
+    assert done.returncode == 2
+    assert "Java 17 or newer was not found (java is version 11)" in done.stderr
+
+
+@pytest.mark.parametrize("tier", ["pure", "simulation"])
+def test_a_tier_without_servers_needs_neither_java_nor_jars(checkout: Checkout, tier: str) -> None:
+    """There is no Java, and nothing is fetched."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    done = checkout.run(f"bash scripts/test {tier}")
+    assert done.returncode == 0, done.stderr
+    assert " -m pytest " in checkout.calls()
+    assert "jars" not in checkout.calls()
+
+
+def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Checkout) -> None:
+    """Without Java it ends before anything is installed."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    executable(checkout.bin / "mvn", "#!/bin/sh\n")
+    without = checkout.run("bash scripts/test kafka")
+    assert without.returncode == 2
+    assert checkout.calls() == ""
+    java(checkout.bin / "java", "17.0.15")
+    done = checkout.run("bash scripts/test kafka")
+    assert done.returncode == 0
+    assert "Kafka's jars: 149 MB" in done.stderr
+    assert " -m pyconnect_cli.sandbox.jars" in checkout.calls()

@@ -1,0 +1,123 @@
+"""Which Pythons are supported, and that the script that proves them finds and judges them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "interpreters", ROOT / "scripts" / "interpreters.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+def fake_python(path: Path, version: tuple[int, int, int], *, ensurepip: bool = True) -> Path:
+    """A script that says it is this version and has no pip to make environments with."""
+    identity = json.dumps(["CPython", version, "final", str(path.parent), str(path)])
+    path.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        f"  *platform*) echo '{identity}' ;;\n"
+        f"  *ensurepip*) exit {int(not ensurepip)} ;;\n"
+        "esac\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_readme_and_metadata_name_the_same_versions(script: ModuleType) -> None:
+    """The list in the README, the classifiers, and the beginning of `requires-python`."""
+    text = re.sub(r"\s+", " ", (ROOT / "README.md").read_text("utf-8"))
+    found = re.search(r"Python ((?:3\.\d+, )+3\.\d+ or 3\.\d+|3\.\d+(?: or 3\.\d+)?)", text)
+    assert found is not None
+    named = re.findall(r"3\.\d+", found[1])
+    classified = [
+        classifier.rpartition(" ")[2]
+        for classifier in PROJECT["classifiers"]
+        if re.search(r":: 3\.\d+$", classifier)
+    ]
+    assert named == classified
+    assert tuple(map(int, named[0].split("."))) == script.lowest_supported()
+
+
+def test_the_lowest_versions_are_those_of_the_bounds() -> None:
+    """Each lower bound is what the resolver takes for it: requirements/lowest.txt proves them."""
+    extras = PROJECT["optional-dependencies"]
+    bounded = [*PROJECT["dependencies"], *(each for name in extras for each in extras[name])]
+    lower = dict(
+        found.groups()
+        for requirement in bounded
+        if (found := re.match(r"([\w-]+)>=([\w.]+)", requirement))
+    )
+    pinned = dict(
+        re.findall(
+            r"^([\w-]+)==([\w.]+)", (ROOT / "requirements" / "lowest.txt").read_text(), re.MULTILINE
+        )
+    )
+
+    def numbers(version: str) -> tuple[int, ...]:
+        return tuple(map(int, re.sub(r"(\.0)+$", "", version).split(".")))
+
+    assert len(lower) > 15
+    taken = {name: numbers(pinned[name.lower()]) for name in lower}
+    assert taken == {name: numbers(version) for name, version in lower.items()}
+
+
+@pytest.mark.wire
+def test_an_installation_counts_once(script: ModuleType, tmp_path: Path) -> None:
+    """However many names it has; the oldest comes first."""
+    new = fake_python(tmp_path / "new", (3, 98, 1))
+    (tmp_path / "other").mkdir()
+    old = fake_python(tmp_path / "other" / "old", (3, 97, 0))
+    alias = tmp_path / "alias"
+    alias.symlink_to(new)
+    found = script.find_interpreters([new, alias, old])
+    assert [each.executable for each in found] == [old, new]
+
+
+@pytest.mark.wire
+def test_this_python_is_found_among_those_of_the_machine(script: ModuleType) -> None:
+    """Without names; a virtual environment is its base's installation."""
+    versions = [each.version for each in script.find_interpreters([])]
+    assert tuple(sys.version_info[:3]) in versions
+    assert min(versions) >= script.lowest_supported()
+
+
+@pytest.mark.wire
+def test_an_interpreter_without_ensurepip_fails_by_name(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is on the machine, so it counts; the package that it lacks is named."""
+    out = tmp_path / "out" / "interpreters"
+    out.mkdir(parents=True)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(script, "OUT", out)
+    (interpreter,) = script.find_interpreters(
+        [fake_python(tmp_path / "python", (3, 99, 0), ensurepip=False)]
+    )
+    trial = script.Trial(tmp_path / "wheel", tmp_path / "requirements", "localhost:1")
+    assert not trial.prove((0, interpreter))
+    said = capsys.readouterr().out
+    assert said.startswith("FAIL  3.99.0")
+    assert "cannot make virtual environments (Debian/Ubuntu: python3.99-venv)" in said
