@@ -237,7 +237,7 @@ def test_retention_and_a_topic_made_anew_are_found_against_the_last_run(
     audit: Audit, tmp_path: Path
 ) -> None:
     """Offsets that no run has read are a loss; another topic id is another topic."""
-    from pyconnect_reconcile.run import take_snapshots
+    from pyconnect_reconcile.capture import capture
     from pyconnect_reconcile.spec import read_spec
 
     seed = seed_topic(audit.bootstrap)
@@ -245,7 +245,7 @@ def test_retention_and_a_topic_made_anew_are_found_against_the_last_run(
     clusters = {"main": {"bootstrap": audit.bootstrap}}
     spec = read_spec({"job": "ranges", "topics": [seed.topic], "clusters": clusters})
     saved = tmp_path / "ranges.json"
-    saved.write_text(json.dumps(take_snapshots(spec)["main"].to_json()))
+    saved.write_text(json.dumps(capture(spec, tmp_path).snapshots["main"].to_json()))
     seed.write([numbered(n) for n in range(20, 40)])
     delete_before(seed, 0, 25)
     answer = audit.run("ranges", topics=[seed.topic], previous=str(saved))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.capture import load_snapshot
 from pyconnect_reconcile.findings import Finding, Outcome
 from pyconnect_reconcile.spec import Spec
 from pyconnect_reconcile.topics.range_findings import against_previous, hanging, open_tails
-from pyconnect_reconcile.topics.snapshot import Snapshot, read_snapshot
+from pyconnect_reconcile.topics.snapshot import Snapshot
 
 # transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
 HANGING_MS = 15 * 60 * 1000
@@ -28,11 +25,3 @@ def check(spec: Spec, snapshot: Snapshot) -> Outcome:
             "open_offsets": sum(part.open_tail for part in snapshot.partitions),
         },
     )
-
-
-def load_snapshot(path: str) -> Snapshot:
-    """Read the snapshot in a report or a file of ranges."""
-    try:
-        return read_snapshot(json.loads(Path(path).expanduser().read_text("utf-8")))
-    except (OSError, ValueError) as exc:
-        raise ReconcileError(f"{path}: cannot be read: {exc}") from exc
