@@ -140,7 +140,8 @@ def _records(
         if with_tail and any(part.length for part in parts)
     ]
     # Last, as shuffles are fitted to what was read last.
-    return reduce(DataFrame.unionByName, tails, read(ranges, side.isolation, tail=False))
+    certain = read(ranges, side.isolation, tail=False)
+    return reduce(lambda one, other: one.unionByName(other), tails, certain)
 
 
 def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...]) -> Rows:
