@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer
 
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import PartitionRange
@@ -75,7 +76,11 @@ class History:
 
         def looked() -> bool:
             view = ClusterView(Cluster(bootstrap=self.seed.bootstrap))
-            parts = view.snapshot([self.seed.topic]).partitions
+            try:
+                parts = view.snapshot([self.seed.topic]).partitions
+            except ReconcileError:
+                # A topic without a record may not be known to its broker yet.
+                return False
             self.ranges = {part.partition: part for part in parts}
             return all(
                 part.last_stable == first_open.get(part.partition, part.high_watermark)
