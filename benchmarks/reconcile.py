@@ -28,9 +28,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from pyconnect_cli.sandbox.jars import find_runtime
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import verdict_of
-from pyconnect_reconcile.run import check, take_snapshots
+from pyconnect_reconcile.run import check
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
@@ -109,7 +110,12 @@ def bench_of(spark: SparkSession, bootstrap: str, topic: str, job: str, **member
     document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
     spec = read_spec(document | members)
     events = Events(machine=True, stream=io.StringIO())
-    return Bench(spark=spark, spec=spec, snapshots=take_snapshots(spec), events=events)
+    # No job here copies files: the directory stays empty.
+    with tempfile.TemporaryDirectory() as work:
+        captured = capture(spec, Path(work))
+    return Bench(
+        spark=spark, spec=spec, snapshots=captured.snapshots, events=events, files=captured.files
+    )
 
 
 def measure(
@@ -149,7 +155,7 @@ def measure(
     ]
     for job, members, levels in jobs:
         made = bench(job, **members)
-        seconds, outcome = timed(partial(check, made, directory))
+        seconds, outcome = timed(partial(check, made))
         verdict = verdict_of(outcome.findings).word
         multiples = (
             f"{seconds / sum(limits[level] for level in levels):.2f}"
@@ -177,7 +183,7 @@ def main() -> None:
         with spark_session(
             settings, app_name="benchmark", work_directory=place, events=events
         ) as spark:
-            check(bench_of(spark, bootstrap, "first", "duplicates"), place)
+            check(bench_of(spark, bootstrap, "first", "duplicates"))
             print("| | records | s | times the plain read | times the jobs' read |")
             print("|---|---|---|---|---|")
             answered = time.perf_counter() - began

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -45,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         events.error("interrupted", None)
         return INTERRUPTED
+    except Exception as exc:  # noqa: BLE001 - the last place that can report it
+        # An exit status of 1 would say that the sides differ.
+        traceback.print_exc()
+        events.error(f"the run failed: {type(exc).__name__}: {exc}", "spark.log has the trace")
+        return CANNOT_TELL
 
 
 def load_spec(path: Path) -> Spec:

@@ -7,15 +7,39 @@ read by Spark as they are.
 from __future__ import annotations
 
 import glob
-import shutil
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 COPY_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedFiles:
+    """Files of a side as they were at one moment of the run.
+
+    `copies` are read in place of files that may be appended to: copy to original; empty where the
+    files themselves are read. `uncommitted` is the part beyond a source's committed offset,
+    `unfinished` holds the last lines that had no end yet.
+    """
+
+    before: Fingerprint = ()
+    copies: Mapping[Path, str] = field(default_factory=dict)
+    uncommitted: Path | None = None
+    unfinished: Path | None = None
+
+    def changes(self, paths: Sequence[str]) -> list[Finding]:
+        """Return one finding when what was read is another now; what was appended is not."""
+        if not self.copies:
+            return changes(self.before, fingerprint(paths))
+        changed = [name for copy, name in self.copies.items() if not begins_with(name, copy)]
+        return _changed(changed)
 
 
 def is_local(path: str) -> bool:
@@ -57,7 +81,11 @@ def fingerprint(paths: Sequence[str]) -> Fingerprint:
 
 def changes(before: Fingerprint, after: Fingerprint) -> list[Finding]:
     """Return one finding when files were written while they were read."""
-    names = sorted({name for name, _, _ in set(before) ^ set(after)})
+    return _changed({name for name, _, _ in set(before) ^ set(after)})
+
+
+def _changed(files: Iterable[str]) -> list[Finding]:
+    names = sorted(files)
     if not names:
         return []
     return [
@@ -71,13 +99,14 @@ def changes(before: Fingerprint, after: Fingerprint) -> list[Finding]:
     ]
 
 
-def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[Path, Path | None]:
-    """Return copies of the first `limit_bytes` of a file and of the rest (None: there is none).
+def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:
+    """Return copies of the first `limit_bytes` of a file and of the rest.
 
     The file may be appended to: Spark would read a line that comes after the end it was told of.
     ReconcileError when the file is shorter than the limit: it is not the one the offset is about.
     """
     file = Path(path)
+    before = fingerprint([path])
     size = file.stat().st_size
     if size < limit_bytes:
         raise ReconcileError(
@@ -86,13 +115,59 @@ def bounded_copies(path: str, limit_bytes: int, directory: Path) -> tuple[Path, 
         )
     head, tail = directory / "committed-part", directory / "uncommitted-part"
     with file.open("rb") as source:
-        with head.open("wb") as target:
-            left = limit_bytes
-            while left > 0 and (chunk := source.read(min(COPY_BYTES, left))):
-                left -= target.write(chunk)
-        with tail.open("wb") as target:
-            shutil.copyfileobj(source, target, COPY_BYTES)
-    return head, tail if tail.stat().st_size else None
+        _copy(source, head, limit_bytes)
+        _copy(source, tail, None)
+    return FixedFiles(
+        before=before,
+        copies={head: path},
+        uncommitted=tail if tail.stat().st_size else None,
+    )
+
+
+def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
+    """Return copies of files that a sink appends to, each as long as it is now.
+
+    A last line without an end may be half of a row: it is cut off and kept apart.
+    """
+    before = fingerprint(paths)
+    copies: dict[Path, str] = {}
+    rest = directory / "unfinished-lines"
+    with rest.open("wb") as unfinished:
+        for number, (name, size, _) in enumerate(before):
+            copy = directory / f"copy-{number}"
+            with Path(name).open("rb") as source:
+                _copy(source, copy, size)
+            if line := _cut_unfinished(copy):
+                unfinished.write(line + b"\n")
+            copies[copy] = name
+    return FixedFiles(
+        before=before, copies=copies, unfinished=rest if rest.stat().st_size else None
+    )
+
+
+def _copy(source: BinaryIO, target: Path, limit_bytes: int | None) -> None:
+    """Copy so many bytes from where the source stands, or all that follow."""
+    left = limit_bytes
+    with target.open("wb") as copy:
+        while left != 0 and (
+            chunk := source.read(COPY_BYTES if left is None else min(COPY_BYTES, left))
+        ):
+            copy.write(chunk)
+            left = None if left is None else left - len(chunk)
+
+
+def _cut_unfinished(copy: Path) -> bytes:
+    """Cut the last line off a file if it has no end, and return it."""
+    with copy.open("r+b") as file:
+        size = at = file.seek(0, os.SEEK_END)
+        line = b""
+        while at > 0 and b"\n" not in line:
+            at = max(at - COPY_BYTES, 0)
+            file.seek(at)
+            line = file.read(size - at)
+        line = line[line.rfind(b"\n") + 1 :]
+        file.truncate(size - len(line))
+    return line
 
 
 def begins_with(path: str, head: Path) -> bool:

@@ -134,7 +134,7 @@ class Outcome:
     """What a job answers.
 
     `totals` counts findings by kind, also those that were not kept; `series` holds what the charts
-    of the report show, by name.
+    of the report show, by name. `not_compared` says what the job did not look at.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -142,6 +142,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     partitions: tuple[PartitionCounts, ...] = ()
     series: Mapping[str, object] = field(default_factory=dict)
+    not_compared: tuple[str, ...] = ()
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged
 from pyconnect_reconcile.report.files import make_directory, write_report
 from pyconnect_reconcile.spark.session import spark_session
-from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
-from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import Snapshot, narrowed
+from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
+from pyconnect_reconcile.topics.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyconnect_reconcile.bench import Bench
@@ -30,31 +30,40 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
     make_directory(directory)
     started = time.time()
     events.step("taking the snapshot")
-    snapshots = take_snapshots(spec)
-    if spec.job == "ranges":
-        from pyconnect_reconcile.checks import ranges
+    # Copies of files lie where executors and a Spark Connect server see them, too.
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
+        captured = capture(spec, Path(copies))
+        snapshots = captured.snapshots
+        if spec.job == "ranges":
+            from pyconnect_reconcile.checks import ranges
 
-        outcome = ranges.check(spec, snapshots[MAIN])
-        report = _report(spec, snapshots, outcome, started, spark_version="")
-        write_report(report, directory, None)
-    else:
-        events.step("starting Spark")
-        with (
-            tempfile.TemporaryDirectory(prefix="pyconnect-spark-") as work,
-            spark_errors_translated(),
-            spark_session(
-                spec.spark,
-                app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
-                work_directory=Path(work),
-                events=events,
-            ) as spark,
-        ):
-            from pyconnect_reconcile.bench import Bench
+            outcome = ranges.check(spec, snapshots[MAIN])
+            report = _report(spec, snapshots, outcome, started, spark_version="")
+            write_report(report, directory, None)
+        else:
+            events.step("starting Spark")
+            with (
+                tempfile.TemporaryDirectory(prefix="pyconnect-spark-") as work,
+                spark_errors_translated(),
+                spark_session(
+                    spec.spark,
+                    app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
+                    work_directory=Path(work),
+                    events=events,
+                ) as spark,
+            ):
+                from pyconnect_reconcile.bench import Bench
 
-            bench = Bench(spark=spark, spec=spec, snapshots=snapshots, events=events)
-            outcome = check(bench, directory)
-            report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
-            write_report(report, directory, spark)
+                bench = Bench(
+                    spark=spark,
+                    spec=spec,
+                    snapshots=snapshots,
+                    events=events,
+                    files=captured.files,
+                )
+                outcome = check(bench)
+                report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
+                write_report(report, directory, spark)
     events.report(str(directory), report.verdict.word)
     return report.verdict
 
@@ -77,8 +86,8 @@ def _report(
     )
 
 
-def check(bench: Bench, directory: Path) -> Outcome:
-    """Run the job of the spec; work files go below `directory`.
+def check(bench: Bench) -> Outcome:
+    """Run the job of the spec.
 
     Records that retention took from under the run are a finding; other failures of Spark raise
     ReconcileError.
@@ -87,7 +96,7 @@ def check(bench: Bench, directory: Path) -> Outcome:
 
     try:
         with spark_errors_translated():
-            outcome = _check(bench, directory)
+            outcome = _check(bench)
     except RecordsRemoved as removed:
         finding = Finding(
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
@@ -100,7 +109,7 @@ def check(bench: Bench, directory: Path) -> Outcome:
     return replace(outcome, findings=(*unusable, *outcome.findings), totals=totals)
 
 
-def _check(bench: Bench, directory: Path) -> Outcome:
+def _check(bench: Bench) -> Outcome:
     from pyconnect_reconcile.checks import (
         compare,
         completeness,
@@ -120,61 +129,8 @@ def _check(bench: Bench, directory: Path) -> Outcome:
         case "offsets":
             return offsets.check(bench)
         case "completeness":
-            with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as work:
-                return completeness.check(bench, Path(work))
+            return completeness.check(bench)
         case job if job in COMPARES:
-            with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as work:
-                return compare.check(bench, Path(work))
+            return compare.check(bench)
         case other:
             raise ReconcileError(f"the job {other} is not known")
-
-
-def take_snapshots(spec: Spec) -> dict[str, Snapshot]:
-    """Return what the run reads, by cluster; saved ranges replace those of the main cluster."""
-    snapshots: dict[str, Snapshot] = {}
-    for name, topics in _topics(spec).items():
-        view = ClusterView(spec.clusters[name])
-        snapshot = view.snapshot(topics)
-        since = dict(spec.since)
-        if spec.since_ms is not None:
-            since |= view.offsets_at(snapshot, spec.since_ms)
-        snapshots[name] = narrowed(snapshot, since=since, until=spec.until)
-    if spec.ranges is not None:
-        snapshots[MAIN] = _replayed(spec.ranges, snapshots[MAIN])
-    return snapshots
-
-
-def _replayed(path: str, now: Snapshot) -> Snapshot:
-    """Return saved ranges, after a look whether they can still be read."""
-    from pyconnect_reconcile.checks.ranges import load_snapshot
-
-    saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
-    ids = {topic.topic: topic.topic_id for topic in now.topics}
-    for topic in saved.topics:
-        if ids[topic.topic] != topic.topic_id:
-            raise ReconcileError(
-                f"{topic.topic} was created anew since these ranges were saved",
-                hint="run it without --ranges",
-            )
-    known = {topic.topic for topic in saved.topics}
-    if missing := sorted(ids.keys() - known):
-        raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
-    return saved
-
-
-def _topics(spec: Spec) -> dict[str, tuple[str, ...]]:
-    """Return which topics the run reads, by cluster."""
-    wanted: dict[str, dict[str, None]] = {}
-    sides: list[Side | None] = [tier.side for tier in spec.tiers]
-    if spec.job in COMPARES:
-        sides += [spec.left, spec.right, spec.arrived]
-    for side in sides:
-        if isinstance(side, TopicSide):
-            wanted.setdefault(side.cluster, {}).update(dict.fromkeys(side.topics))
-    if not wanted and spec.topics:
-        wanted[MAIN] = dict.fromkeys(spec.topics)
-    if spec.offsets is not None:
-        internal = [spec.offsets.worker, *spec.offsets.connectors.values()]
-        internal += [name for name in (spec.offsets.config, spec.offsets.status) if name]
-        wanted.setdefault(MAIN, {}).update(dict.fromkeys(internal))
-    return {cluster: tuple(names) for cluster, names in wanted.items()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pyconnect_reconcile.document import Bounds, Members
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.extractions import check_extraction
 
 VERSION = 1
 MAIN = "main"
@@ -24,6 +25,7 @@ VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json-schema", "protobuf"
 FRAMED_FORMS = (AVRO, JSON_SCHEMA)
 DEFAULT_FINDINGS = 1000
+PROVENANCE = "provenance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +240,7 @@ def _require(spec: Spec) -> None:
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) goes with append mode only")
     _require_order(spec)
+    _require_extractions(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     used = {side.cluster for side in sides if isinstance(side, TopicSide)}
     if spec.job in SCANS or spec.job == "offsets":
@@ -253,6 +256,17 @@ def _require_order(spec: Spec) -> None:
         raise ReconcileError("spec: `ordered` goes with sequence, and topic-topic in append mode")
     if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
         raise ReconcileError("spec: `ordered` compares two topics; a side is none")
+
+
+def _require_extractions(spec: Spec) -> None:
+    """Check what says where values are; keys and event times may be columns, too."""
+    identity = None if spec.identity == "record" else spec.identity
+    for text in (spec.sequence, spec.group, identity):
+        if text is not None and text != PROVENANCE:
+            check_extraction(text)
+    for text in (spec.key, *(tier.event_time for tier in spec.tiers)):
+        if text.startswith("regex:"):
+            check_extraction(text)
 
 
 def _map(members: Members, name: str) -> Mapping[str, object]:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_reconcile import files
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
-    begins_with,
     bounded_copies,
     changes,
     fingerprint,
+    growing_copies,
     local_files,
     rows_of_lines,
 )
@@ -22,13 +23,16 @@ def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
     """Both parts are the file's bytes, and stay so when it grows."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\nthree\n")
-    head, tail = bounded_copies(str(file), 8, tmp_path)
-    assert tail is not None
-    assert (head.read_bytes(), tail.read_bytes()) == (b"one\ntwo\n", b"three\n")
-    whole, rest = bounded_copies(str(file), 14, tmp_path)
+    fixed = bounded_copies(str(file), 8, tmp_path)
+    [(head, name)] = fixed.copies.items()
+    assert name == str(file)
+    assert fixed.uncommitted is not None
+    assert (head.read_bytes(), fixed.uncommitted.read_bytes()) == (b"one\ntwo\n", b"three\n")
+    whole = bounded_copies(str(file), 14, tmp_path)
     with file.open("ab") as stream:
         stream.write(b"four\n")
-    assert (whole.read_bytes(), rest) == (b"one\ntwo\nthree\n", None)
+    assert [copy.read_bytes() for copy in whole.copies] == [b"one\ntwo\nthree\n"]
+    assert whole.uncommitted is None
     file.write_bytes(b"one\ntwo\nthree\n")
     with pytest.raises(ReconcileError, match="14 bytes, but the committed offset is 15"):
         bounded_copies(str(file), 15, tmp_path)
@@ -38,7 +42,7 @@ def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
     """What is appended is beyond it; a changed byte, a cut file and one that is gone are not."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\n")
-    head, _ = bounded_copies(str(file), 8, tmp_path)
+    fixed = bounded_copies(str(file), 8, tmp_path)
     for content, same in (
         (b"one\ntwo\n", True),
         (b"one\ntwo\nthree\n", True),
@@ -46,9 +50,33 @@ def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
         (b"one\n", False),
     ):
         file.write_bytes(content)
-        assert begins_with(str(file), head) is same, content
+        assert (fixed.changes([str(file)]) == []) is same, content
     file.unlink()
-    assert not begins_with(str(file), head)
+    [finding] = fixed.changes([str(file)])
+    assert finding.kind == "file-changed"
+
+
+@pytest.mark.parametrize("block", [1, 3, 2**20])
+def test_files_that_grow_are_copied_up_to_their_last_whole_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """The beginning of a line is kept apart; what is appended later is no change."""
+    monkeypatch.setattr(files, "COPY_BYTES", block)
+    contents = [b"one\ntwo\nthr", b"whole\n", b"", b"only"]
+    paths = [tmp_path / f"{number}.txt" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    names = [str(path) for path in paths]
+    fixed = growing_copies(names, copies)
+    assert list(fixed.copies.values()) == names
+    assert [copy.read_bytes() for copy in fixed.copies] == [b"one\ntwo\n", b"whole\n", b"", b""]
+    assert fixed.unfinished is not None
+    assert fixed.unfinished.read_bytes() == b"thr\nonly\n"
+    with paths[0].open("ab") as stream:
+        stream.write(b"ee\n")
+    assert fixed.changes(names) == []
 
 
 def test_a_file_that_is_written_meanwhile_is_no_agreement(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
-from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.unparsable import SAMPLES
@@ -112,7 +112,7 @@ def test_an_unknown_cleanup_policy_is_no_agreement(
         "topics": [seed.topic],
         "clusters": {"main": {"bootstrap": audit.bootstrap}},
     }
-    known = take_snapshots(read_spec(spec))["main"]
+    known = capture(read_spec(spec), tmp_path).snapshots["main"]
     topics = tuple(replace(topic, cleanup_policy=UNKNOWN_POLICY) for topic in known.topics)
     saved = tmp_path / "ranges.json"
     saved.write_text(json.dumps(replace(known, topics=topics).to_json()))

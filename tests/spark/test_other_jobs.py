@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,24 @@ from tests.support.seeding import Record, seed_topic
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 HOUR_MS = 3_600_000
-START_MS = 1_760_000_400_000
+
+
+def span_starts(*hours: int) -> list[int]:
+    """Hours as ms since the epoch: the current one is 0."""
+    now_ms = int(time.time() * 1000)
+    return [(now_ms // HOUR_MS + hour) * HOUR_MS for hour in hours]
 
 
 def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
-    """The second tier lacks two rows of the second hour; what is newest may be under way."""
+    """The second tier lacks two rows of an hour that has ended, and one of an hour to come."""
     first = seed_topic(audit.bootstrap)
-    times = [START_MS + hour * HOUR_MS + n * 1000 for hour in range(3) for n in range(10)]
-    first.write([Record(b"x", timestamp_ms=time) for time in times])
+    # The broker refuses times that are more than an hour ahead.
+    soon = int(time.time() * 1000) + HOUR_MS // 2
+    times = [start + n for start in (*span_starts(-3, -2), soon) for n in range(10)]
+    first.write([Record(b"x", timestamp_ms=at) for at in times])
     second = tmp_path / "tier.jsonl"
-    kept = [time for time in times if time not in {times[12], times[13], times[29]}]
-    second.write_text("".join(json.dumps({"at": time}) + "\n" for time in kept))
+    kept = [at for at in times if at not in {times[12], times[13], times[29]}]
+    second.write_text("".join(json.dumps({"at": at}) + "\n" for at in kept))
     files = {"kind": "files", "paths": [str(second)], "format": "json"}
     tiers = [
         {"name": "topic", "side": {"kind": "topic", "topics": [first.topic]}},
@@ -39,6 +47,32 @@ def test_spans_with_fewer_rows_are_found(audit: Audit, tmp_path: Path) -> None:
     assert answer.outcome.counts["rows_lake"] == 27
     with pytest.raises(ReconcileError, match="no timestamp of their own"):
         audit.run("completeness", tiers=[tiers[0], {"name": "lake", "side": files}])
+
+
+@pytest.mark.parametrize(
+    ("hour", "verdict"), [(-2, Verdict.DIFFER), (1, Verdict.UNKNOWN)], ids=["ended", "to come"]
+)
+def test_only_a_span_that_may_be_under_way_excuses_a_difference(
+    audit: Audit, tmp_path: Path, hour: int, verdict: Verdict
+) -> None:
+    """All rows lie in one span: half of them are lost once it has ended, until then unknown.
+
+    Times without a date are counted, whatever their size.
+    """
+    [start] = span_starts(hour)
+    tiers = []
+    for name, rows in (("all", 100), ("half", 50)):
+        file = tmp_path / f"{name}.jsonl"
+        times = [*(start + n for n in range(rows)), 2**63 - 1, -(2**63), 10**30]
+        file.write_text("".join(json.dumps({"at": at}) + "\n" for at in times))
+        side = {"kind": "files", "paths": [str(file)], "format": "json"}
+        tiers.append({"name": name, "side": side, "event_time": "json:at"})
+    answer = audit.run("completeness", tiers=tiers)
+    assert answer.verdict is verdict
+    [found] = answer.of("difference")
+    assert found.count == 50
+    assert [each.count for each in answer.of("unparsable")] == [6]
+    assert bool(answer.of("under-way")) is (verdict is Verdict.UNKNOWN)
 
 
 def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
@@ -45,7 +45,7 @@ def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
     answer = audit.run("sequence", topics=["t"], sequence=r"regex:(\d+)", clusters=clusters)
     assert answer.intervals("missing") == {(None, 3, 3)}
     spec = read_spec({"job": "ranges", "topics": ["t"], "clusters": clusters})
-    ranges = take_snapshots(spec)["main"].partitions
+    ranges = capture(spec, tmp_path).snapshots["main"].partitions
     records = read_topics(spark, spec.clusters["main"], ranges, isolation=COMMITTED)
     assert "hunter2" not in records._jdf.queryExecution().toString()
     properties.write_text(

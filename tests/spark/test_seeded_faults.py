@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
+from pyconnect_reconcile.report.contents import Report
+from pyconnect_reconcile.report.files import write_report
+from pyconnect_reconcile.spec import read_spec
 from tests.support.audits import Audit
 from tests.support.eventually import eventually
 from tests.support.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
@@ -75,6 +79,35 @@ def test_numbers_are_numbers_however_they_are_written(audit: Audit) -> None:
     assert answer.intervals("missing") == {("8", 6, 6)}
     assert answer.places("unparsable") == {frozenset(strange)}
     assert answer.kinds() == {"missing"}
+
+
+def test_numbers_at_the_edge_of_64_bits_are_unparsable(
+    audit: Audit, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Beyond 2^62 gaps and orders do not fit into 64 bits; the report holds the widest gap."""
+    most = 2**62 - 1
+    seed = seed_topic(audit.bootstrap)
+    seed.write([numbered(number) for number in (-most, most, 5)])
+    strange = seed.write([numbered(n) for n in (most + 1, -most - 1, 2**63 - 1, -(2**63), 2**63)])
+    strange += seed.write(lines(['{"s":"a","n":1.5}']))
+    answer = audit.run("sequence", topics=[seed.topic], **NUMBERS)
+    assert answer.intervals("missing") == {("a", 1 - most, 4), ("a", 6, most - 1)}
+    assert answer.places("disorder") == {frozenset({(0, 2)})}
+    assert answer.places("unparsable") == {frozenset(strange)}
+    assert answer.outcome.totals["missing"] == 2 * most - 2
+    cluster = {"main": {"bootstrap": audit.bootstrap}}
+    asked = {"job": "sequence", "topics": [seed.topic], "clusters": cluster, **NUMBERS}
+    report = Report(
+        spec=read_spec(asked),
+        snapshots={},
+        outcome=answer.outcome,
+        started_ms=0,
+        duration_ms=0,
+        spark_version="",
+    )
+    write_report(report, tmp_path, spark)
+    kept = spark.read.parquet(str(tmp_path / "findings" / "findings.parquet")).collect()
+    assert {row["count"] for row in kept if row["kind"] == "missing"} == {most + 4, most - 6}
 
 
 def test_gaps_wider_than_a_chunk_are_one_interval(audit: Audit) -> None:
@@ -237,15 +270,14 @@ def test_retention_and_a_topic_made_anew_are_found_against_the_last_run(
     audit: Audit, tmp_path: Path
 ) -> None:
     """Offsets that no run has read are a loss; another topic id is another topic."""
-    from pyconnect_reconcile.run import take_snapshots
-    from pyconnect_reconcile.spec import read_spec
+    from pyconnect_reconcile.capture import capture
 
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(n) for n in range(20)])
     clusters = {"main": {"bootstrap": audit.bootstrap}}
     spec = read_spec({"job": "ranges", "topics": [seed.topic], "clusters": clusters})
     saved = tmp_path / "ranges.json"
-    saved.write_text(json.dumps(take_snapshots(spec)["main"].to_json()))
+    saved.write_text(json.dumps(capture(spec, tmp_path).snapshots["main"].to_json()))
     seed.write([numbered(n) for n in range(20, 40)])
     delete_before(seed, 0, 25)
     answer = audit.run("ranges", topics=[seed.topic], previous=str(saved))

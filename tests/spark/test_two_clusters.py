@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.run import take_snapshots
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from tests.support.kafka import Servers, SharedBroker
@@ -92,7 +92,7 @@ right: {{kind: topic, topics: [{origin.topic}], cluster: far}}
 
 
 def test_a_second_cluster_that_does_not_answer_is_named(
-    kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+    kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its address and why, never an empty topic that agrees with an empty one."""
     monkeypatch.setattr(cluster_view, "TIMEOUT_S", 10.0)
@@ -111,4 +111,4 @@ def test_a_second_cluster_that_does_not_answer_is_named(
         }
     )
     with pytest.raises(ReconcileError, match=r"Kafka at 127\.0\.0\.1:1: .*Connection refused"):
-        take_snapshots(spec)
+        capture(spec, tmp_path)

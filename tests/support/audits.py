@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.checks import ranges
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict, verdict_of
 from pyconnect_reconcile.report.contents import arranged
-from pyconnect_reconcile.run import check, take_snapshots
+from pyconnect_reconcile.run import check
 from pyconnect_reconcile.spec import MAIN, read_spec
 
 Place = tuple[int | None, int | None]
@@ -30,12 +32,20 @@ class Audit:
         """Run a job with these members of a spec; the broker is the session's."""
         clusters = {"main": {"bootstrap": self.bootstrap}}
         spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
-        snapshots = take_snapshots(spec)
-        if job == "ranges":
-            return Answer(ranges.check(spec, snapshots[MAIN]))
-        events = Events(machine=True, stream=io.StringIO())
-        bench = Bench(spark=self.spark, spec=spec, snapshots=snapshots, events=events)
-        return Answer(arranged(check(bench, self.directory), hide_keys=spec.hide_keys))
+        with tempfile.TemporaryDirectory(dir=self.directory) as work:
+            captured = capture(spec, Path(work))
+            snapshots = captured.snapshots
+            if job == "ranges":
+                return Answer(ranges.check(spec, snapshots[MAIN]))
+            events = Events(machine=True, stream=io.StringIO())
+            bench = Bench(
+                spark=self.spark,
+                spec=spec,
+                snapshots=snapshots,
+                events=events,
+                files=captured.files,
+            )
+            return Answer(arranged(check(bench), hide_keys=spec.hide_keys))
 
 
 class Answer:

@@ -16,7 +16,7 @@ from pyconnect_cli.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.reconcile.connectors import Document
 from pyconnect_cli.session import Session
 
-EXIT_CODES = {1: ExitCode.NEGATIVE, 130: ExitCode.INTERRUPTED}
+INTERRUPTED = 130
 
 
 def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
@@ -71,10 +71,12 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
         shutil.copyfile(log, directory / "spark.log")
     if (directory / "report.json").is_file() and ended.exit_code in {0, 1, 2} and not ended.error:
         return ended.exit_code
+    # Without a report an exit status of 1 is Python's for any exception, not a difference.
+    interrupted = ended.exit_code == INTERRUPTED
     raise PyconnectError(
-        ended.error or "Spark's process told nothing",
+        ended.without_answer,
         hint=ended.hint,
-        exit_code=EXIT_CODES.get(ended.exit_code, ExitCode.USAGE),
+        exit_code=ExitCode.INTERRUPTED if interrupted else ExitCode.USAGE,
     )
 
 

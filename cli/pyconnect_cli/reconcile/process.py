@@ -22,11 +22,26 @@ TAIL_LINES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the process ended; `error` is what it told last, if it failed."""
+    """How the process ended; `error` is what it reported last, if it failed.
+
+    `log` are the last lines of Spark's log.
+    """
 
     exit_code: int
     error: str | None = None
     hint: str | None = None
+    log: str = ""
+
+    @property
+    def without_answer(self) -> str:
+        """What there is to say about a process that left no report."""
+        if self.error is not None:
+            return self.error
+        ended = f"ended with exit status {self.exit_code}"
+        if self.exit_code < 0:
+            ended = f"was killed by signal {-self.exit_code}"
+        said = f"; the last lines of spark.log: {self.log}" if self.log else "; spark.log is empty"
+        return f"Spark's process {ended} and left no report{said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +85,8 @@ def run_process(
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-    if code not in {0, 1} and last is None:
-        return Ended(exit_code=code, error=f"Spark's process ended with {code}: {_tail(log)}")
     error, hint = last or (None, None)
-    return Ended(exit_code=code, error=error, hint=hint)
+    return Ended(exit_code=code, error=error, hint=hint, log=_tail(log))
 
 
 def _relay(process: subprocess.Popen[str], told: Told) -> tuple[str | None, str | None] | None:
@@ -112,4 +125,4 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
 
 def _tail(log: Path) -> str:
     lines: Sequence[str] = log.read_text("utf-8", "replace").strip().splitlines()
-    return " / ".join(lines[-TAIL_LINES:]) or "it wrote nothing"
+    return " / ".join(line.strip() for line in lines[-TAIL_LINES:])

@@ -22,6 +22,7 @@ from pyconnect_cli.render.reconcile_summary import (
     counts,
     duration,
     head,
+    not_compared,
     of_every_kind,
     places,
     report_line,
@@ -45,6 +46,8 @@ def drawn(report: Mapping[str, Any], directory: Path, *, width: int) -> str:
         width=width,
     )
     console.print(_panel(report))
+    if names := not_compared(report):
+        console.print(Text(f"  {names}"))
     if report["findings"]:
         console.print(_findings(report))
     if more := unshown(report):

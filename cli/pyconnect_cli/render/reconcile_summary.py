@@ -21,6 +21,8 @@ def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     verdict = str(report["verdict"])
     lines = [f"{head(report)}: {paint(verdict, VERDICT_STYLES[verdict])} ({duration(report)})"]
     lines += key_value_lines(counts(report), indent="  ")
+    if names := not_compared(report):
+        lines += ["", f"  {names}"]
     findings: Sequence[Mapping[str, Any]] = report["findings"]
     if findings:
         lines.append("")
@@ -54,6 +56,12 @@ def duration(report: Mapping[str, Any]) -> str:
 def counts(report: Mapping[str, Any]) -> dict[str, str]:
     """Return what was counted, by its name in words."""
     return {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
+
+
+def not_compared(report: Mapping[str, Any]) -> str:
+    """Return what the job did not look at, empty if there is nothing to say."""
+    names = "; ".join(map(str, report.get("not_compared", ())))
+    return f"not compared: {names}" if names else ""
 
 
 def unshown(report: Mapping[str, Any]) -> str:

@@ -1,30 +1,26 @@
 """source-topic, topic-topic, topic-sink: is what was there on the left there on the right, once.
 
 append: rows are a multiset. upsert: the last version of each key counts, tombstones remove keys.
+
+Rows of a tail may be there or not: what a running connector has read or written beyond its
+committed offsets is neither missing nor extra.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order
-from pyconnect_reconcile.compares import stages
+from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import (
-    begins_with,
-    changes,
-    fingerprint,
-    local_files,
-    rows_of_lines,
-)
+from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
@@ -32,10 +28,15 @@ from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compact
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
 
-SURPLUS = """
-coalesce(sum(CASE WHEN committed + uncommitted > 0
-             THEN greatest(there - committed - uncommitted, 0) ELSE 0 END), 0) AS repeated"""
-FOREIGN = "coalesce(sum(CASE WHEN committed + uncommitted = 0 THEN there ELSE 0 END), 0) AS extra"
+KNOWN = "committed + uncommitted > 0"
+DIFFERENT = "missing > 0 OR surplus > 0"
+TOTALS = (
+    "coalesce(sum(missing), 0) AS missing",
+    f"coalesce(sum(surplus) FILTER (WHERE NOT {KNOWN}), 0) AS extra",
+    f"coalesce(sum(surplus) FILTER (WHERE {KNOWN}), 0) AS repeated",
+    "coalesce(sum(greatest(committed - there, 0)), 0) AS absent",
+    f"count(DISTINCT bucket) FILTER (WHERE {DIFFERENT}) AS buckets",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,20 @@ class _Sides:
     right: Rows
 
 
-def check(bench: Bench, work: Path) -> Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """The second stage: findings up to the limit, all of them by kind, how many buckets differ.
+
+    `ahead` counts rows of the left's tail that the right has.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    buckets: int = 0
+    ahead: int = 0
+
+
+def check(bench: Bench) -> Outcome:
     """Compare the two sides of the spec."""
     spec = bench.spec
     assert spec.left is not None
@@ -54,26 +68,30 @@ def check(bench: Bench, work: Path) -> Outcome:
         for side in (spec.left, spec.right, spec.arrived):
             _refuse_compacted(bench, side)
     sides = _Sides(
-        left=rows_of(bench, spec.left, columns=columns, work=work),
-        right=rows_of(bench, spec.right, columns=columns, work=work),
+        left=rows_of(bench, spec.left, columns=columns, with_tail=True),
+        right=rows_of(bench, spec.right, columns=columns, with_tail=True),
     )
     left, right = sides.left.rows, sides.right.rows
     if spec.arrived is not None:
-        arrived = rows_of(bench, spec.arrived, columns=columns, work=work)
+        arrived = rows_of(bench, spec.arrived, columns=columns)
         right = right.select(*stages.APPENDED).unionByName(arrived.rows.select(*stages.APPENDED))
     if spec.mode == "upsert":
-        left = stages.last_versions(left.where("NOT tail"))
-        right = stages.last_versions(right)
+        left, right = (stages.last_versions(rows.where("NOT tail")) for rows in (left, right))
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
     bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
     sums = stages.checksums(left, right, buckets)
     findings = [*_beginning(bench, sides, sums), *_unparsable(bench, sides, (left, right), sums)]
-    totals: dict[str, int] = {}
+    looked = _Looked(ahead=sums.right - sums.left)
     if sums.bad:
         bench.events.step(f"looking at {len(sums.bad)} of {buckets} buckets that differ")
         look = _keys if spec.mode == "upsert" else _rows
-        more, totals = look(bench, sides, left, right, sums)
-        findings += more
+        looked = look(bench, sides, left, right, sums)
+        found = looked.findings
+        findings += uncertain.doubted(
+            found, uncertain.doubts(bench, sides.left, sides.right, found)
+        )
+    findings += _under_way(sides, sums, looked)
+    totals = dict(looked.totals)
     if spec.ordered:
         more, late = key_order.check(bench, sides.left, sides.right)
         findings += more
@@ -86,11 +104,23 @@ def check(bench: Bench, work: Path) -> Outcome:
             "rows_left": sums.left,
             "rows_right": sums.right,
             "buckets": sums.buckets,
-            "buckets_differing": len(sums.bad),
+            "rows_under_way": sums.tail_left,
+            "buckets_differing": looked.buckets,
             **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
+        not_compared=_not_compared(bench),
     )
+
+
+def _not_compared(bench: Bench) -> tuple[str, ...]:
+    """Return what may differ although both sides agree."""
+    spec = bench.spec
+    if spec.mode == "upsert":
+        return ("earlier versions of a key", "the order of keys", "headers and timestamps")
+    both = isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)
+    order = "the order of records of different keys" if spec.ordered else "the order of rows"
+    return (order, "headers and timestamps" if both else "keys, headers and timestamps")
 
 
 def _refuse_compacted(bench: Bench, side: Side | None) -> None:
@@ -126,7 +156,9 @@ def _unparsable(
     for rows, last, (total, wrong) in zip(
         (sides.left, sides.right), compared, counted, strict=True
     ):
-        strange = stages.unparsable_versions(rows.rows, last, SAMPLES) if upsert else rows.rows
+        strange = rows.rows.where("NOT tail")
+        if upsert:
+            strange = stages.unparsable_versions(strange, last, SAMPLES)
         yield from unparsable_finding(
             strange,
             sql.lit(True) if upsert else sql.col("unparsable"),
@@ -153,29 +185,41 @@ def _places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
 
 
 def _changed(rows: Rows) -> list[Finding]:
-    """Return a finding when files changed; beyond what was committed they may."""
-    if not isinstance(rows.side, FileSide):
-        return []
-    found = changes(rows.files, fingerprint(rows.side.paths))
-    if found and rows.head is not None and begins_with(rows.side.paths[0], rows.head):
-        return []
-    return found
+    """Return a finding when files changed; what was copied may be appended to."""
+    return rows.files.changes(rows.side.paths) if isinstance(rows.side, FileSide) else []
+
+
+def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterator[Finding]:
+    """Explain the rows of the tails: without them the counts of both sides do not add up."""
+    if sums.tail_left:
+        yield Finding(
+            kind="under-way",
+            severity=Severity.NOTE,
+            message=f"{sums.tail_left:,} rows of {sides.left.name} lie beyond the offsets that are"
+            f" compared; {looked.ahead:,} of them are in {sides.right.name} already",
+            count=sums.tail_left,
+        )
+    if sums.tail_right:
+        yield Finding(
+            kind="unfinished",
+            severity=Severity.NOTE,
+            message=f"{sums.tail_right:,} rows of {sides.right.name} are not finished (a last line"
+            " without an end, or an open transaction): they count as there where they are"
+            " expected, and not as extra",
+            count=sums.tail_right,
+        )
 
 
 def _rows(
     bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
-) -> tuple[list[Finding], dict[str, int]]:
+) -> _Looked:
     """Look at the rows of bad buckets, append mode."""
     limit = bench.spec.findings
     different = stages.differing_rows(bench, left, right, sums).persist()
     try:
-        total = different.selectExpr(
-            "coalesce(sum(greatest(committed - there, 0)), 0) AS missing",
-            FOREIGN,
-            SURPLUS,
-        ).collect()[0]
-        missing = different.where("there < committed").orderBy(*HASHES).limit(limit).persist()
-        surplus = different.where("there > committed").orderBy(*HASHES).limit(limit).persist()
+        total = different.selectExpr(*TOTALS).collect()[0]
+        missing = different.where("missing > 0").orderBy(*HASHES).limit(limit).persist()
+        surplus = different.where("surplus > 0").orderBy(*HASHES).limit(limit).persist()
         gone = _places(sides.left, missing, HASHES, limit) if total.missing else {}
         many = _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
         findings = [_missing(row, gone, sides) for row in missing.collect()]
@@ -184,11 +228,17 @@ def _rows(
         surplus.unpersist()
     finally:
         different.unpersist()
-    return findings, {
-        "missing": total.missing,
-        "extra": total.extra,
-        "repeated": total.repeated,
-    }
+    totals = {"missing": total.missing, "extra": total.extra, "repeated": total.repeated}
+    parsed_left, parsed_right = (
+        sums.left - sums.unparsable_left,
+        sums.right - sums.unparsable_right,
+    )
+    return _Looked(
+        findings=tuple(findings),
+        totals=totals,
+        buckets=total.buckets,
+        ahead=parsed_right - parsed_left + total.absent - total.extra - total.repeated,
+    )
 
 
 Places = Mapping[tuple[object, ...], Sequence[Place]]
@@ -199,13 +249,13 @@ def _identity(row: Row, names: Sequence[str]) -> tuple[object, ...]:
 
 
 def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
-    count = row.committed - row.there
-    there = f" ({row.there} of {row.committed} copies are there)" if row.there else ""
+    present = row.committed - row.missing
+    there = f" ({present} of {row.committed} copies are there)" if present else ""
     return Finding(
         kind="missing",
         severity=Severity.ERROR,
         message=f"in {sides.left.name}, not in {sides.right.name}{there}",
-        count=count,
+        count=row.missing,
         copies=tuple(found.get(_identity(row, HASHES), ())),
     )
 
@@ -225,19 +275,23 @@ def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
         kind="repeated",
         severity=Severity.NOTE if bench.spec.duplicates_allowed else Severity.ERROR,
         message=f"{row.there} times in {sides.right.name}, {known} times in {sides.left.name}",
-        count=row.there - known,
+        count=row.surplus,
         copies=copies,
     )
 
 
 def _keys(
     bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
-) -> tuple[list[Finding], dict[str, int]]:
+) -> _Looked:
     """Look at the keys of bad buckets, upsert mode."""
     limit = bench.spec.findings
-    different = stages.differing_keys(bench, left, right, sums).persist()
+    every = stages.differing_keys(bench, left, right, sums).persist()
+    tails = [stages.tail_versions(rows.rows) for rows in (sides.left, sides.right)]
+    different = stages.without_versions_under_way(every, *tails).persist()
     try:
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
+        buckets = different.select("bucket").distinct().count()
+        under_way = every.count() - sum(totals.values())
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
         before = _places(sides.left, chosen, KEY_HASHES, limit)
         after = _places(sides.right, chosen, KEY_HASHES, limit)
@@ -248,7 +302,20 @@ def _keys(
         chosen.unpersist()
     finally:
         different.unpersist()
-    return findings, totals
+        every.unpersist()
+    if under_way:
+        findings.append(_keys_under_way(under_way, sides))
+    return _Looked(findings=tuple(findings), totals=totals, buckets=buckets)
+
+
+def _keys_under_way(count: int, sides: _Sides) -> Finding:
+    return Finding(
+        kind="under-way",
+        severity=Severity.NOTE,
+        message=f"{count:,} keys have in {sides.right.name} a version that lies in"
+        f" {sides.left.name} beyond the offsets that are compared, or the other way round",
+        count=count,
+    )
 
 
 def _key_finding(
@@ -294,8 +361,9 @@ def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], lim
 
 def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
     """Find lines in the files; what follows a committed part is not looked at."""
-    found = rows_of_lines([rows.head] if rows.head else local_files(side.paths), lines)
+    copies = {str(copy): name for copy, name in rows.files.copies.items()}
+    found = rows_of_lines(list(rows.files.copies) or local_files(side.paths), lines)
     return {
-        line: [Place(file=side.paths[0] if rows.head else file, row=row) for file, row in where]
+        line: [Place(file=copies.get(file, file), row=row) for file, row in where]
         for line, where in found.items()
     }

@@ -1,16 +1,16 @@
 """completeness: rows of two or more tiers by event time, their latency and differences.
 
-The first tier is what there should be. Buckets that only the last minutes fill may still be under
-way: the newest bucket of the first tier is left out of the verdict.
+The first tier is what there should be. A span that had not ended when the run looked at the tiers
+may still be under way: it is left out of the verdict.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
@@ -21,10 +21,17 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Outcome, Severity
 from pyconnect_reconcile.spec import FileSide, Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import refuse_compacted, unknown_policies
+from pyconnect_reconcile.topics.snapshot import Snapshot
 from pyconnect_reconcile.values.extract import text_of
 
 MOST_BUCKETS = 100_000
 MINUTE_MS = 60_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A span begins before its first event: the year 1 is left out for spans of up to a year.
+EARLIEST_MS, LATEST_MS = (
+    (datetime(*day, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+    for day in ((2, 1, 1), (9999, 12, 31))
+)
 TIMESTAMP = "timestamp"
 
 
@@ -38,7 +45,7 @@ class _Bucket:
     latency_ms: tuple[int | None, ...]
 
 
-def check(bench: Bench, work: Path) -> Outcome:
+def check(bench: Bench) -> Outcome:
     """Count every tier by event time and compare each with the first."""
     spec = bench.spec
     snapshots = [
@@ -50,10 +57,12 @@ def check(bench: Bench, work: Path) -> Outcome:
         refuse_compacted(snapshot, "completeness")
     bench.events.step("counting the tiers by event time")
     names = [tier.name for tier in spec.tiers]
-    rows = _joined(bench, work).orderBy("bucket").limit(MOST_BUCKETS).collect()
+    # Rows without an event time come first.
+    rows = _joined(bench).orderBy("bucket").limit(MOST_BUCKETS + 2).collect()
     dated = [row for row in rows if row.bucket is not None]
-    newest = max((row.bucket for row in dated if row.rows_0), default=None)
-    buckets = [_bucket(row, len(names), spec.bucket_minutes, newest) for row in dated]
+    kept = dated[:MOST_BUCKETS]
+    taken_ms = _taken_ms(snapshots)
+    buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
     differing = [
         _difference(names, index, bucket)
         for bucket in buckets
@@ -62,14 +71,18 @@ def check(bench: Bench, work: Path) -> Outcome:
     ]
     timeless = sum(sum(_counts(row, len(names))) for row in rows if row.bucket is None)
     strange = [_timeless(timeless, fatal=spec.fail_unparsable)] if timeless else []
-    empty = [] if dated else [_NOTHING]
+    untold = [] if dated else [_NOTHING]
+    if dated and all(bucket.under_way for bucket in buckets):
+        untold.append(_EVERYTHING_UNDER_WAY)
+    if len(dated) > len(kept):
+        untold.append(_TOO_MANY)
     totals = {
         f"rows_{name}": sum(bucket.rows[index] for bucket in buckets)
         for index, name in enumerate(names)
     }
     return Outcome(
         findings=(
-            *empty,
+            *untold,
             *(finding for snapshot in snapshots for finding in unknown_policies(snapshot)),
             *strange,
             *differing[: spec.findings],
@@ -85,17 +98,28 @@ _NOTHING = Finding(
     severity=Severity.UNKNOWN,
     message="no tier has a row with an event time",
 )
+_EVERYTHING_UNDER_WAY = Finding(
+    kind="under-way",
+    severity=Severity.UNKNOWN,
+    message="no span had ended when the tiers were looked at: every difference may be under way",
+)
+_TOO_MANY = Finding(
+    kind="too-many-spans",
+    severity=Severity.UNKNOWN,
+    message=f"only the first {MOST_BUCKETS:,} spans were looked at; longer ones (bucket_minutes)"
+    " are fewer",
+)
 
 
-def _joined(bench: Bench, work: Path) -> DataFrame:
+def _joined(bench: Bench) -> DataFrame:
     length_ms = bench.spec.bucket_minutes * MINUTE_MS
     counted = [
-        _counted(bench, tier, index, length_ms, work) for index, tier in enumerate(bench.spec.tiers)
+        _counted(bench, tier, index, length_ms) for index, tier in enumerate(bench.spec.tiers)
     ]
     return reduce(lambda one, other: one.join(other, "bucket", "full_outer"), counted)
 
 
-def _counted(bench: Bench, tier: Tier, index: int, length_ms: int, work: Path) -> DataFrame:
+def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     """Return one tier's rows and greatest latency by bucket."""
     files = isinstance(tier.side, FileSide)
     if files and tier.event_time == TIMESTAMP:
@@ -104,11 +128,13 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int, work: Path) -
             hint="say where the event time is, for example json:$.time",
         )
     columns = inferred_columns(bench, tier.side)
-    rows = rows_of(bench, tier.side, columns=columns, work=work).rows
+    rows = rows_of(bench, tier.side, columns=columns).rows
     column, event_ms = tier.event_time.partition(":")[2], _event_ms(tier.event_time)
     if columns:
         event_ms = _as_ms(sql.col(f"`{column or tier.event_time}`").cast("string"))
-    rows = rows.withColumn("event_ms", event_ms)
+    # Of other times there are no dates; as text they would end the run.
+    dated = event_ms.between(EARLIEST_MS, LATEST_MS)
+    rows = rows.withColumn("event_ms", sql.when(dated, event_ms))
     latency = sql.max(sql.col("timestamp_ms") - sql.col("event_ms"))
     return rows.groupBy(
         sql.floor(sql.col("event_ms") / length_ms).cast("bigint").alias("bucket")
@@ -130,11 +156,17 @@ def _counts(row: Row, tiers: int) -> tuple[int, ...]:
     return tuple(row[f"rows_{index}"] or 0 for index in range(tiers))
 
 
-def _bucket(row: Row, tiers: int, minutes: int, newest: int | None) -> _Bucket:
-    start = datetime.fromtimestamp(row.bucket * minutes * 60, UTC)
+def _taken_ms(snapshots: Sequence[Snapshot]) -> int:
+    """Return when the first tier was looked at; now, if none of them is a topic."""
+    return min((snapshot.taken_ms for snapshot in snapshots), default=int(time.time() * 1000))
+
+
+def _bucket(row: Row, tiers: int, minutes: int, taken_ms: int) -> _Bucket:
+    start = EPOCH + timedelta(minutes=row.bucket * minutes)
     return _Bucket(
-        time=start.strftime("%Y-%m-%d %H:%M"),
-        under_way=newest is None or row.bucket >= newest,
+        # strftime leaves the zeros of early years out.
+        time=start.isoformat(" ", "minutes").removesuffix("+00:00"),
+        under_way=(row.bucket + 1) * minutes * MINUTE_MS > taken_ms,
         rows=_counts(row, tiers),
         latency_ms=tuple(row[f"latency_{index}"] for index in range(tiers)),
     )
@@ -143,10 +175,10 @@ def _bucket(row: Row, tiers: int, minutes: int, newest: int | None) -> _Bucket:
 def _difference(names: Sequence[str], index: int, bucket: _Bucket) -> Finding:
     delta = bucket.rows[index] - bucket.rows[0]
     words = f"{abs(delta):,} {'more' if delta > 0 else 'fewer'} rows in {names[index]}"
-    tail = "; the newest bucket may still be under way" if bucket.under_way else ""
+    tail = "; the span had not ended yet" if bucket.under_way else ""
     return Finding(
         kind="difference",
-        severity=Severity.NOTE if bucket.under_way and delta < 0 else Severity.ERROR,
+        severity=Severity.NOTE if bucket.under_way else Severity.ERROR,
         message=f"{bucket.time}: {words} than in {names[0]}{tail}",
         group=names[index],
         count=abs(delta),

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.findings import Finding, Outcome, Severity
 from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
     open_tails,
@@ -27,7 +28,6 @@ from pyconnect_reconcile.unparsable import unparsable_finding
 from pyconnect_reconcile.values.extract import (
     OFFSET_HEADER,
     PARTITION_HEADER,
-    PROVENANCE,
     needs_headers,
     text_of,
 )

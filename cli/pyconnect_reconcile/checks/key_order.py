@@ -48,7 +48,7 @@ def _lanes(bench: Bench, rows: Rows) -> DataFrame:
     assert isinstance(rows.side, TopicSide)
     where = bench.spec.key
     key = sql.col("key") if where == "key" else text_of(where)
-    keyed = rows.rows.where(key.isNotNull())
+    keyed = rows.rows.where(key.isNotNull() & ~sql.col("tail"))
     columns = hashes([key.cast("binary")])
     return key_order.with_lanes(
         keyed.withColumns(dict(zip(KEY_HASHES, columns, strict=True))), rows.side.topics

@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from pyconnect_reconcile.capture import load_snapshot
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Outcome
 from pyconnect_reconcile.spec import Spec
@@ -52,11 +53,3 @@ def previous_snapshot(spec: Spec, now: Snapshot) -> Snapshot | None:
             if (document["target"], before.cluster_id) == (spec.target, now.cluster_id):
                 return before
     return None
-
-
-def load_snapshot(path: str) -> Snapshot:
-    """Read the snapshot in a report or a file of ranges."""
-    try:
-        return read_snapshot(json.loads(Path(path).expanduser().read_text("utf-8")))
-    except (OSError, ValueError) as exc:
-        raise ReconcileError(f"{path}: cannot be read: {exc}") from exc

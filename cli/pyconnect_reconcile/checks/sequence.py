@@ -17,6 +17,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
 from pyconnect_reconcile.intervals import Interval, holes_within
 from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
     open_tails,
@@ -27,12 +28,14 @@ from pyconnect_reconcile.unparsable import unparsable_finding
 from pyconnect_reconcile.values.extract import (
     EPOCH_HEADER,
     PARTITION_HEADER,
-    PROVENANCE,
     SEQUENCE_HEADER,
     needs_headers,
     text_of,
     with_texts,
 )
+
+# Of larger numbers the difference, or that to an offset, does not fit into 64 bits.
+MOST = 2**62 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,8 @@ def _read(bench: Bench) -> _Pass:
         texts = {"number": spec.sequence, "group": spec.group}
         records = with_texts(records, texts, whole=("number",))
     # A record without a source belongs to no sequence.
-    number = sql.when(sql.col("group").isNotNull(), sql.col("number"))
+    usable = sql.col("group").isNotNull() & sql.col("number").between(-MOST, MOST)
+    number = sql.when(usable, sql.col("number"))
     records = records.withColumn("sequence", number)
     return _Pass(
         records=records,

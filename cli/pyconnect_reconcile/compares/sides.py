@@ -1,21 +1,25 @@
 """The two sides of a compare as rows of one shape.
 
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
-`tail` (true: beyond the committed source offset), `unparsable`, `tombstone`, `position` (order of
-the versions of a key), and the columns of a place.
+`tail` (true: the row may be there or not), `unparsable`, `tombstone`, `position` (order of the
+versions of a key), and the columns of a place.
+
+The tail of a source file is what lies beyond its committed offset, that of a sink's topic what lies
+beyond the group's; that of any topic also holds records of open transactions, and that of a sink's
+file a last line without an end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.files import Fingerprint, bounded_copies, fingerprint, is_local
+from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.properties import read_properties
 from pyconnect_reconcile.spec import (
     FRAMED_FORMS,
@@ -25,8 +29,11 @@ from pyconnect_reconcile.spec import (
     TableSide,
     TopicSide,
 )
+from pyconnect_reconcile.topics.reading import UNCOMMITTED
+from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.extract import text_of
 from pyconnect_reconcile.values.hashes import HASHES, hashes
+from pyconnect_reconcile.values.lines import with_lines, writes_lines
 from pyconnect_reconcile.values.normal import (
     is_unparsable,
     normal_column,
@@ -49,24 +56,25 @@ NO_PLACE = {
 class Rows:
     """One side: lazy rows, each use of them reads again; `name` is for people.
 
-    `head` is the copy of a file's committed part that is read in its place.
+    `copies` are read in place of files: copy to original.
     """
 
     name: str
     rows: DataFrame
     side: Side
     length: int | None = None
-    files: Fingerprint = ()
-    head: Path | None = None
+    files: FixedFiles = field(default_factory=FixedFiles)
 
 
-def rows_of(bench: Bench, side: Side, *, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
+def rows_of(
+    bench: Bench, side: Side, *, columns: tuple[ColumnRule, ...], with_tail: bool = False
+) -> Rows:
     """Return a side's rows; ReconcileError for files that are not there."""
     match side:
         case TopicSide():
-            return _topic(bench, side, columns)
+            return _topic(bench, side, columns, with_tail=with_tail)
         case FileSide():
-            return _files(bench, side, columns, work)
+            return _files(bench, side, columns)
         case TableSide():
             return _table(bench, side, columns)
 
@@ -77,7 +85,6 @@ def inferred_columns(bench: Bench, *sides: Side | None) -> tuple[ColumnRule, ...
         if isinstance(side, TableSide):
             return _rules(_load_table(bench, side))
         if isinstance(side, FileSide) and side.format in {"csv", "parquet", "orc"}:
-            fingerprint(side.paths)
             return _rules(_load(bench, side, side.paths))
     return ()
 
@@ -89,14 +96,13 @@ def _rules(frame: DataFrame) -> tuple[ColumnRule, ...]:
     )
 
 
-def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Rows:
+def _topic(
+    bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...], *, with_tail: bool
+) -> Rows:
     ranges = bench.snapshot(side.topics, side.cluster).partitions
-    records = bench.records(
-        ranges,
-        isolation=side.isolation,
-        cluster=side.cluster,
-        headers=bench.spec.key.startswith("header:"),
-    )
+    records = _records(bench, side, ranges, with_tail=with_tail)
+    if writes_lines(bench.spec):
+        records = with_lines(records)
     if side.value in FRAMED_FORMS:
         records, content, unparsable = framed_content(bench.schemas, records, side, columns)
     elif columns:
@@ -114,21 +120,39 @@ def _topic(bench: Bench, side: TopicSide, columns: tuple[ColumnRule, ...]) -> Ro
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 
 
-def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], work: Path) -> Rows:
-    before = fingerprint(side.paths)
-    paths = side.paths
-    head, tail = None, None
-    if side.limit_bytes is not None:
-        if len(paths) != 1 or side.format != "text" or not is_local(paths[0]):
-            raise ReconcileError("limit_bytes bounds one local text file, nothing else")
-        head, tail = bounded_copies(paths[0], side.limit_bytes, work)
-        paths = (str(head),)
+def _records(
+    bench: Bench, side: TopicSide, ranges: tuple[PartitionRange, ...], *, with_tail: bool
+) -> DataFrame:
+    headers = bench.spec.key.startswith("header:")
+
+    def read(parts: tuple[PartitionRange, ...], isolation: str, tail: bool) -> DataFrame:
+        records = bench.records(parts, isolation=isolation, cluster=side.cluster, headers=headers)
+        return records.withColumn("tail", sql.lit(tail))
+
+    # A sink and a copy may read uncommitted records, which is what Kafka's consumers do by default.
+    beyond = (
+        (tuple(part.beyond_end for part in ranges), side.isolation),
+        (tuple(part.open_offsets for part in ranges), UNCOMMITTED),
+    )
+    tails = [
+        read(parts, isolation, tail=True)
+        for parts, isolation in beyond
+        if with_tail and any(part.length for part in parts)
+    ]
+    # Last, as shuffles are fitted to what was read last.
+    certain = read(ranges, side.isolation, tail=False)
+    return reduce(lambda one, other: one.unionByName(other), tails, certain)
+
+
+def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...]) -> Rows:
+    files = bench.files.get(side.paths, FixedFiles())
+    paths = tuple(map(str, files.copies)) or side.paths
     frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
-    if tail is not None:
+    if (tail := files.uncommitted or files.unfinished) is not None:
         rest = _load(bench, side, (str(tail),)).withColumn("tail", sql.lit(True))
         frame = frame.unionByName(rest)
     rows = _from_frame(bench, frame, side.format in {"text", "json"}, side.value, columns)
-    return Rows(name=", ".join(side.paths), rows=rows, side=side, files=before, head=head)
+    return Rows(name=", ".join(side.paths), rows=rows, side=side, files=files)
 
 
 def _table(bench: Bench, side: TableSide, columns: tuple[ColumnRule, ...]) -> Rows:

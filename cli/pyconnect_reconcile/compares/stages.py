@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
@@ -26,20 +26,29 @@ CHECKSUM = (
     # Halves of the hash: sums of them cannot overflow before 2^31 rows of one bucket.
     f"sum(first & 4294967295) {PARSED} AS sum_low",
     f"sum(shiftrightunsigned(first, 32)) {PARSED} AS sum_high",
-    "count_if(unparsable) AS unparsable",
+    "count_if(NOT unparsable AND tail) AS tail",
+    "count_if(unparsable AND NOT tail) AS unparsable",
 )
 APPENDED = (*HASHES, "tail", "unparsable")
+COUNTED = ("committed", "uncommitted", "there", "unsettled")
+MISSING = "greatest(committed - there - unsettled, 0)"
+SURPLUS = "greatest(there - committed - uncommitted, 0)"
 SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checksums:
-    """The first stage: rows and unparsable ones of both sides, and the buckets that differ."""
+    """The first stage: rows and unparsable ones of both sides, and the buckets that differ.
+
+    Rows of tails are counted apart.
+    """
 
     left: int
     right: int
     unparsable_left: int
     unparsable_right: int
+    tail_left: int
+    tail_right: int
     buckets: int
     bad: tuple[int, ...]
 
@@ -66,16 +75,18 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
             *(
                 f"coalesce({side}.{name}, 0) AS {side}_{name}"
                 for side in ("l", "r")
-                for name in (*SUMS, "unparsable")
+                for name in (*SUMS, "tail", "unparsable")
             ),
         )
     )
     rows = found.collect()
     return Checksums(
-        left=sum(row.l_rows + row.l_unparsable for row in rows),
-        right=sum(row.r_rows + row.r_unparsable for row in rows),
+        left=sum(row.l_rows - row.l_tail + row.l_unparsable for row in rows),
+        right=sum(row.r_rows - row.r_tail + row.r_unparsable for row in rows),
         unparsable_left=sum(row.l_unparsable for row in rows),
         unparsable_right=sum(row.r_unparsable for row in rows),
+        tail_left=sum(row.l_tail for row in rows),
+        tail_right=sum(row.r_tail for row in rows),
         buckets=buckets,
         bad=tuple(
             row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
@@ -86,28 +97,31 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
 def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
     """Return the multiset difference of the bad buckets.
 
-    Columns: HASHES; committed and uncommitted (rows on the left up to and beyond the committed
-    source offset); there (rows on the right). Rows are missing when there < committed, and too many
-    when there > committed + uncommitted.
+    Columns: HASHES; committed and uncommitted (rows on the left, its tail); there and unsettled
+    (rows on the right, its tail). Rows are MISSING, or there is a SURPLUS of them, where no choice
+    among the rows of the tails makes both sides equal. Rows that only the right's tail makes up for
+    are returned, too.
     """
+    certain, tail = "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)"
     sides = [
         _of_buckets(bench, rows.where("NOT unparsable"), sums).select(
             *HASHES,
-            sql.expr(committed).alias("committed"),
-            sql.expr(uncommitted).alias("uncommitted"),
-            sql.expr(there).alias("there"),
+            *(sql.expr(each).alias(name) for name, each in zip(COUNTED, counted, strict=True)),
         )
-        for rows, committed, uncommitted, there in (
-            (left, "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)", "0L"),
-            (right, "0L", "0L", "1L"),
+        for rows, counted in (
+            (left, (certain, tail, "0L", "0L")),
+            (right, ("0L", "0L", certain, tail)),
         )
     ]
     return (
         sides[0]
         .unionByName(sides[1])
         .groupBy(*HASHES)
-        .agg(*(sql.sum(name).alias(name) for name in ("committed", "uncommitted", "there")))
-        .where("there < committed OR there > committed + uncommitted")
+        .agg(*(sql.sum(name).alias(name) for name in COUNTED))
+        .where(f"there < committed OR {SURPLUS} > 0")
+        .withColumn("missing", sql.expr(MISSING))
+        .withColumn("surplus", sql.expr(SURPLUS))
+        .withColumn("bucket", _bucket(sums.buckets))
     )
 
 
@@ -126,7 +140,34 @@ def last_versions(rows: DataFrame) -> DataFrame:
         sql.col("key_first").alias("first"),
         sql.expr("xxhash64(key_second, last.first, last.second)").alias("second"),
         "last.unparsable",
+        sql.lit(False).alias("tail"),
     )
+
+
+def tail_versions(rows: DataFrame) -> DataFrame:
+    """Return the versions of keys in the tail of a side: KEY_HASHES and `version`, null: removed.
+
+    A version is what `last_versions` calls `second`.
+    """
+    version = sql.expr("CASE WHEN NOT tombstone THEN xxhash64(key_second, first, second) END")
+    return rows.where("tail").select(*KEY_HASHES, version.alias("version")).distinct()
+
+
+def without_versions_under_way(
+    different: DataFrame, left: DataFrame, right: DataFrame
+) -> DataFrame:
+    """Return the keys of `differing_keys` that differ whichever versions of the tails count.
+
+    A sink may have written any version beyond its committed offsets, or not yet.
+    """
+    keys = list(KEY_HASHES)
+    before, after = (
+        different.select(*keys, sql.col(name).alias("version")).unionByName(tail)
+        for name, tail in (("before", left), ("after", right))
+    )
+    # Set operations take nulls for equal: a removed key is a version, too.
+    possible = before.intersect(after).select(*keys)
+    return different.join(possible, keys, "left_anti")
 
 
 def unparsable_versions(rows: DataFrame, last: DataFrame, limit: int) -> DataFrame:
@@ -142,7 +183,9 @@ def unparsable_versions(rows: DataFrame, last: DataFrame, limit: int) -> DataFra
 
 
 def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
-    """Return the keys of bad buckets whose last versions differ: KEY_HASHES and `kind`.
+    """Return the keys of bad buckets whose last versions differ.
+
+    Columns: KEY_HASHES, before and after (versions), kind, bucket.
 
     Nobody knows what should be on the right where the left's last version does not parse, nor what
     a version is that does not parse on the right only. One that the left has otherwise differs.
@@ -165,12 +208,24 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
         .join(sides[1], list(KEY_HASHES), "full_outer")
         .where("NOT coalesce(before_unparsable, after_unparsable)")
         .where("before IS NULL OR after IS NULL OR before <> after OR after_unparsable")
-        .select(*KEY_HASHES, kind.alias("kind"))
+        .select(
+            *KEY_HASHES,
+            "before",
+            # A version that does not parse is equal to none.
+            sql.expr("CASE WHEN after_unparsable THEN ~after ELSE after END AS after"),
+            kind.alias("kind"),
+            sql.col("key_first").alias("first"),
+        )
+        .withColumn("bucket", _bucket(sums.buckets))
     )
 
 
 def _bucketed(rows: DataFrame, buckets: int) -> DataFrame:
-    return rows.withColumn("bucket", sql.expr(f"CAST(pmod(first, {buckets}) AS INT)"))
+    return rows.withColumn("bucket", _bucket(buckets))
+
+
+def _bucket(buckets: int) -> Column:
+    return sql.expr(f"CAST(pmod(first, {buckets}) AS INT)")
 
 
 def _of_buckets(bench: Bench, rows: DataFrame, sums: Checksums) -> DataFrame:

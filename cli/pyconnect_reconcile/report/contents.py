@@ -66,6 +66,7 @@ class Report:
             "findings_kept": len(outcome.findings),
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
+            "not_compared": list(outcome.not_compared),
             "notes": [GAP_NOTE, *spec.notes],
             "snapshot": _main_snapshot(self.snapshots),
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},

@@ -92,9 +92,16 @@ def page(report: Json) -> str:
 <div class="counts">{"".join(_counts(report["counts"]))}</div>
 <h2>Findings</h2>{_findings(report)}
 {"".join(sections)}
-<h2>Notes</h2><ul>{"".join(f"<li>{escape(str(note))}</li>" for note in report["notes"])}</ul>
+<h2>Notes</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in _notes(report))}</ul>
 </body></html>
 """
+
+
+def _notes(report: Json) -> list[str]:
+    notes = [str(note) for note in report["notes"]]
+    if report["not_compared"]:
+        notes.append(f"Not compared: {'; '.join(map(str, report['not_compared']))}.")
+    return notes
 
 
 def _when(report: Json) -> str:

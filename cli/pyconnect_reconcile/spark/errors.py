@@ -53,6 +53,11 @@ _KNOWN = (
         "run it again once it is back",
     ),
     _Known(
+        "INVALID_PARAMETER_VALUE.(PATTERN|REGEX_GROUP_INDEX)|PatternSyntaxException",
+        "a pattern (regex:) is not valid for Java, or has no group",
+        r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
+    ),
+    _Known(
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
         "give it more: --conf spark.driver.memory=8g",

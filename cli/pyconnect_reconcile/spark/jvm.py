@@ -1,4 +1,4 @@
-"""The JVM of a session that this process makes: no signal loses it, and it ends with the session."""
+"""The JVM of a session of this process: no signal loses it, and it ends with the session."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def _signals_deferred() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in arrived:
-            signal.raise_signal(number)
+        for late in arrived:
+            signal.raise_signal(late)

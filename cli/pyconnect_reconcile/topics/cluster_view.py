@@ -166,13 +166,17 @@ class ClusterView:
         if not at:
             return {}
         options = {} if isolation is None else {"isolation_level": isolation}
-        try:
-            futures = self._admin.list_offsets(
-                {TopicPartition(*where): spec for where in at}, request_timeout=TIMEOUT_S, **options
-            )
-            return {(p.topic, p.partition): self._result(f).offset for p, f in futures.items()}
-        except KafkaException as exc:
-            raise self._failed("list offsets", exc) from exc
+        wanted = {TopicPartition(*where): spec for where in at}
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                futures = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_S, **options)
+                return {(p.topic, p.partition): self._result(f).offset for p, f in futures.items()}
+            except KafkaException as exc:
+                # Leaders are being elected: the topic is new, or a broker has just gone.
+                if exc.args[0].code() not in _without_leader() or time.monotonic() > deadline:
+                    raise self._failed("list offsets", exc) from exc
+            time.sleep(POLL_S)
 
     def _policies(self, topics: Sequence[str]) -> Mapping[str, str]:
         from confluent_kafka import KafkaException
@@ -282,6 +286,12 @@ class ClusterView:
             f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}{told}",
             hint="are --kafka-bootstrap and --kafka-properties right?",
         )
+
+
+def _without_leader() -> frozenset[int]:
+    from confluent_kafka import KafkaError
+
+    return frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 
 def _specifications() -> Any:

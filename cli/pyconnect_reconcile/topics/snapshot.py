@@ -46,6 +46,17 @@ class PartitionRange:
         return max(self.end - self.start, 0)
 
     @property
+    def beyond_end(self) -> PartitionRange:
+        """The stable offsets from the end on, which something narrower left out."""
+        return replace(self, start=self.end, end=max(self.last_stable, self.end))
+
+    @property
+    def open_offsets(self) -> PartitionRange:
+        """The offsets beyond the last stable one and the end: only uncommitted reads show them."""
+        start = max(self.last_stable, self.end)
+        return replace(self, start=start, end=max(self.high_watermark, start))
+
+    @property
     def open_tail(self) -> int:
         """How many offsets lie beyond the last stable one."""
         return self.high_watermark - self.last_stable

@@ -14,14 +14,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.extractions import check_extraction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-KINDS = "header:NAME, json:PATH, avro:PATH, key, key.json:PATH, text, regex:PATTERN, timestamp"
 _MEMBER = re.compile(r"json:(?:\$\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
-PROVENANCE = "provenance"
 PARTITION_HEADER = "pyconnect.source.partition"
 OFFSET_HEADER = "pyconnect.source.offset"
 SEQUENCE_HEADER = "pyconnect.source.seq"
@@ -31,14 +29,6 @@ EPOCH_HEADER = "pyconnect.source.epoch"
 def needs_headers(*extractions: str | None) -> bool:
     """Tell whether one of them looks into headers."""
     return any(each is not None and each.startswith("header:") for each in extractions)
-
-
-def check_extraction(text: str) -> None:
-    """Raise ReconcileError for a text that is no extraction."""
-    kind, colon, argument = text.partition(":")
-    bare = kind in {"key", "text", "timestamp"} and not colon
-    if not bare and not (kind in {"header", "json", "avro", "key.json", "regex"} and argument):
-        raise ReconcileError(f"`{text}` does not say where a value is", hint=f"write {KINDS}")
 
 
 def text_of(extraction: str) -> Column:
@@ -85,7 +75,7 @@ def with_texts(
     }
     for name in extractions.keys() - members.keys():
         column = text_of(extractions[name])
-        records = records.withColumn(name, column.cast("bigint") if name in whole else column)
+        records = records.withColumn(name, _whole(column) if name in whole else column)
     if not members:
         return records
     types = {
@@ -100,9 +90,17 @@ def with_texts(
         # A parse as numbers is quicker than one as texts, but takes numbers in texts for none, and
         # what it cannot take makes others null: only then it is parsed again.
         text = sql.from_json(value, f"`{member}` STRING")[member]
-        again = text.cast("bigint") if name in whole else text
+        again = _whole(text) if name in whole else text
         columns[name] = sql.coalesce(sql.col("extracted")[member].cast(_type(name in whole)), again)
     return records.withColumns(columns).drop("extracted")
+
+
+def _whole(text: Column) -> Column:
+    """Return a text as a number; null where it is none, has a fraction or needs over 64 bits."""
+    from pyspark.sql import functions as sql
+
+    # A cast alone would cut fractions off.
+    return sql.when(text.rlike(r"^\s*[+-]?\d+(\.0*)?\s*$"), text.cast("bigint"))
 
 
 def _type(whole: bool) -> str:

@@ -1,0 +1,87 @@
+"""Which differences a compare cannot be sure of, and why.
+
+Removed records may have been what the other side has. A sink may have written rows after its topic
+was looked at, where its rows could not be copied first: to a table, or in files that are no lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.capture import ends_moved, is_bounded
+from pyconnect_reconcile.compares.sides import Rows
+from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.spec import TopicSide
+
+SURPLUS = frozenset({"extra", "repeated"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Kinds of findings that prove nothing, and the finding that says why."""
+
+    kinds: frozenset[str]
+    reason: Finding
+
+
+def doubts(bench: Bench, left: Rows, right: Rows, findings: Iterable[Finding]) -> list[Doubt]:
+    """Return the doubts about these findings."""
+    found = {finding.kind for finding in findings if finding.severity is Severity.ERROR}
+    doubted = [*_expired(bench, left, SURPLUS), *_expired(bench, right, frozenset({"missing"}))]
+    kinds = SURPLUS | ({"different", "missing"} if bench.spec.mode == "upsert" else set())
+    if kinds & found:
+        doubted += _written_meanwhile(bench, left, right, kinds)
+    return [doubt for doubt in doubted if doubt.kinds & found]
+
+
+def doubted(findings: Iterable[Finding], doubts: Iterable[Doubt]) -> list[Finding]:
+    """Return the findings with those in doubt as unknown, and the reasons."""
+    kinds = frozenset[str]().union(*(doubt.kinds for doubt in doubts))
+    return [
+        *(
+            replace(finding, severity=Severity.UNKNOWN)
+            if finding.kind in kinds and finding.severity is Severity.ERROR
+            else finding
+            for finding in findings
+        ),
+        *(doubt.reason for doubt in doubts),
+    ]
+
+
+def _expired(bench: Bench, rows: Rows, kinds: frozenset[str]) -> Iterator[Doubt]:
+    if not isinstance(rows.side, TopicSide):
+        return
+    parts = bench.snapshot(rows.side.topics, rows.side.cluster).partitions
+    # Ranges that begin later were asked for.
+    removed = sum(part.earliest for part in parts if part.start == part.earliest)
+    if removed:
+        yield Doubt(
+            kinds=kinds,
+            reason=Finding(
+                kind="expired",
+                severity=Severity.UNKNOWN,
+                message=f"{removed:,} offsets at the beginning of {rows.name} are no longer there:"
+                f" what is {' or '.join(sorted(kinds))} may have been among them",
+                count=removed,
+            ),
+        )
+
+
+def _written_meanwhile(
+    bench: Bench, left: Rows, right: Rows, kinds: frozenset[str]
+) -> Iterator[Doubt]:
+    if not isinstance(left.side, TopicSide) or right.files.copies:
+        return
+    before = bench.snapshot(left.side.topics, left.side.cluster)
+    if is_bounded(bench.spec, left.side) and ends_moved(bench.spec, left.side, before):
+        yield Doubt(
+            kinds=kinds,
+            reason=Finding(
+                kind="written-meanwhile",
+                severity=Severity.UNKNOWN,
+                message=f"{left.name} got records while {right.name} was read: what is"
+                f" {' or '.join(sorted(kinds))} may have been written from them",
+            ),
+        )
