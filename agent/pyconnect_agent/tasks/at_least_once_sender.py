@@ -86,7 +86,7 @@ class AtLeastOnceSender:
     def resumed(self) -> None:
         """Acknowledgements do not depend on it."""
 
-    def paused(self) -> None:
+    def paused(self, *, complete: bool) -> None:
         """The timed commits go on."""
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
@@ -126,7 +126,7 @@ class AtLeastOnceSender:
     def batch_sent(self) -> None:
         self._serve(0.0)
 
-    def finish(self, *, failed: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
+    def finish(self, *, failed: bool, complete: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
         try:
             self._producer.drain(self._flush_timeout_s, until=self._settled)
         except KafkaError as exc:

@@ -75,12 +75,17 @@ class SourceLoop:
         if not self._send():
             self._control.stop_requested.wait(RETRY_WAIT_S)
 
+    @property
+    def is_batch_complete(self) -> bool:
+        """Whether everything that was polled was sent or dropped."""
+        return not self._unsent
+
     def count_under_way(self) -> None:
         """Bring the metrics up to date; also called by other threads."""
         self._metrics.under_way(len(self._unsent) + self._sender.in_flight())
 
     def _pause(self) -> None:
-        self._sender.paused()
+        self._sender.paused(complete=self.is_batch_complete)
         self._report(State.PAUSED)
         while self._control.should_pause and not self._control.stopping:
             self._control.changed.clear()

@@ -38,8 +38,11 @@ class Sender(Protocol):
         """Polling begins, for the first time or after a pause."""
         ...
 
-    def paused(self) -> None:
-        """Nothing is polled until `resumed`. Raises ConnectException."""
+    def paused(self, *, complete: bool) -> None:
+        """Nothing is polled until `resumed`. Raises ConnectException.
+
+        `complete` is False when a part of the last batch waits to be sent.
+        """
         ...
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
@@ -58,8 +61,8 @@ class Sender(Protocol):
         """Every record of a batch (maybe none) was sent or dropped."""
         ...
 
-    def finish(self, *, failed: bool) -> None:
-        """The loop has ended; commit what may be committed."""
+    def finish(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit what may be committed. `complete` as for `paused`."""
         ...
 
     def in_flight(self) -> int:

@@ -92,7 +92,7 @@ class SourceWork:
             raise
         finally:
             try:
-                self._delivery.end(failed=self._failed)
+                self._delivery.end(failed=self._failed, complete=self._loop.is_batch_complete)
             finally:
                 # What the producer throws away at its end was not written.
                 self._last_statistics = self._statistics()

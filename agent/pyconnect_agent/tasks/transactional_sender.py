@@ -116,8 +116,8 @@ class TransactionalSender:
     def resumed(self) -> None:
         self._boundary.begin(self._now_ms())
 
-    def paused(self) -> None:
-        self._act(self._boundary.before_rest())
+    def paused(self, *, complete: bool) -> None:
+        self._act(self._boundary.before_rest(complete=complete))
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
         topic, value, key, kafka_partition, timestamp, headers = outgoing
@@ -167,9 +167,9 @@ class TransactionalSender:
     def batch_sent(self) -> None:
         self._act(self._boundary.after_batch(self._now_ms()))
 
-    def finish(self, *, failed: bool) -> None:
+    def finish(self, *, failed: bool, complete: bool) -> None:
         if not failed:
-            self._act(self._boundary.before_rest())
+            self._act(self._boundary.before_rest(complete=complete))
 
     def in_flight(self) -> int:
         return self._producer.in_flight()
