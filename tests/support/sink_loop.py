@@ -84,7 +84,6 @@ class Sink:
         self.context = WorkerSinkTaskContext(
             configs=dict,
             connector_paused=lambda: self.control.should_pause,
-            cancelled=lambda: self.control.cancelled,
             reporter=None,
         )
         tolerance = Tolerance(

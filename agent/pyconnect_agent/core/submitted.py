@@ -6,8 +6,7 @@ in any order; an offset is committable once its record and every earlier one of 
 partition is acknowledged or dropped.
 
 Threading: everything belongs to the task's thread, except `SubmittedRecord.ack`, which any thread
-may call: it only sets a flag. To wait for what is in flight, let the producer serve its callbacks
-and ask `drained()` until a deadline.
+may call: it only sets a flag.
 """
 
 from __future__ import annotations
@@ -100,19 +99,12 @@ class SubmittedRecord:
 class CommittableOffsets:
     """What can be committed, and what is pending behind it.
 
-    `offsets`: canonical partition -> (partition, offset). `largest_queue_partition` is that of the
-    queue with most pending records; it may be None for the null partition too.
+    `offsets`: canonical partition -> (partition, offset).
     """
 
     offsets: Mapping[Hashable, tuple[Partition | None, Offset | None]] = field(default_factory=dict)
     committable_count: int = 0
     uncommittable_count: int = 0
-    queue_count: int = 0
-    largest_queue_size: int = 0
-    largest_queue_partition: Partition | None = None
-
-    def has_pending(self) -> bool:
-        return self.uncommittable_count > 0
 
     def is_empty(self) -> bool:
         return not (self.committable_count or self.uncommittable_count or self.offsets)
@@ -123,9 +115,6 @@ class CommittableOffsets:
             offsets={**self.offsets, **newer.offsets},
             committable_count=self.committable_count + newer.committable_count,
             uncommittable_count=newer.uncommittable_count,
-            queue_count=newer.queue_count,
-            largest_queue_size=newer.largest_queue_size,
-            largest_queue_partition=newer.largest_queue_partition,
         )
 
 
@@ -156,29 +145,18 @@ class SubmittedRecords:
         """Take every acknowledged prefix."""
         offsets: dict[Hashable, tuple[Partition | None, Offset | None]] = {}
         committable = uncommittable = 0
-        largest: _Queue | None = None
         for canonical, queue in self._queues.items():
             count, offset = queue.take_acknowledged()
             if count:
                 offsets[canonical] = (queue.partition, offset)
                 committable += count
-            size = len(queue.records)
-            uncommittable += size
-            if size > (0 if largest is None else len(largest.records)):
-                largest = queue
+            uncommittable += len(queue.records)
         self._remove_empty_queues()
         return CommittableOffsets(
             offsets=offsets,
             committable_count=committable,
             uncommittable_count=uncommittable,
-            queue_count=len(self._queues),
-            largest_queue_size=0 if largest is None else len(largest.records),
-            largest_queue_partition=None if largest is None else largest.partition,
         )
-
-    def drained(self) -> bool:
-        """Tell whether every submitted record was acknowledged or dropped."""
-        return all(record.acked for queue in self._queues.values() for record in queue.records)
 
     def _queue(self, partition: Partition | None) -> _Queue:
         canonical = canonical_partition(partition)

@@ -79,7 +79,7 @@ class SinkWork:
             # In reverse: the task first, what it used after it, whatever fails before.
             self._plugins.close_with(closing)
             if self._errors is not None:
-                closing.callback(self._errors.close, cancelled=self._control.cancelled)
+                closing.callback(self._errors.close)
             if self._consumer is not None:
                 closing.callback(self._consumer.close)
             if self._loop is not None:
@@ -114,7 +114,6 @@ class SinkWork:
         context = WorkerSinkTaskContext(
             configs=setup.latest_task_config,
             connector_paused=lambda: control.should_pause,
-            cancelled=lambda: control.cancelled,
             reporter=errors.reports,
         )
         self._loop = SinkLoop(
