@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.kafka.task_producer import Columns
 from pyconnect_api import TopicPartition
 
 RebalanceStep = Callable[[], None]
@@ -69,6 +70,24 @@ class Sent:
     headers: Any = None
 
 
+def produce_each(produce: Callable[..., None], records: Columns, on_delivery: Iterable[Any]) -> int:
+    """What `TaskProducer.produce_many` does, one by one."""
+    for place, done in zip(range(len(records.values)), on_delivery, strict=False):
+        try:
+            produce(
+                records.topics[place],
+                records.values[place],
+                records.keys[place],
+                records.partitions[place],
+                done,
+                timestamp=records.timestamps[place],
+                headers=records.headers[place],
+            )
+        except (BufferError, KafkaException):
+            return place
+    return len(records.values)
+
+
 class FakeProducer:
     """Keeps what is produced until `deliver` or `fail`; `serve` runs what is due.
 
@@ -101,6 +120,9 @@ class FakeProducer:
         record = Sent(topic, value, key, partition, on_delivery, timestamp, headers)
         self.sent.append(record)
         self.waiting.append(record)
+
+    def produce_many(self, records: Columns, on_delivery: Iterable[Any]) -> int:
+        return produce_each(self.produce, records, on_delivery)
 
     def deliver(self, *indexes: int) -> None:
         """Acknowledge waiting records, all without indexes."""

@@ -193,13 +193,11 @@ def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes 
     values.configure({}, is_key=False)
     convert = source_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=None,
+        chain=None,
         tolerance=handling,
-    )
+    ).convert
     record = SourceRecord({"table": "t"}, {"id": 9}, "orders", value_schema=schema, value=value)
-    outgoing = convert(record)
-    assert outgoing is not None
-    return outgoing[1]
+    return convert(record, record)[1]
 
 
 def test_a_source_record_of_a_wrong_type_is_told_by_its_source() -> None:

@@ -13,7 +13,7 @@ What differs from Apache's on reading is listed in `json_reader`; here: bytes af
 JSON value are refused. An instance serves one thread.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pyconnect_agent.builtin.converters import json_reader, json_schema, json_writer
@@ -100,6 +100,16 @@ class JsonConverter(DataConverter):
         if self._schemas_enabled:
             return f"{last[1]}{last[2](value)}}}".encode()
         return last[2](value).encode()
+
+    def from_connect_many(
+        self, topic: str, schema: Schema | None, values: Sequence[object]
+    ) -> list[bytes | None]:
+        start, write = self._writer(schema)
+        if schema is None:
+            return super().from_connect_many(topic, schema, values)
+        if self._schemas_enabled:
+            return [f"{start}{write(value)}}}".encode() for value in values]
+        return [write(value).encode() for value in values]
 
     def to_connect_data(
         self, topic: str, headers: KafkaHeaders, data: bytes | None
