@@ -121,7 +121,7 @@ class SinkWork:
             consumer=consumer,
             convert=compose(
                 converters=self._plugins.converters,
-                transform=chain(self._plugins.stages, errors.tolerance),
+                chain=chain(self._plugins.stages, errors.tolerance),
                 tolerance=errors.tolerance,
                 topic_used=self._topic_used if worker.topic_tracking_enable else None,
                 is_assigned=consumer.is_assigned,

@@ -146,7 +146,10 @@ def _column(converter: Converter) -> Callable[..., Any]:
         values: Sequence[object],
     ) -> tuple[list[KafkaHeaders] | None, list[bytes | None]]:
         if many is not None and len(distinct) == 1 and all(map(is_, schemas, repeat(schemas[0]))):
-            return headers, many(topics[0], schemas[0], values)
+            data = many(topics[0], schemas[0], values)
+            if len(data) != len(values):
+                raise ValueError("The converter returned another number of values than it got")
+            return headers, data
         if headers is None:
             headers = [[] for _ in values]
         return headers, list(map(one, topics, headers, schemas, values))

@@ -6,11 +6,12 @@ Layer: tasks. Failures go through the task's tolerance, one stage per transforma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.tasks.tolerance import Stage, Tolerance
+from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
 from pyconnect_api import ConnectRecord, Predicate, Transformation
 
 
@@ -74,6 +75,21 @@ class Chain:
                     break
             append(record)
         return done, None
+
+    def kept(self, records: Sequence[Any]) -> list[Any]:
+        """Transform records; return those that are neither dropped nor skipped."""
+        kept: list[Any] = []
+        while records:
+            done, failed = self.run(records)
+            kept += [record for record in done if record is not None]
+            if failed is None:
+                break
+            with suppress(RecordSkipped):
+                record = failed()
+                if record is not None:
+                    kept.append(record)
+            records = records[len(done) + 1 :]
+        return kept
 
     def _resume(self, original: Any, record: Any, place: int, error: Exception | None) -> Any:
         """Go on with the step at `place`, whose first attempt raised `error`."""

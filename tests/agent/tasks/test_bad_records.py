@@ -70,17 +70,16 @@ def consume(
     """Take one consumed record through converter and transformations."""
     values = JsonConverter()
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
-    batch: list[SinkRecord] = []
-    sink_pipeline.compose(
+    records, _ = sink_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=chain(stages_of(WorkerView(WORKER), config), handling),
+        chain=chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
         topic_used=None,
         is_assigned=lambda _: True,
         check_error=lambda _: None,
         keep_consumed=True,
-    )([FakeMessage("orders", 3, 7, value)], batch, {})
-    return batch
+    )([FakeMessage("orders", 3, 7, value)], {})
+    return list(records)
 
 
 def logical(type_name: str, name: str, payload: str) -> bytes:
