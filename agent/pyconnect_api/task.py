@@ -267,6 +267,8 @@ class SinkTask(Task):
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take the next records, often none; may buffer them.
 
+        Mostly they are a :class:`SinkRecords`, whose values can be had without the records.
+
         RetriableException: the same batch is offered again later. Any other exception fails the
         task.
         """
