@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
-from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka.task_producer import Columns
 from pyconnect_api import TopicPartition
 
@@ -68,6 +68,13 @@ class Sent:
     done: Callable[[Any, Any], None]
     timestamp: int
     headers: Any = None
+
+
+def explained(failure: Any, text: str) -> KafkaError:
+    """What a producer says of an error: of these only a time-out passes."""
+    error = failure.args[0] if isinstance(failure, KafkaException) else failure
+    retriable = isinstance(error, ClientError) and error.code() == ClientError._TIMED_OUT
+    return RetriableKafkaError(text) if retriable else KafkaError(text)
 
 
 def produce_each(produce: Callable[..., None], records: Columns, on_delivery: Iterable[Any]) -> int:
@@ -155,7 +162,7 @@ class FakeProducer:
         return until()
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
-        return KafkaError(f"{failure} ({size} bytes to {topic})")
+        return explained(failure, f"{failure} ({size} bytes to {topic})")
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.kafka.task_producer import Columns
-from tests.support.fake_clients import FakeMessage, produce_each
+from tests.support.fake_clients import FakeMessage, explained, produce_each
 
 Written = tuple[str, bytes | None, bytes | None]
 """Topic, value, key."""
@@ -91,7 +91,7 @@ class FakeTransactions:
         return len(waiting)
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
-        return KafkaError(f"{failure} ({size} bytes to {topic})")
+        return explained(failure, f"{failure} ({size} bytes to {topic})")
 
     def is_asynchronous(self, failure: BaseException) -> bool:
         return (

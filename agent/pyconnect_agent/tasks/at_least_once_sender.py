@@ -149,8 +149,9 @@ class AtLeastOnceSender:
                 return
 
     def send_run(self, run: OutgoingRun) -> None:
-        self.check()
         while run.taken < len(run):
+            # A record that was refused may have failed the task since.
+            self.check()
             rest = run.rest()
             submitted, callbacks = self._submitted(rest)
             taken = self._producer.produce_many(rest, callbacks)

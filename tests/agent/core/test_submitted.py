@@ -129,6 +129,33 @@ def test_later_results_override_and_counts_add(submitted: SubmittedRecords) -> N
     assert CommittableOffsets().updated_with(first) == first
 
 
+def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: SubmittedRecords) -> None:
+    """In any order, between single records; its offset is the last one's."""
+    single = submitted.submit({"p": 1}, {"o": 0})
+    run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
+    submitted.submit_run({"p": 2}, {"o": 9}, 1).acknowledge(None)
+    run.acknowledge(None)
+    run.acknowledge(None)
+    single.ack()
+    result = submitted.committable_offsets()
+    assert committed(result) == [({"p": 1}, {"o": 0}), ({"p": 2}, {"o": 9})]
+    assert (result.committable_count, result.uncommittable_count) == (2, 3)
+    run.acknowledge(None)
+    assert submitted.committable_offsets().committable_count == 3
+
+
+def test_a_run_that_was_cut_counts_what_was_taken(submitted: SubmittedRecords) -> None:
+    """Nothing at all when the first record was refused already."""
+    run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
+    run.acknowledge(None)
+    run.cut({"o": 1}, 1)
+    refused = submitted.submit_run({"p": 1}, {"o": 3}, 2)
+    refused.cut(None, 0)
+    result = submitted.committable_offsets()
+    assert committed(result) == [({"p": 1}, {"o": 1})]
+    assert (result.committable_count, result.uncommittable_count) == (1, 0)
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("submit"), st.sampled_from(["a", "b", None]), st.integers(0, 1)),

@@ -77,6 +77,19 @@ class Task(SourceTask):
         self.commits += 1
 
 
+class OfTopic(StringConverter):
+    """Writes the topic behind each text."""
+
+    def from_connect_data(
+        self, topic: str, headers: Any, schema: Any, value: object
+    ) -> bytes | None:
+        data = super().from_connect_data(topic, headers, schema, value)
+        return None if data is None else data + b"@" + topic.encode()
+
+    def from_connect_many(self, topic: str, schema: Any, values: Any) -> list[bytes | None]:
+        return [self.from_connect_data(topic, [], schema, value) for value in values]
+
+
 class Reports:
     """Remembers what failed, in order."""
 
@@ -97,11 +110,13 @@ class Surroundings:
     """What records meet on their way, by their number.
 
     `transformations`: what two of them do to a record. `full`: the queue is full at first.
-    `refused`: too large, so it fails later. `stops`: the queue is full until the task is stopped.
+    `later`: the producer takes it when it is sent again. `refused`: too large, so it fails
+    afterwards. `stops`: the queue is full until the task is stopped.
     """
 
     transformations: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
     full: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
     refused: frozenset[int] = frozenset()
     stops: int | None = None
     tolerate_all: bool = False
@@ -132,6 +147,10 @@ def number_of(record: SourceRecord) -> int:
     number = record.source_offset["n"]
     assert isinstance(number, int)
     return number
+
+
+def number_in(value: bytes) -> int:
+    return int(value[1:].partition(b"@")[0])
 
 
 def changed(record: SourceRecord, **parts: Any) -> SourceRecord:
@@ -168,11 +187,13 @@ class Run:
         )
         self.numbers: dict[bytes | None, int] = {}
         self.met: set[int] = set()
+        self.later: dict[int, int] = {}
+        self.steps = 0
         self.sender = self.new_sender()
         if one_by_one:
             self.sender.takes_runs = False
         assert self.sender.takes_runs is not one_by_one
-        converter = StringConverter()
+        converter = OfTopic()
         self.loop = SourceLoop(
             task=self.task,
             pipeline=compose(
@@ -199,7 +220,9 @@ class Run:
         """Raise what the producer raises for a record, which is known by the end of its value."""
         if value is None or not value.startswith(b"v"):
             return
-        number = int(value[1:])
+        number = number_in(value)
+        if number in self.given.later and self.later.setdefault(number, self.steps) == self.steps:
+            raise KafkaException(ClientError(ClientError._TIMED_OUT))
         if number == self.given.stops:
             self.control.stop_requested.set()
             raise BufferError("full until the end")
@@ -213,10 +236,11 @@ class Run:
         failure: BaseException | None = None
         try:
             self.sender.resumed()
-            polls = len(self.task.polls)
-            for _ in range(polls + 1):
-                if not self.control.stopping:
-                    self.loop.step()
+            while self.task.polls or not self.loop.is_batch_complete:
+                self.steps += 1
+                self.loop.step()
+                if self.control.stopping:
+                    break
         except Exception as exc:
             failure = exc
         try:
@@ -315,7 +339,7 @@ class AtLeastOnce(Run):
         """All that was sent so far is delivered or failed."""
         waiting = [(place, sent.value) for place, sent in enumerate(self.producer.waiting)]
         for place, value in reversed(waiting):
-            if value is not None and value.startswith(b"v") and int(value[1:]) in self.fails:
+            if value is not None and value.startswith(b"v") and number_in(value) in self.fails:
                 self.producer.fail(place, ClientError.TOPIC_AUTHORIZATION_FAILED)
         self.producer.deliver()
         self.producer.serve()
@@ -392,6 +416,7 @@ surroundings = st.builds(
     Surroundings,
     transformations=st.tuples(deeds, deeds),
     full=st.frozensets(numbers, max_size=2),
+    later=st.frozensets(numbers, max_size=2),
     refused=st.frozensets(numbers, max_size=1),
     stops=st.none() | numbers,
     tolerate_all=st.booleans(),
