@@ -197,7 +197,7 @@ async def _run_ours(bench: Bench, config: Mapping[str, str], meter: Meter) -> Re
                 raise TimeoutError(listener.task_trace(task_id))
             await asyncio.sleep(POLL_S)
         await asyncio.sleep(2)
-        pid = children.task_details()[task_id].child.pid
+        (pid,) = [c.pid for c in await children.child_details() if c.task is not None]
         assert pid is not None
         return _result(bench, psutil.Process(pid), meter)
     finally:

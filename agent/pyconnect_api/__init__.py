@@ -70,7 +70,14 @@ from pyconnect_api.logical import (
 )
 from pyconnect_api.predicate import Predicate
 from pyconnect_api.projector import project
-from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
+from pyconnect_api.record import (
+    ConnectRecord,
+    SinkRecord,
+    SourceRecord,
+    TimestampType,
+    without_headers,
+)
+from pyconnect_api.records import SinkRecords, SourceRecords
 from pyconnect_api.schema import (
     BOOLEAN_SCHEMA,
     BYTES_SCHEMA,
@@ -199,6 +206,7 @@ __all__ = [
     "SinkConnector",
     "SinkConnectorContext",
     "SinkRecord",
+    "SinkRecords",
     "SinkTask",
     "SinkTaskContext",
     "SourceConnector",
@@ -206,6 +214,7 @@ __all__ = [
     "SourceOffset",
     "SourcePartition",
     "SourceRecord",
+    "SourceRecords",
     "SourceTask",
     "SourceTaskContext",
     "StopSignal",
@@ -231,4 +240,5 @@ __all__ = [
     "timestamp_builder",
     "to_logical",
     "validate_value",
+    "without_headers",
 ]

@@ -7,7 +7,7 @@ unreachable service (a schema registry) is RetriableException.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyconnect_api.configdef import ConfigDef
 from pyconnect_api.header import KafkaHeaders
@@ -37,6 +37,24 @@ class Converter(ABC):
         self, topic: str, headers: KafkaHeaders, data: bytes | None
     ) -> SchemaAndValue:
         """Return what consumed bytes mean; `headers` are the record's Kafka headers."""
+
+    def from_connect_many(
+        self, topic: str, schema: Schema | None, values: Sequence[object]
+    ) -> list[bytes | None]:
+        """Return the bytes of each value, all of one schema.
+
+        To be overridden, together with `from_connect_data`, by a converter that is quicker with
+        many values, and neither reads nor adds headers. It may raise for any of them: the worker
+        then converts one by one, and reports what fails there.
+        """
+        return [self.from_connect_data(topic, [], schema, value) for value in values]
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[list[Schema | None], list[object]]:
+        """Return schemas and values of what was consumed; else as `from_connect_many`."""
+        found = [self.to_connect_data(topic, [], each) for each in data]
+        return [schema for schema, _ in found], [value for _, value in found]
 
     def config(self) -> ConfigDef:
         """Return the options this converter understands."""

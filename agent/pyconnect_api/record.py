@@ -281,3 +281,8 @@ class SinkRecord(ConnectRecord):
             f"originalKafkaPartition={self.original_kafka_partition}, "
             f"originalKafkaOffset={self.original_kafka_offset}}} {self._text()}"
         )
+
+
+def without_headers(records: Iterable[ConnectRecord]) -> bool:
+    """Whether it is certain that no record has headers; quicker than to ask each of them."""
+    return not any([record._headers for record in records])  # noqa: SLF001, C419  ours, and hot

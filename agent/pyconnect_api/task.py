@@ -190,14 +190,6 @@ class SinkTaskContext(ABC):
         """Same as :attr:`is_closing`, under the name of the proposal."""
         return self.is_closing
 
-    @property
-    @abstractmethod
-    def is_cancelled(self) -> bool:
-        """True once the worker has given up on this task; may be read from any thread.
-
-        A long upload should then be abandoned: another task may own the partitions already.
-        """
-
     @abstractmethod
     def configs(self) -> Mapping[str, str]:
         """Return the latest task configuration, with variables resolved again."""
@@ -274,6 +266,8 @@ class SinkTask(Task):
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take the next records, often none; may buffer them.
+
+        Mostly they are a :class:`SinkRecords`, whose values can be had without the records.
 
         RetriableException: the same batch is offered again later. Any other exception fails the
         task.

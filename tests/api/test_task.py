@@ -14,10 +14,6 @@ from tests.support.plugin_table import PlainSink, PlainSource
 class _Context(SinkTaskContext):
     """The least a worker has to provide."""
 
-    @property
-    def is_cancelled(self) -> bool:
-        return False
-
     def configs(self) -> Mapping[str, str]:
         return {}
 

@@ -50,7 +50,8 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     data = {Path(name).name for name in names if ".dist-info" not in name and name[-3:] != ".py"}
-    assert data == {"py.typed", "kafka-4.3.1.sha256"}
+    scripts = {f"pyconnect.{shell}" for shell in ("bash", "fish", "zsh")}
+    assert data == {"py.typed", "kafka-4.3.1.sha256", *scripts}
 
 
 def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:

@@ -99,17 +99,16 @@ def convert(message: FakeMessage, handling: Tolerance) -> list[SinkRecord]:
     """Convert one message, its value with the JSON converter."""
     values = JsonConverter()
     values.configure({"schemas.enable": "false"}, is_key=False)
-    batch: list[SinkRecord] = []
-    compose(
+    records, _ = compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=None,
+        chain=None,
         tolerance=handling,
         topic_used=None,
         is_assigned=lambda _: True,
         check_error=lambda _: None,
         keep_consumed=True,
-    )([message], batch, {})
-    return batch
+    )([message], {})
+    return list(records)
 
 
 def consumed(message: FakeMessage = POISON) -> ConsumedRecord:

@@ -10,7 +10,8 @@ from typing import Any
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
-from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.kafka.task_producer import Columns
 from pyconnect_api import TopicPartition
 
 RebalanceStep = Callable[[], None]
@@ -69,6 +70,31 @@ class Sent:
     headers: Any = None
 
 
+def explained(failure: Any, text: str) -> KafkaError:
+    """What a producer says of an error: of these only a time-out passes."""
+    error = failure.args[0] if isinstance(failure, KafkaException) else failure
+    retriable = isinstance(error, ClientError) and error.code() == ClientError._TIMED_OUT
+    return RetriableKafkaError(text) if retriable else KafkaError(text)
+
+
+def produce_each(produce: Callable[..., None], records: Columns, on_delivery: Iterable[Any]) -> int:
+    """What `TaskProducer.produce_many` does, one by one."""
+    for place, done in zip(range(len(records.values)), on_delivery, strict=False):
+        try:
+            produce(
+                records.topics[place],
+                records.values[place],
+                records.keys[place],
+                records.partitions[place],
+                done,
+                timestamp=records.timestamps[place],
+                headers=records.headers[place],
+            )
+        except (BufferError, KafkaException):
+            return place
+    return len(records.values)
+
+
 class FakeProducer:
     """Keeps what is produced until `deliver` or `fail`; `serve` runs what is due.
 
@@ -102,6 +128,9 @@ class FakeProducer:
         self.sent.append(record)
         self.waiting.append(record)
 
+    def produce_many(self, records: Columns, on_delivery: Iterable[Any]) -> int:
+        return produce_each(self.produce, records, on_delivery)
+
     def deliver(self, *indexes: int) -> None:
         """Acknowledge waiting records, all without indexes."""
         for record in [self.waiting[i] for i in indexes] if indexes else list(self.waiting):
@@ -133,7 +162,7 @@ class FakeProducer:
         return until()
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
-        return KafkaError(f"{failure} ({size} bytes to {topic})")
+        return explained(failure, f"{failure} ({size} bytes to {topic})")
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:

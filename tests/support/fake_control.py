@@ -11,7 +11,6 @@ class FakeControl:
     """The part of `tasks.control.Control` that loops look at."""
 
     should_pause: bool = False
-    cancelled: bool = False
     stop_requested: threading.Event = field(default_factory=threading.Event)
     changed: threading.Event = field(default_factory=threading.Event)
 

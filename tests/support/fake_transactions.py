@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import AgentError, KafkaError
-from tests.support.fake_clients import FakeMessage
+from pyconnect_agent.kafka.task_producer import Columns
+from tests.support.fake_clients import FakeMessage, explained, produce_each
 
 Written = tuple[str, bytes | None, bytes | None]
 """Topic, value, key."""
@@ -54,6 +55,9 @@ class FakeTransactions:
             self._waiting.append(lambda: on_delivery(None, message))
         self._open.append((topic, value, key))
 
+    def produce_many(self, records: Columns, on_delivery: Iterable[Any]) -> int:
+        return produce_each(self.produce, records, on_delivery)
+
     def begin(self) -> None:
         assert self._open is None, "began within a transaction"
         self.calls.append("begin")
@@ -87,7 +91,7 @@ class FakeTransactions:
         return len(waiting)
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
-        return KafkaError(f"{failure} ({size} bytes to {topic})")
+        return explained(failure, f"{failure} ({size} bytes to {topic})")
 
     def is_asynchronous(self, failure: BaseException) -> bool:
         return (

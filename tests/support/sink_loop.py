@@ -12,12 +12,13 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.sink import SinkLoop
 from pyconnect_agent.tasks.sink_context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink_pipeline import Transform, compose
+from pyconnect_agent.tasks.sink_pipeline import compose
 from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.support.fake_clients import FakeConsumer, FakeMessage
 from tests.support.fake_control import FakeControl
+from tests.support.functions import Function, chain_of
 from tests.support.metrics import sink_metrics
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -74,7 +75,7 @@ class RecordingTask(SinkTask):
 class Sink:
     """A loop over fakes, stepped by hand; `now_ms` is the clock."""
 
-    def __init__(self, *, transform: Transform | None = None, tolerate_all: bool = False) -> None:
+    def __init__(self, *, transform: Function | None = None, tolerate_all: bool = False) -> None:
         self.now_ms = 0
         self.task = RecordingTask()
         self.consumer = FakeConsumer()
@@ -84,7 +85,6 @@ class Sink:
         self.context = WorkerSinkTaskContext(
             configs=dict,
             connector_paused=lambda: self.control.should_pause,
-            cancelled=lambda: self.control.cancelled,
             reporter=None,
         )
         tolerance = Tolerance(
@@ -102,7 +102,7 @@ class Sink:
                 converters=Converters(
                     key=converter, value=converter, header=SimpleHeaderConverter()
                 ),
-                transform=transform,
+                chain=None if transform is None else chain_of(transform, tolerance=tolerance),
                 tolerance=tolerance,
                 topic_used=self.topics.append,
                 is_assigned=self.consumer.is_assigned,

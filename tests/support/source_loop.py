@@ -14,7 +14,7 @@ from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_committer import SourceCommitter
-from pyconnect_agent.tasks.source_pipeline import Transform, compose
+from pyconnect_agent.tasks.source_pipeline import compose
 from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Tolerance
 from pyconnect_api import (
@@ -25,6 +25,7 @@ from pyconnect_api import (
 )
 from tests.support.fake_clients import FakeProducer
 from tests.support.fake_control import FakeControl
+from tests.support.functions import Function, chain_of
 from tests.support.metrics import source_metrics
 
 
@@ -66,7 +67,7 @@ class ScriptedTask(SourceTask):
 class Source:
     """A loop over fakes, stepped by hand; `written` is the offset store."""
 
-    def __init__(self, *, transform: Transform | None = None, tolerate_all: bool = False) -> None:
+    def __init__(self, *, transform: Function | None = None, tolerate_all: bool = False) -> None:
         self.task = ScriptedTask()
         self.producer = FakeProducer()
         self.control = FakeControl()
@@ -104,11 +105,11 @@ class Source:
         converter = StringConverter()
         self.loop = SourceLoop(
             task=self.task,
-            convert=compose(
+            pipeline=compose(
                 converters=Converters(
                     key=converter, value=converter, header=SimpleHeaderConverter()
                 ),
-                transform=transform,
+                chain=None if transform is None else chain_of(transform, tolerance=tolerance),
                 tolerance=tolerance,
             ),
             sender=self.sender,

@@ -84,7 +84,7 @@ class World:
         )
 
     def pid(self, task_id: ConnectorTaskId) -> int:
-        pid = self.children.task_details()[task_id].child.pid
+        pid = self.children._tasks.details()[task_id].child.pid
         assert pid is not None
         return pid
 

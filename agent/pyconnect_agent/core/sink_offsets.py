@@ -20,7 +20,6 @@ class Validated:
 
     offsets: Offsets
     refused: tuple[tuple[TopicPartition, int, str], ...] = ()
-    not_requested: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(slots=True)
@@ -88,7 +87,6 @@ def validate(
     """
     offsets = dict(base)
     refused: list[tuple[TopicPartition, int, str]] = []
-    not_requested: list[TopicPartition] = []
     for partition, offset in provided.items():
         if partition in offsets:
             if offset <= offered[partition]:
@@ -97,6 +95,4 @@ def validate(
                 refused.append((partition, offset, "not yet consumed"))
         elif partition not in assignment:
             refused.append((partition, offset, "partition not assigned"))
-        else:
-            not_requested.append(partition)
-    return Validated(offsets=offsets, refused=tuple(refused), not_requested=tuple(not_requested))
+    return Validated(offsets=offsets, refused=tuple(refused))

@@ -34,10 +34,6 @@ class OffsetWriter:
         for partition, offset in offsets:
             self._waiting[partition_key(self._connector, partition)] = (partition, offset)
 
-    @property
-    def is_flushing(self) -> bool:
-        return self._flushing is not None
-
     def begin_flush(self) -> Entries:
         """Return what is to be written; empty when there is nothing, and no flush began.
 

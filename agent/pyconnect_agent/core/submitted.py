@@ -5,15 +5,14 @@ Records of one source partition may go to several topic partitions, whose acknow
 in any order; an offset is committable once its record and every earlier one of the same source
 partition is acknowledged or dropped.
 
-Threading: everything belongs to the task's thread, except `SubmittedRecord.ack`, which any thread
-may call: it only sets a flag. To wait for what is in flight, let the producer serve its callbacks
-and ask `drained()` until a deadline.
+Threading: everything belongs to the task's thread, except `SubmittedRecord.ack` and
+`SubmittedRun.acknowledge`, which any thread may call.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 Partition = Mapping[str, object]
@@ -53,7 +52,7 @@ class _Queue:
     __slots__ = ("only_text", "original", "partition", "records")
 
     def __init__(self, partition: Partition | None) -> None:
-        self.records: deque[SubmittedRecord] = deque()
+        self.records: deque[SubmittedRecord | SubmittedRun] = deque()
         self.original = partition
         # A copy, since a connector may go on using its dict.
         self.partition = None if partition is None else dict(partition)
@@ -61,12 +60,24 @@ class _Queue:
             value.__class__ is str for value in partition.values()
         )
 
+    def forget(self, record: SubmittedRecord | SubmittedRun) -> bool:
+        """Take it out, mostly from the end; False when it is not (any more) here."""
+        records = self.records
+        if records and records[-1] is record:
+            records.pop()
+            return True
+        if record not in records:
+            return False
+        records.remove(record)
+        return True
+
     def take_acknowledged(self) -> tuple[int, Offset | None]:
         """Remove the acknowledged prefix; return its length and the offset of its last record."""
         records, count, offset = self.records, 0, None
         while records and records[0].acked:
-            offset = records.popleft().offset
-            count += 1
+            first = records.popleft()
+            offset = first.offset
+            count += first.size
         return count, offset
 
 
@@ -74,6 +85,8 @@ class SubmittedRecord:
     """A record handed to the producer. `offset` must not be changed by the connector."""
 
     __slots__ = ("_queue", "acked", "offset")
+
+    size = 1
 
     def __init__(self, queue: _Queue, offset: Offset | None) -> None:
         self._queue = queue
@@ -86,33 +99,43 @@ class SubmittedRecord:
 
     def drop(self) -> bool:
         """Forget a record that the producer refused; False when it is not (any more) known."""
-        records = self._queue.records
-        if records and records[-1] is self:
-            records.pop()
-            return True
-        if self not in records:
-            return False
-        records.remove(self)
-        return True
+        return self._queue.forget(self)
+
+
+class SubmittedRun:
+    """Records of one source partition that are committed together; `offset` is the last one's."""
+
+    __slots__ = ("_acknowledged", "_queue", "acknowledge", "offset", "size")
+
+    def __init__(self, queue: _Queue, offset: Offset | None, size: int) -> None:
+        self._queue = queue
+        self.offset = offset
+        self.size = size
+        self._acknowledged: list[None] = []
+        self.acknowledge: Callable[[None], None] = self._acknowledged.append
+        """To be called once for each record, with None, by any thread: no call gets lost."""
+
+    @property
+    def acked(self) -> bool:
+        return len(self._acknowledged) >= self.size
+
+    def cut(self, offset: Offset | None, size: int) -> None:
+        """Keep only the first records, as the producer refused the next one."""
+        self.offset, self.size = offset, size
+        if not size:
+            self._queue.forget(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittableOffsets:
     """What can be committed, and what is pending behind it.
 
-    `offsets`: canonical partition -> (partition, offset). `largest_queue_partition` is that of the
-    queue with most pending records; it may be None for the null partition too.
+    `offsets`: canonical partition -> (partition, offset).
     """
 
     offsets: Mapping[Hashable, tuple[Partition | None, Offset | None]] = field(default_factory=dict)
     committable_count: int = 0
     uncommittable_count: int = 0
-    queue_count: int = 0
-    largest_queue_size: int = 0
-    largest_queue_partition: Partition | None = None
-
-    def has_pending(self) -> bool:
-        return self.uncommittable_count > 0
 
     def is_empty(self) -> bool:
         return not (self.committable_count or self.uncommittable_count or self.offsets)
@@ -123,9 +146,6 @@ class CommittableOffsets:
             offsets={**self.offsets, **newer.offsets},
             committable_count=self.committable_count + newer.committable_count,
             uncommittable_count=newer.uncommittable_count,
-            queue_count=newer.queue_count,
-            largest_queue_size=newer.largest_queue_size,
-            largest_queue_partition=newer.largest_queue_partition,
         )
 
 
@@ -140,6 +160,21 @@ class SubmittedRecords:
 
     def submit(self, partition: Partition | None, offset: Offset | None) -> SubmittedRecord:
         """Append a record that is about to be sent; the caller acks or drops the result."""
+        queue = self._queue_of(partition)
+        record = SubmittedRecord(queue, offset)
+        queue.records.append(record)
+        return record
+
+    def submit_run(
+        self, partition: Partition | None, offset: Offset | None, size: int
+    ) -> SubmittedRun:
+        """Append records that are about to be sent, `offset` being that of the last of them."""
+        queue = self._queue_of(partition)
+        run = SubmittedRun(queue, offset, size)
+        queue.records.append(run)
+        return run
+
+    def _queue_of(self, partition: Partition | None) -> _Queue:
         queue = self._last
         if (
             queue is None
@@ -148,37 +183,24 @@ class SubmittedRecords:
             or not (queue.only_text or partition is queue.original)
         ):
             queue = self._last = self._queue(partition)
-        record = SubmittedRecord(queue, offset)
-        queue.records.append(record)
-        return record
+        return queue
 
     def committable_offsets(self) -> CommittableOffsets:
         """Take every acknowledged prefix."""
         offsets: dict[Hashable, tuple[Partition | None, Offset | None]] = {}
         committable = uncommittable = 0
-        largest: _Queue | None = None
         for canonical, queue in self._queues.items():
             count, offset = queue.take_acknowledged()
             if count:
                 offsets[canonical] = (queue.partition, offset)
                 committable += count
-            size = len(queue.records)
-            uncommittable += size
-            if size > (0 if largest is None else len(largest.records)):
-                largest = queue
+            uncommittable += sum([record.size for record in queue.records])
         self._remove_empty_queues()
         return CommittableOffsets(
             offsets=offsets,
             committable_count=committable,
             uncommittable_count=uncommittable,
-            queue_count=len(self._queues),
-            largest_queue_size=0 if largest is None else len(largest.records),
-            largest_queue_partition=None if largest is None else largest.partition,
         )
-
-    def drained(self) -> bool:
-        """Tell whether every submitted record was acknowledged or dropped."""
-        return all(record.acked for queue in self._queues.values() for record in queue.records)
 
     def _queue(self, partition: Partition | None) -> _Queue:
         canonical = canonical_partition(partition)

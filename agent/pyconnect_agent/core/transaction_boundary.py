@@ -50,8 +50,11 @@ class TransactionBoundary(Protocol):
         """Everything that one poll returned (maybe nothing) was handed over or dropped."""
         ...
 
-    def before_rest(self) -> Decision:
-        """The task is paused or ends in order."""
+    def before_rest(self, *, complete: bool) -> Decision:
+        """The task is paused or ends in order.
+
+        `complete` is False when a part of the last batch was neither handed over nor dropped.
+        """
         ...
 
 
@@ -69,7 +72,7 @@ class PollBoundary:
     def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002  whenever it ends
         return Decision.COMMIT
 
-    def before_rest(self) -> Decision:
+    def before_rest(self, *, complete: bool) -> Decision:  # noqa: ARG002  KIP-618: also a part
         return Decision.COMMIT
 
 
@@ -94,7 +97,7 @@ class IntervalBoundary:
         self._since_ms = now_ms
         return Decision.COMMIT
 
-    def before_rest(self) -> Decision:
+    def before_rest(self, *, complete: bool) -> Decision:  # noqa: ARG002  KIP-618: also a part
         return Decision.COMMIT
 
 
@@ -161,8 +164,10 @@ class ConnectorBoundary:
     def after_batch(self, now_ms: int) -> Decision:  # noqa: ARG002  the connector says when
         return self._requested.take_batch()
 
-    def before_rest(self) -> Decision:
-        return self._requested.take_batch()
+    def before_rest(self, *, complete: bool) -> Decision:
+        # What the connector asked for is about the whole batch. It stands until the rest follows
+        # after a pause; at the end the transaction is aborted with its producer.
+        return self._requested.take_batch() if complete else Decision.CONTINUE
 
 
 def _given(record: SourceRecord | None) -> SourceRecord:

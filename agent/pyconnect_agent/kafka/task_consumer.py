@@ -49,6 +49,7 @@ FORCED: Mapping[str, Any] = {
 POSITION_TIMEOUT_S = 60.0
 SEEK_TIMEOUT_S = 10.0
 SEEK_RETRY_S = 0.02
+LOOK_UP_RETRY_S = 0.1
 LIST_TIMEOUT_S = 5.0
 METADATA_MAX_AGE_MS = 300_000
 """Java's default of `metadata.max.age.ms`: how long a new topic may go unnoticed."""
@@ -165,7 +166,7 @@ class TaskConsumer:
         if failure.code() in _IGNORED:
             return
         error = errors.translate(failure, "Failed to consume")
-        if error.retriable or failure.code() in _TRANSIENT:
+        if _passes(failure):
             LOG.warning("consumer reported an error", extra={"reason": str(error)})
             return
         raise error
@@ -340,11 +341,30 @@ class TaskConsumer:
             )
         # Kafka's special timestamps -2 and -1 ask for the first and the next offset.
         asked = [ClientPartition(p.topic, p.partition, reset) for p in partitions]
-        found = consumer.offsets_for_times(asked, timeout=POSITION_TIMEOUT_S)
-        return {
-            TopicPartition(p.topic, p.partition): p.offset if p.offset >= 0 else reset
-            for p in found
-        }
+        positions: dict[TopicPartition, int] = {}
+        deadline = time.monotonic() + POSITION_TIMEOUT_S
+        while asked:
+            found = consumer.offsets_for_times(asked, timeout=max(0.0, deadline - time.monotonic()))
+            asked = []
+            for place in found:
+                partition = TopicPartition(place.topic, place.partition)
+                if place.error is None:
+                    positions[partition] = place.offset
+                elif _passes(place.error) and time.monotonic() < deadline:
+                    # A logical position in its place would be nothing to rewind to.
+                    asked.append(ClientPartition(place.topic, place.partition, reset))
+                else:
+                    raise errors.translate(
+                        place.error, f"Failed to look up the position of {partition}"
+                    )
+            if asked:
+                time.sleep(LOOK_UP_RETRY_S)
+        return positions
+
+
+def _passes(failure: Any) -> bool:
+    """Whether a client's error may go away by itself."""
+    return errors.translate(failure, "").retriable or failure.code() in _TRANSIENT
 
 
 def _client_offsets(offsets: Mapping[TopicPartition, int]) -> list[Any]:

@@ -3,14 +3,22 @@
 Layer: kafka. The hot call is the client's own `produce`, taken as it is; everything else is here:
 back-pressure, waiting, translation of errors. Used by one task thread; `serve` also by the thread
 that keeps callbacks going while the task blocks in `poll`.
+
+Many records go through the same `produce`, called from C with all arguments by position, which
+takes 0.35 us a record; keywords cost as much again. The client's `produce_batch` is not used: it
+takes 0.5 us, drops headers without a word, refuses timestamps, ignores the partition of a message,
+and goes on after a record that was refused.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import length_hint
+from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError
 
@@ -40,6 +48,8 @@ FORCED: Mapping[str, Any] = {
 
 PRODUCE_SLICE_S = 0.1
 
+KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+
 
 class DeliveredMessage(Protocol):
     """What a delivery callback learns of a record in Kafka."""
@@ -48,6 +58,26 @@ class DeliveredMessage(Protocol):
     def partition(self) -> int | None: ...
     def offset(self) -> int | None: ...
     def timestamp(self) -> tuple[int, int]: ...
+
+
+class Columns(Protocol):
+    """Many records, in the order of their sending; all columns are as long as `values`."""
+
+    @property
+    def topics(self) -> Sequence[str]: ...
+    @property
+    def values(self) -> Sequence[bytes | None]: ...
+    @property
+    def keys(self) -> Sequence[bytes | None]: ...
+    @property
+    def partitions(self) -> Sequence[int]: ...
+    @property
+    def timestamps(self) -> Sequence[int]: ...
+    @property
+    def headers(self) -> Sequence[KafkaHeaders | None]: ...
+
+
+OnDelivery: TypeAlias = Callable[[Any, DeliveredMessage], None]
 
 
 class TaskProducer:
@@ -62,6 +92,31 @@ class TaskProducer:
         self._producer = create_producer({**TUNING, **config, **FORCED})
         self.produce: Callable[..., None] = self._producer.produce
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
+
+    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int:
+        """Produce records, each with its callback; return how many were taken.
+
+        That is all of them, or those before the first one that `produce` refuses. To produce that
+        one alone says why it is refused.
+        """
+        left = iter(records.values)
+        calls = map(
+            self.produce,
+            records.topics,
+            left,
+            records.keys,
+            records.partitions,
+            on_delivery,
+            # The place of `on_delivery`, which is another word for the callback before it.
+            repeat(None),
+            records.timestamps,
+            records.headers,
+        )
+        try:
+            deque(calls, maxlen=0)
+        except (BufferError, *CLIENT_ERRORS):
+            return len(records.values) - length_hint(left) - 1
+        return len(records.values)
 
     def serve(self, timeout_s: float = 0.0) -> int:
         """Run the callbacks that are due; return how many.

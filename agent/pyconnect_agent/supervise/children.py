@@ -36,7 +36,7 @@ from pyconnect_agent.supervise.ports import (
     TaskConfigsGenerated,
 )
 from pyconnect_agent.supervise.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
-from pyconnect_agent.supervise.tasks import RunningTask, TaskChildren
+from pyconnect_agent.supervise.tasks import TaskChildren
 from pyconnect_api.config_key import KeyInfo
 
 LEASES_PER_TERM = 3
@@ -144,10 +144,6 @@ class ChildProcesses:
 
     def running_tasks(self) -> frozenset[ConnectorTaskId]:
         return self._tasks.running()
-
-    def task_details(self) -> Mapping[ConnectorTaskId, RunningTask]:
-        """Process, last state and last figures of each task, for the admin interface."""
-        return self._tasks.details()
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         tasks = self._tasks.details()

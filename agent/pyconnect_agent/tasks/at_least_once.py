@@ -54,8 +54,11 @@ class Delivery(Protocol):
         """The loop runs from now on."""
         ...
 
-    def end(self, *, failed: bool) -> None:
-        """The loop has ended; commit what may be committed."""
+    def end(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit what may be committed.
+
+        `complete` is False when a part of the last batch was not sent.
+        """
         ...
 
     def close(self, *, failed: bool) -> None:
@@ -115,9 +118,9 @@ class AtLeastOnceDelivery:
         self._loop = loop
         self._committer.start()
 
-    def end(self, *, failed: bool) -> None:
+    def end(self, *, failed: bool, complete: bool) -> None:
         self._committer.stop()
-        self.sender.finish(failed=failed)
+        self.sender.finish(failed=failed, complete=complete)
 
     def close(self, *, failed: bool) -> None:
         self._producer.close(0.0 if failed else CLOSE_TIMEOUT_S)

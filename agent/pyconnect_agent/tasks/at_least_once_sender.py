@@ -7,15 +7,28 @@ acknowledged can be committed; `source_committer.py` does that. Called on the ta
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.core.submitted import SubmittedRecord, SubmittedRecords
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.core.submitted import (
+    SubmittedRecord,
+    SubmittedRecords,
+    SubmittedRun,
+    canonical_partition,
+)
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    DeliveredMessage,
+    OnDelivery,
+    TaskProducer,
+)
 from pyconnect_agent.tasks.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source_pipeline import Outgoing
+from pyconnect_agent.tasks.source_run import Outgoing, OutgoingRun, last_place
 from pyconnect_agent.tasks.source_sender import (
     QUEUE_FULL_WAIT_S,
     commit_record_of,
@@ -33,6 +46,20 @@ from pyconnect_api import (
 )
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfRun:
+    """The records of a run that are of one source partition, by their places in it."""
+
+    places: Sequence[int]
+    submitted: SubmittedRun
+
+    def cut(self, records: Sequence[SourceRecord], taken: int) -> None:
+        """Keep what is among the first `taken` records of the run."""
+        size = bisect_left(self.places, taken)
+        offset = records[self.places[size - 1]].source_offset if size else None
+        self.submitted.cut(offset, size)
 
 
 class AtLeastOnceSender:
@@ -71,6 +98,7 @@ class AtLeastOnceSender:
         self._error: KafkaError | None = None
         # Without it a delivery is only a flag set.
         self._commit_record = commit_record_of(task)
+        self.takes_runs = self._commit_record is None
 
     def begin_iteration(self) -> None:
         self._serve(0.0)
@@ -86,7 +114,7 @@ class AtLeastOnceSender:
     def resumed(self) -> None:
         """Acknowledgements do not depend on it."""
 
-    def paused(self) -> None:
+    def paused(self, *, complete: bool) -> None:
         """The timed commits go on."""
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
@@ -120,13 +148,28 @@ class AtLeastOnceSender:
                 self._refused(record, outgoing, submitted, exc)
                 return
 
+    def send_run(self, run: OutgoingRun) -> None:
+        while run.taken < len(run):
+            # A record that was refused may have failed the task since.
+            self.check()
+            rest = run.rest()
+            submitted, callbacks = self._submitted(rest)
+            taken = self._producer.produce_many(rest, callbacks)
+            run.taken += taken
+            if taken == len(rest):
+                return
+            for part in submitted:
+                part.cut(rest.records, taken)
+            self.send(rest.records[taken], rest.at(taken))
+            run.taken += 1
+
     def dropped(self, record: SourceRecord) -> None:
         self._tell(record, None)
 
     def batch_sent(self) -> None:
         self._serve(0.0)
 
-    def finish(self, *, failed: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
+    def finish(self, *, failed: bool, complete: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
         try:
             self._producer.drain(self._flush_timeout_s, until=self._settled)
         except KafkaError as exc:
@@ -136,6 +179,53 @@ class AtLeastOnceSender:
 
     def in_flight(self) -> int:
         return self._producer.in_flight()
+
+    def _submitted(
+        self, run: OutgoingRun
+    ) -> tuple[Sequence[_PartOfRun], Iterable[OnDelivery | None]]:
+        """Submit the records by their source partitions; return these, and a callback for each."""
+        records, silent = run.records, set(run.distinct_topics)
+        place = last_place(records)
+        # The record of a failure is reported where failures are tolerated.
+        told = self._tolerance.tolerate_all
+        if place is not None and not told:
+            submitted = self.submitted.submit_run(*place, len(run))
+            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
+            return [_PartOfRun(range(len(run)), submitted)], repeat(done)
+        places: dict[Hashable, list[int]] = {}
+        for index, record in enumerate(records):
+            places.setdefault(canonical_partition(record.source_partition), []).append(index)
+        parts: list[_PartOfRun] = []
+        callbacks: list[OnDelivery | None] = [None] * len(run)
+        for mine in places.values():
+            last = records[mine[-1]]
+            submitted = self.submitted.submit_run(
+                last.source_partition, last.source_offset, len(mine)
+            )
+            parts.append(_PartOfRun(mine, submitted))
+            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
+            for index in mine:
+                callbacks[index] = partial(done, record=records[index]) if told else done
+        return parts, callbacks
+
+    def _delivered_in_run(
+        self,
+        acknowledge: Callable[[None], None],
+        silent: set[str],
+        failure: Any,
+        message: DeliveredMessage,
+        record: SourceRecord | None = None,
+    ) -> None:
+        """`silent`: topics of the run that no record was delivered to yet."""
+        if failure is None:
+            if silent and (topic := message.topic() or "") in silent:
+                silent.discard(topic)
+                self._topic_used(topic)
+            acknowledge(None)
+            return
+        size = len(message)  # type: ignore[arg-type]  # bytes of the value
+        error = self._producer.explain(failure, message.topic() or "", size)
+        self._failed(record, partial(acknowledge, None), error)
 
     def _serve(self, timeout_s: float) -> None:
         try:
@@ -156,7 +246,7 @@ class AtLeastOnceSender:
         error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
         error.__cause__ = failure
         if self._producer.is_asynchronous(failure):
-            self._failed(record, submitted, error)
+            self._failed(record, submitted.ack, error)
             return
         submitted.drop()
         if error.retriable:
@@ -173,14 +263,16 @@ class AtLeastOnceSender:
     ) -> None:
         if failure is not None:
             size = len(message)  # type: ignore[arg-type]  # bytes of the value
-            self._failed(record, submitted, self._producer.explain(failure, topic, size))
+            self._failed(record, submitted.ack, self._producer.explain(failure, topic, size))
             return
         if self._commit_record is not None:
             self._tell(record, metadata_of(message))
         submitted.acked = True
         self._topic_used(topic)
 
-    def _failed(self, record: SourceRecord, submitted: SubmittedRecord, error: KafkaError) -> None:
+    def _failed(
+        self, record: SourceRecord | None, acknowledge: Callable[[], object], error: KafkaError
+    ) -> None:
         self._not_delivered()
         if not self._tolerance.tolerate_all:
             if self._error is None:
@@ -194,8 +286,9 @@ class AtLeastOnceSender:
                 record=record,
             )
         )
-        self._tell(record, None)
-        submitted.ack()
+        if record is not None:
+            self._tell(record, None)
+        acknowledge()
 
     def _tell(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         if self._commit_record is not None:

@@ -89,8 +89,6 @@ class Control:
         self.stop_requested = threading.Event()
         self.stop_until_s = 0.0
         """On the monotonic clock: until when an orderly stop may take."""
-        self.cancelled = False
-        """True once the worker gives up on this process: SIGTERM after the time for a stop."""
         self.changed = threading.Event()
         self.statistics: ReadStatistics = Statistics
         """Asked when the supervisor asks; set by the task's work."""

@@ -85,8 +85,8 @@ class ExactlyOnceDelivery:
     def begin(self, loop: PollClock) -> None:
         """Nothing runs beside the loop."""
 
-    def end(self, *, failed: bool) -> None:
-        self.sender.finish(failed=failed)
+    def end(self, *, failed: bool, complete: bool) -> None:
+        self.sender.finish(failed=failed, complete=complete)
 
     def close(self, *, failed: bool) -> None:  # noqa: ARG002  what was not committed is aborted
         self._producer.close(0.0)

@@ -174,7 +174,6 @@ def _listen(control: Control) -> None:
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         if control.stopping and time.monotonic() >= control.stop_until_s:
-            control.cancelled = True
             os._exit(EXIT_TERMINATED)
 
     signal.signal(signal.SIGTERM, terminate)

@@ -20,9 +20,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 from pyconnect_agent.core.submitted import canonical_partition
-from pyconnect_agent.tasks.source_pipeline import Convert, KafkaHeaders, Outgoing
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
+from pyconnect_agent.tasks.source_pipeline import Convert, Pipeline
+from pyconnect_agent.tasks.source_run import Outgoing
 from pyconnect_api import SourceRecord
 
 SETTING = "pyconnect.provenance.headers"
@@ -63,17 +66,20 @@ class _Counted:
         self.last = 0
 
 
-def stamped(convert: Convert, *, connector: str, epoch_ms: int) -> Convert:
-    """Return `convert` with the headers added to what it gives."""
+def stamped(pipeline: Pipeline, *, connector: str, epoch_ms: int) -> Pipeline:
+    """Return a pipeline that adds the headers, record by record."""
+    stamp = _stamping(pipeline.convert, connector, epoch_ms)
+    return replace(pipeline, convert=stamp, convert_run=None)
+
+
+def _stamping(convert: Convert, connector: str, epoch_ms: int) -> Convert:
     known: dict[Hashable, _Counted] = {}
     epoch = str(epoch_ms).encode()
     last_record: SourceRecord | None = None
 
-    def stamp(record: SourceRecord) -> Outgoing | None:
+    def stamp(record: SourceRecord, transformed: SourceRecord) -> Outgoing:
         nonlocal last_record
-        outgoing = convert(record)
-        if outgoing is None:
-            return None
+        outgoing = convert(record, transformed)
         place = canonical_partition(record.source_partition)
         counted = known.get(place)
         if counted is None:

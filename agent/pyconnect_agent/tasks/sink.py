@@ -19,7 +19,14 @@ from pyconnect_agent.tasks.sink_commits import CommittingConsumer, PendingReport
 from pyconnect_agent.tasks.sink_context import PausableConsumer, WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink_metrics import SinkMetrics
 from pyconnect_agent.tasks.sink_pipeline import Convert
-from pyconnect_api import ConnectException, RetriableException, SinkRecord, SinkTask, TopicPartition
+from pyconnect_api import (
+    ConnectException,
+    RetriableException,
+    SinkRecord,
+    SinkRecords,
+    SinkTask,
+    TopicPartition,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -78,7 +85,7 @@ class SinkLoop:
         self._flush_interval_ms = flush_interval_ms
         self._max_poll_records = max_poll_records
         self._now_ms = now_ms
-        self._batch: list[SinkRecord] = []
+        self._batch: Sequence[SinkRecord] = ()
         self._paused_for_redelivery = False
         self._paused = False
         self._rebalance_error: Exception | None = None
@@ -134,7 +141,8 @@ class SinkLoop:
         if messages is None:
             return
         if messages:
-            foreign = self._convert(messages, self._batch, self.offsets.consumed)
+            records, foreign = self._convert(messages, self.offsets.consumed)
+            self._batch = [*self._batch, *records] if self._batch else records
             self._metrics.read(len(messages) - foreign)
             self._metrics.look_at(self.offsets)
         self._deliver()
@@ -193,8 +201,9 @@ class SinkLoop:
         self.last_put_ms = int(time.time() * 1000)
         began_s = time.monotonic()
         try:
-            # A copy: the task may keep what it gets.
-            self._task.put(self._batch.copy())
+            batch = self._batch
+            # A list is copied: the task may keep what it gets, and change it.
+            self._task.put(batch if isinstance(batch, SinkRecords) else list(batch))
             if self._reports is not None:
                 self._reports.raise_failure()
         except RetriableException:
@@ -211,7 +220,7 @@ class SinkLoop:
             ) from exc
         self._metrics.put(len(self._batch), (time.monotonic() - began_s) * 1000)
         self.offsets.accept_batch()
-        self._batch.clear()
+        self._batch = ()
         if self._paused_for_redelivery:
             if not self._control.should_pause:
                 self._resume_all()
@@ -273,7 +282,7 @@ class SinkLoop:
             self.offsets.forget(partitions)
             gone = set(partitions)
             self._metrics.partition_count = len(self.offsets.current)
-            self._batch[:] = [r for r in self._batch if _origin(r) not in gone]
+            self._batch = [r for r in self._batch if _origin(r) not in gone]
 
     def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:
         self.commits.commit(partitions, closing=True)

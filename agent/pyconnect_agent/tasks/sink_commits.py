@@ -75,7 +75,6 @@ class SinkCommits:
         self._started_ms = 0
         self._closing = False
         self.committing = False
-        self.consecutive_failures = 0
         self.counts = CommitCounts()
         self.last_commit_ms: int | None = None
 
@@ -114,8 +113,6 @@ class SinkCommits:
         if offsets == base:
             LOG.debug("offset commit skipped: no change since the last one")
             self._completed(None, sequence, None)
-        elif self._context.is_cancelled:
-            LOG.debug("final offset commit skipped: the task was cancelled")
         elif closing:
             self._commit_sync(offsets, sequence)
         else:
@@ -131,18 +128,15 @@ class SinkCommits:
         closing: bool,
     ) -> Mapping[TopicPartition, int] | None:
         """Ask the task; None when it raised, which is dealt with here."""
-        # A cancelled task may have a successor already: no late upload (rule R10).
-        abandoned = closing and self._context.is_cancelled
-        provided: Mapping[TopicPartition, int] | None = {}
+        provided: Mapping[TopicPartition, int] | None = None
         error: Exception | None = None
-        if not abandoned:
-            self._context.is_closing = closing
-            try:
-                provided = self._task.pre_commit(dict(offered))
-            except Exception as exc:  # noqa: BLE001  plugin code: a failed commit must not end the task
-                error = exc
-            finally:
-                self._context.is_closing = False
+        self._context.is_closing = closing
+        try:
+            provided = self._task.pre_commit(dict(offered))
+        except Exception as exc:  # noqa: BLE001  plugin code: a failed commit must not end the task
+            error = exc
+        finally:
+            self._context.is_closing = False
         if closing:
             self._task.close(partitions)
         if error is not None:
@@ -217,12 +211,10 @@ class SinkCommits:
             self._offsets.committed.update(
                 {p: offset for p, offset in offsets.items() if p in current}
             )
-        self.consecutive_failures = 0
         self.counts.succeeded += 1
         self._metrics.committed(duration_ms, success=True, closing=self._closing)
         self._metrics.look_at(self._offsets, at_once=True)
 
     def _failed(self, duration_ms: int) -> None:
-        self.consecutive_failures += 1
         self.counts.failed += 1
         self._metrics.committed(duration_ms, success=False, closing=self._closing)

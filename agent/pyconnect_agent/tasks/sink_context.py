@@ -1,7 +1,6 @@
 """What a sink task may ask of the worker (Kafka: WorkerSinkTaskContext).
 
-Layer: tasks. Written by the task's thread, except `request_commit` and the reading of
-`is_cancelled`, which any thread may do.
+Layer: tasks. Written by the task's thread, except `request_commit`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ class WorkerSinkTaskContext(SinkTaskContext):
         *,
         configs: Callable[[], Mapping[str, str]],
         connector_paused: Callable[[], bool],
-        cancelled: Callable[[], bool],
         reporter: ErrantRecordReporter | None,
     ) -> None:
         self._configs = configs
         self._connector_paused = connector_paused
-        self._cancelled = cancelled
         self._reporter = reporter
         self._consumer: PausableConsumer | None = None
         self._offsets: dict[TopicPartition, int | None] = {}
@@ -55,10 +52,6 @@ class WorkerSinkTaskContext(SinkTaskContext):
     def connect(self, consumer: PausableConsumer) -> None:
         """Allow calls that need the consumer."""
         self._consumer = consumer
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self._cancelled()
 
     def configs(self) -> Mapping[str, str]:
         return self._configs()

@@ -53,10 +53,10 @@ class SinkErrors:
         if settings.has_errant_record_reporter:
             self.reports = ErrantRecords(self.tolerance, converters)
 
-    def close(self, *, cancelled: bool) -> None:
-        """Wait for what is on its way to the dead letter queue, unless the task was given up."""
+    def close(self) -> None:
+        """Wait for what is on its way to the dead letter queue."""
         if self._queue is not None:
-            self._queue.close(0.0 if cancelled else CLOSE_TIMEOUT_S)
+            self._queue.close(CLOSE_TIMEOUT_S)
 
     def _queue_of(self, settings: SinkSettings, setup: TaskSetup) -> DeadLetterQueue | None:
         topic = settings.dlq_topic

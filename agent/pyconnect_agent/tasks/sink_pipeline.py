@@ -1,7 +1,9 @@
 """From consumed messages to sink records: convert, then transform.
 
 Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; without a
-transformation there is none in the loop.
+transformation there is none in the loop. What one poll returned is converted at once (`sink_run`),
+and message by message where anything is out of the ordinary: an error among the messages, a
+partition that is gone, or whatever a converter raises.
 """
 
 from __future__ import annotations
@@ -11,64 +13,87 @@ from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink_run import TIMESTAMP_TYPES, KafkaHeaders, MessageRun, compose_run
 from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_agent.tasks.transform_chain import Chain
 from pyconnect_api import (
     ConnectException,
     Header,
     HeaderConverter,
     SinkRecord,
-    TimestampType,
     TopicPartition,
 )
 
-KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+Converted: TypeAlias = tuple[Sequence[SinkRecord], int]
 
-Transform: TypeAlias = Callable[[SinkRecord], SinkRecord | None]
-
-Convert: TypeAlias = Callable[
-    [Sequence[ConsumedMessage], list[SinkRecord], dict[TopicPartition, int]], int
-]
-"""Appends the records of consumed messages to a batch, and notes for each partition the offset
-after its last message, also when that was dropped. Returns how many messages were no records of
-this task's: errors, and of partitions that are gone. Raises ConnectException when the task must
-fail, KafkaError for a message that is a fatal error."""
-
-_TIMESTAMP_TYPES = (
-    TimestampType.NO_TIMESTAMP_TYPE,
-    TimestampType.CREATE_TIME,
-    TimestampType.LOG_APPEND_TIME,
-)
+Convert: TypeAlias = Callable[[Sequence[ConsumedMessage], dict[TopicPartition, int]], Converted]
+"""Returns the records of consumed messages, and how many messages were no records of this task's:
+errors, and of partitions that are gone. Notes for each partition the offset after its last message,
+also when that was dropped. Raises ConnectException when the task must fail, KafkaError for a
+message that is a fatal error."""
 
 
 def compose(
     *,
     converters: Converters,
-    transform: Transform | None,
+    chain: Chain | None,
     tolerance: Tolerance,
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
     keep_consumed: bool = False,
 ) -> Convert:
-    """Build the conversion; `transform` does its own error handling.
+    """Build the conversion; `chain` does its own error handling.
 
     `keep_consumed`: records remember the message they come from, for reports of their failure.
 
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
     """
-    record_of = _record_maker(converters, transform, tolerance, keep_consumed=keep_consumed)
+    one_by_one = _compose_one_by_one(
+        _record_maker(converters, tolerance, keep_consumed=keep_consumed),
+        chain,
+        topic_used,
+        is_assigned,
+        check_error,
+    )
+    convert_run = compose_run(converters, ConsumedRecord if keep_consumed else SinkRecord)
 
     def convert(
-        messages: Sequence[ConsumedMessage],
-        batch: list[SinkRecord],
-        consumed: dict[TopicPartition, int],
-    ) -> int:
+        messages: Sequence[ConsumedMessage], consumed: dict[TopicPartition, int]
+    ) -> Converted:
+        run = MessageRun.of(messages)
+        if run is None or not all(map(is_assigned, run.ends)):
+            return one_by_one(messages, consumed)
+        try:
+            records = convert_run(run)
+        except Exception:  # noqa: BLE001  it comes up again with the message it is about
+            return one_by_one(messages, consumed)
+        if topic_used is not None:
+            for topic in run.distinct_topics:
+                topic_used(topic)
+        kept = records if chain is None else chain.kept(records)
+        consumed.update(run.ends)
+        return kept, 0
+
+    return convert
+
+
+def _compose_one_by_one(
+    record_of: Callable[[ConsumedMessage, str, int, int], SinkRecord],
+    chain: Chain | None,
+    topic_used: Callable[[str], None] | None,
+    is_assigned: Callable[[TopicPartition], bool],
+    check_error: Callable[[ConsumedMessage], None],
+) -> Convert:
+    def convert(
+        messages: Sequence[ConsumedMessage], consumed: dict[TopicPartition, int]
+    ) -> Converted:
         foreign = 0
         last_topic, last_partition, last_offset = None, -1, -1
         assigned = True
-        append = batch.append
+        batch: list[SinkRecord] = []
         for message in messages:
             if message.error() is not None:
                 check_error(message)
@@ -88,27 +113,25 @@ def compose(
             last_offset = message.offset()
             try:
                 record = record_of(message, topic, partition, last_offset)
+                if chain is not None:
+                    record = chain(record)
             except RecordSkipped:
                 continue
             if record is not None:
-                append(record)
+                batch.append(record)
         if last_topic is not None and assigned:
             consumed[TopicPartition(last_topic, last_partition)] = last_offset + 1
-        return foreign
+        return batch, foreign
 
     return convert
 
 
 def _record_maker(
-    converters: Converters,
-    transform: Transform | None,
-    tolerance: Tolerance,
-    *,
-    keep_consumed: bool,
-) -> Callable[[ConsumedMessage, str, int, int], SinkRecord | None]:
+    converters: Converters, tolerance: Tolerance, *, keep_consumed: bool
+) -> Callable[[ConsumedMessage, str, int, int], SinkRecord]:
     """Return the conversion of one message of a topic, partition and offset.
 
-    It returns None for a record that a transformation dropped, and raises RecordSkipped.
+    It raises RecordSkipped.
     """
     key_data = converters.key.to_connect_data
     value_data = converters.value.to_connect_data
@@ -117,9 +140,7 @@ def _record_maker(
     recover = tolerance.recover
     record_class = ConsumedRecord if keep_consumed else SinkRecord
 
-    def record_of(
-        message: ConsumedMessage, topic: str, partition: int, offset: int
-    ) -> SinkRecord | None:
+    def record_of(message: ConsumedMessage, topic: str, partition: int, offset: int) -> SinkRecord:
         kafka_headers = message.headers() or []
         arguments = (topic, kafka_headers, message.key())
         try:
@@ -146,12 +167,12 @@ def _record_maker(
             value,
             offset,
             timestamp if timestamp >= 0 else _timestamp(timestamp),
-            _TIMESTAMP_TYPES[timestamp_type],
+            TIMESTAMP_TYPES[timestamp_type],
             headers,
         )
         if keep_consumed:
             record.consumed = message  # type: ignore[attr-defined]  # a ConsumedRecord then
-        return record if transform is None else transform(record)
+        return record
 
     return record_of
 

@@ -79,7 +79,7 @@ class SinkWork:
             # In reverse: the task first, what it used after it, whatever fails before.
             self._plugins.close_with(closing)
             if self._errors is not None:
-                closing.callback(self._errors.close, cancelled=self._control.cancelled)
+                closing.callback(self._errors.close)
             if self._consumer is not None:
                 closing.callback(self._consumer.close)
             if self._loop is not None:
@@ -114,7 +114,6 @@ class SinkWork:
         context = WorkerSinkTaskContext(
             configs=setup.latest_task_config,
             connector_paused=lambda: control.should_pause,
-            cancelled=lambda: control.cancelled,
             reporter=errors.reports,
         )
         self._loop = SinkLoop(
@@ -122,7 +121,7 @@ class SinkWork:
             consumer=consumer,
             convert=compose(
                 converters=self._plugins.converters,
-                transform=chain(self._plugins.stages, errors.tolerance),
+                chain=chain(self._plugins.stages, errors.tolerance),
                 tolerance=errors.tolerance,
                 topic_used=self._topic_used if worker.topic_tracking_enable else None,
                 is_assigned=consumer.is_assigned,

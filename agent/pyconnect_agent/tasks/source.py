@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
-from pyconnect_agent.tasks.source_pipeline import Convert
+from pyconnect_agent.tasks.source_pipeline import Pipeline
+from pyconnect_agent.tasks.source_run import OutgoingRun
 from pyconnect_agent.tasks.source_sender import Sender
 from pyconnect_agent.tasks.tolerance import RecordSkipped
 from pyconnect_api import RetriableException, SourceRecord, SourceTask
@@ -40,14 +42,16 @@ class SourceLoop:
         self,
         *,
         task: SourceTask,
-        convert: Convert,
+        pipeline: Pipeline,
         sender: Sender,
         control: Control,
         report: StateReporter,
         metrics: SourceMetrics,
     ) -> None:
         self._task = task
-        self._convert = convert
+        self._chain = pipeline.chain
+        self._convert = pipeline.convert
+        self._convert_run = pipeline.convert_run if sender.takes_runs else None
         self._sender = sender
         self._control = control
         self._report = report
@@ -75,12 +79,17 @@ class SourceLoop:
         if not self._send():
             self._control.stop_requested.wait(RETRY_WAIT_S)
 
+    @property
+    def is_batch_complete(self) -> bool:
+        """Whether everything that was polled was sent or dropped."""
+        return not self._unsent
+
     def count_under_way(self) -> None:
         """Bring the metrics up to date; also called by other threads."""
         self._metrics.under_way(len(self._unsent) + self._sender.in_flight())
 
     def _pause(self) -> None:
-        self._sender.paused()
+        self._sender.paused(complete=self.is_batch_complete)
         self._report(State.PAUSED)
         while self._control.should_pause and not self._control.stopping:
             self._control.changed.clear()
@@ -107,29 +116,80 @@ class SourceLoop:
 
     def _send(self) -> bool:
         """Send what is unsent; False when a part is left for later."""
-        batch, convert, sender = self._unsent, self._convert, self._sender
-        send = sender.send
-        sent = left_out = 0
         try:
-            for record in batch:
-                try:
-                    outgoing = convert(record)
-                except RecordSkipped:
-                    outgoing = None
-                if outgoing is None:
-                    sender.dropped(record)
-                    left_out += 1
-                else:
-                    send(record, outgoing)
-                sent += 1
+            while self._unsent:
+                self._send_some()
         except RetriableException as exc:
-            LOG.debug("send is repeated", extra={"reason": str(exc)})
             # The rest is transformed and converted again: Kafka's contract of a repeated send.
-            self._unsent = batch[sent:]
-            self._metrics.left_out(left_out)
+            LOG.debug("send is repeated", extra={"reason": str(exc)})
             return False
-        self._unsent = ()
-        if left_out:
-            self._metrics.left_out(left_out)
-        sender.batch_sent()
+        self._sender.batch_sent()
         return True
+
+    def _send_some(self) -> None:
+        """Send records up to the first that fails in a transformation, and then that one."""
+        if self._chain is None:
+            self._send_transformed(self._unsent)
+            return
+        transformed, failed = self._chain.run(self._unsent)
+        if transformed:
+            self._send_transformed(transformed)
+        if failed is not None:
+            try:
+                record = failed()
+            except RecordSkipped:
+                record = None
+            self._send_transformed([record])
+
+    def _send_transformed(self, records: Sequence[SourceRecord | None]) -> None:
+        """Send the first unsent ones, given as they are now, None for those that are dropped."""
+        polled, done, left_out = self._unsent, 0, 0
+        run, places = self._converted(records)
+        try:
+            if run is None:
+                for done, record in enumerate(records):
+                    left_out += not self._send_one(polled[done], record)
+            else:
+                self._sender.send_run(run)
+            done = len(records)
+        finally:
+            if run is not None:
+                if run.taken < len(run):
+                    done = places[run.taken]
+                left_out = done - run.taken
+            self._unsent = polled[done:]
+            if left_out:
+                self._metrics.left_out(left_out)
+
+    def _converted(
+        self, records: Sequence[SourceRecord | None]
+    ) -> tuple[OutgoingRun | None, Sequence[int]]:
+        """Convert the records at once and return their places; None if one by one it must be."""
+        if self._convert_run is None:
+            return None, ()
+        polled: Sequence[SourceRecord] = self._unsent[: len(records)]
+        kept: Sequence[SourceRecord]
+        places: Sequence[int] = range(len(records))
+        if self._chain is None:
+            kept = polled = self._unsent
+        else:
+            kept = [record for record in records if record is not None]
+            if len(kept) < len(records):
+                places = [place for place, record in enumerate(records) if record is not None]
+                polled = [polled[place] for place in places]
+        if not kept:
+            return None, ()
+        try:
+            return self._convert_run(polled, kept), places
+        except Exception:  # noqa: BLE001  it comes up again with the record it is about
+            return None, ()
+
+    def _send_one(self, original: SourceRecord, record: SourceRecord | None) -> bool:
+        """Convert and send a record; False when it was left out."""
+        if record is not None:
+            with suppress(RecordSkipped):
+                outgoing = self._convert(original, record)
+                self._sender.send(original, outgoing)
+                return True
+        self._sender.dropped(original)
+        return False

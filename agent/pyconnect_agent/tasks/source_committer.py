@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.source_offsets import OffsetWriter
+from pyconnect_agent.core.source_offsets import OffsetWriter, offset_value
 from pyconnect_agent.core.submitted import CommittableOffsets
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_api import DataException, SourceTask
@@ -61,7 +61,6 @@ class SourceCommitter:
         self._end = threading.Event()
         self._thread = long_lived.Thread("offset-committer", self._run)
         self.last_commit_ms: int | None = None
-        self.failures = 0
 
     def start(self) -> None:
         self._thread.start()
@@ -80,7 +79,10 @@ class SourceCommitter:
             self._offered = self._offered.updated_with(committable)
 
     def commit(self) -> bool:
-        """Commit what was offered; False when it failed and waits for the next time."""
+        """Commit what was offered; False when not all of it was written.
+
+        What could not be written for a time waits for the next commit.
+        """
         began_s = time.monotonic()
         deadline = began_s + self._flush_timeout_ms / 1000
         if not self._commit_lock.acquire(timeout=self._flush_timeout_ms / 1000):
@@ -100,18 +102,12 @@ class SourceCommitter:
         self._metrics.committed((time.monotonic() - began_s) * 1000, success=success)
         if success:
             self.last_commit_ms = int(time.time() * 1000)
-        else:
-            self.failures += 1
 
     def _flush(self, deadline: float) -> bool:
         with self._offered_lock:
             offered, self._offered = self._offered, EMPTY
-        try:
-            self._writer.put(offered.offsets.values())
-            entries = self._writer.begin_flush()
-        except DataException:
-            LOG.exception("source offsets cannot be written")
-            return False
+        writable = self._put(offered)
+        entries = self._writer.begin_flush()
         if entries:
             remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
             try:
@@ -129,7 +125,19 @@ class SourceCommitter:
                     "pending": offered.uncommittable_count,
                 },
             )
-        return True
+        return writable
+
+    def _put(self, offered: CommittableOffsets) -> bool:
+        """Take over the offsets; False when one has no bytes, which costs no other its commit."""
+        writable = True
+        for partition, offset in offered.offsets.values():
+            try:
+                offset_value(offset)
+                self._writer.put([(partition, offset)])
+            except DataException:
+                LOG.exception("source offset cannot be written", extra={"partition": partition})
+                writable = False
+        return writable
 
     def _tell_task(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""From a source record to what the producer gets: transform, convert, check, make its topic.
+"""From source records to what the producer gets: transform, convert, check, make the topic.
 
 Layer: tasks. Composed once at start: a stage that is not configured is not in the chain. Shared by
 at-least-once and exactly-once tasks; nothing here knows of offsets or transactions.
@@ -6,37 +6,73 @@ at-least-once and exactly-once tasks; nothing here knows of offsets or transacti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
+from pyconnect_agent.tasks.source_run import ConvertRun, Outgoing, OutgoingRun, compose_run
 from pyconnect_agent.tasks.task_plugins import Converters
 from pyconnect_agent.tasks.tolerance import Stage, Tolerance
 from pyconnect_agent.tasks.topic_creation import TopicCreation
+from pyconnect_agent.tasks.transform_chain import Chain
 from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
 
-KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]
+"""Takes a record as it was polled, and the same after its transformations. Raises RecordSkipped
+when it failed and failures are tolerated, ConnectException when the task must fail, and
+RetriableException when the record is to be converted again later."""
 
-Outgoing: TypeAlias = tuple[str, bytes | None, bytes | None, int, int, KafkaHeaders | None]
-"""Topic, value, key, partition (-1: the producer chooses), timestamp in ms (0: now), headers."""
 
-Transform: TypeAlias = Callable[[SourceRecord], SourceRecord | None]
-Convert: TypeAlias = Callable[[SourceRecord], Outgoing | None]
-"""None: a transformation dropped the record. Raises RecordSkipped when it failed and failures are
-tolerated, ConnectException when the task must fail, and RetriableException when the record is to be
-converted again later."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The transformations, which do their own error handling, and the two conversions.
+
+    `convert_run` None: records are converted one by one, because something is done to each.
+    """
+
+    chain: Chain | None
+    convert: Convert
+    convert_run: ConvertRun | None
 
 
 def compose(
     *,
     converters: Converters,
-    transform: Transform | None,
+    chain: Chain | None,
     tolerance: Tolerance,
     topics: TopicCreation | None = None,
-) -> Convert:
-    """Build the conversion of one record; `transform` does its own error handling.
+) -> Pipeline:
+    """Build the pipeline.
 
     `topics` makes sure of a topic before its first record; None leaves that to the brokers.
     """
+    return Pipeline(
+        chain=chain,
+        convert=_compose_one(converters, tolerance, topics),
+        convert_run=_known_topics_only(compose_run(converters), topics),
+    )
+
+
+def _known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> ConvertRun:
+    if topics is None:
+        return convert
+    known = topics.known
+
+    def convert_known(
+        polled: Sequence[SourceRecord], records: Sequence[SourceRecord]
+    ) -> OutgoingRun:
+        run = convert(polled, records)
+        if not run.distinct_topics <= known:
+            raise ConnectException("Topics are made record by record")
+        return run
+
+    return convert_known
+
+
+def _compose_one(
+    converters: Converters, tolerance: Tolerance, topics: TopicCreation | None
+) -> Convert:
     known_topics = None if topics is None else topics.known
     key_bytes = converters.key.from_connect_data
     value_bytes = converters.value.from_connect_data
@@ -44,10 +80,7 @@ def compose(
     key_class, value_class = type(converters.key), type(converters.value)
     recover = tolerance.recover
 
-    def convert(original: SourceRecord) -> Outgoing | None:
-        record = original if transform is None else transform(original)
-        if record is None:
-            return None
+    def convert(original: SourceRecord, record: SourceRecord) -> Outgoing:
         topic = record.topic
         if topic is None:
             raise ConnectException("A source record has no topic")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
-from pyconnect_agent.tasks.source_pipeline import Outgoing
+from pyconnect_agent.tasks.source_run import Outgoing, OutgoingRun
 from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -24,7 +24,13 @@ CommitRecord: TypeAlias = Callable[[SourceRecord, RecordMetadata | None], None]
 
 
 class Sender(Protocol):
-    """What the source loop needs of a delivery guarantee."""
+    """What the source loop needs of a delivery guarantee.
+
+    `takes_runs` False: something is done for each record that is sent or dropped, so the loop must
+    not use `send_run`, and with True it need not call `dropped`.
+    """
+
+    takes_runs: bool
 
     def begin_iteration(self) -> None:
         """Before each poll or repeated send."""
@@ -38,8 +44,11 @@ class Sender(Protocol):
         """Polling begins, for the first time or after a pause."""
         ...
 
-    def paused(self) -> None:
-        """Nothing is polled until `resumed`. Raises ConnectException."""
+    def paused(self, *, complete: bool) -> None:
+        """Nothing is polled until `resumed`. Raises ConnectException.
+
+        `complete` is False when a part of the last batch waits to be sent.
+        """
         ...
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
@@ -47,6 +56,13 @@ class Sender(Protocol):
 
         Raises RetriableException when it is to be tried again later, ConnectException when the
         task must fail.
+        """
+        ...
+
+    def send_run(self, run: OutgoingRun) -> None:
+        """Hand over records in their order, as if each were sent by itself.
+
+        When it raises, as `send` does, `run.taken` says how many were sent before.
         """
         ...
 
@@ -58,8 +74,8 @@ class Sender(Protocol):
         """Every record of a batch (maybe none) was sent or dropped."""
         ...
 
-    def finish(self, *, failed: bool) -> None:
-        """The loop has ended; commit what may be committed."""
+    def finish(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit what may be committed. `complete` as for `paused`."""
         ...
 
     def in_flight(self) -> int:

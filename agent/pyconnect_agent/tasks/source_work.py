@@ -27,7 +27,7 @@ from pyconnect_agent.tasks.source import SourceLoop
 from pyconnect_agent.tasks.source_context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
-from pyconnect_agent.tasks.source_pipeline import Convert, compose, place_of
+from pyconnect_agent.tasks.source_pipeline import Pipeline, compose, place_of
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_agent.tasks.task_plugins import TaskPlugins
 from pyconnect_agent.tasks.task_setup import TaskSetup
@@ -92,7 +92,7 @@ class SourceWork:
             raise
         finally:
             try:
-                self._delivery.end(failed=self._failed)
+                self._delivery.end(failed=self._failed, complete=self._loop.is_batch_complete)
             finally:
                 # What the producer throws away at its end was not written.
                 self._last_statistics = self._statistics()
@@ -134,10 +134,10 @@ class SourceWork:
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
         self._loop = SourceLoop(
             task=self._task,
-            convert=self._stamped(
+            pipeline=self._stamped(
                 compose(
                     converters=self._plugins.converters,
-                    transform=chain(self._plugins.stages, tolerance),
+                    chain=chain(self._plugins.stages, tolerance),
                     tolerance=tolerance,
                     topics=topic_creation_of(
                         setup.worker.config, setup.connector_config, setup.task_id
@@ -152,12 +152,12 @@ class SourceWork:
         control.statistics = self._statistics
         return delivery
 
-    def _stamped(self, convert: Convert) -> Convert:
+    def _stamped(self, pipeline: Pipeline) -> Pipeline:
         setup = self._setup
         if not provenance.wanted(setup.connector_config):
-            return convert
+            return pipeline
         return provenance.stamped(
-            convert, connector=setup.task_id.connector, epoch_ms=int(time.time() * 1000)
+            pipeline, connector=setup.task_id.connector, epoch_ms=int(time.time() * 1000)
         )
 
     def _new_delivery(self, tolerance: Tolerance, offsets: OffsetStores) -> Delivery:

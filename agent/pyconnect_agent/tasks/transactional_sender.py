@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Protocol
 
 from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
 from pyconnect_agent.core.log_record import LogRecord
 from pyconnect_agent.core.source_offsets import Entries, OffsetWriter
 from pyconnect_agent.core.transaction_boundary import Decision, TransactionBoundary
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    Columns,
+    DeliveredMessage,
+    OnDelivery,
+)
 from pyconnect_agent.tasks.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source_metrics import SourceMetrics
 from pyconnect_agent.tasks.source_offset_stores import OffsetStores
-from pyconnect_agent.tasks.source_pipeline import Outgoing
+from pyconnect_agent.tasks.source_run import Outgoing, OutgoingRun, last_place
 from pyconnect_agent.tasks.source_sender import (
     QUEUE_FULL_WAIT_S,
     commit_record_of,
@@ -51,6 +57,7 @@ class TransactionProducer(Protocol):
 
     @property
     def produce(self) -> Callable[..., None]: ...
+    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def abort(self) -> None: ...
@@ -101,6 +108,7 @@ class TransactionalSender:
         self._error: BaseException | None = None
         self._remembered: list[tuple[SourceRecord, list[RecordMetadata | None]]] = []
         self._commit_record = commit_record_of(task)
+        self.takes_runs = self._commit_record is None and not boundary.watches_records
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
 
@@ -116,18 +124,28 @@ class TransactionalSender:
     def resumed(self) -> None:
         self._boundary.begin(self._now_ms())
 
-    def paused(self) -> None:
-        self._act(self._boundary.before_rest())
+    def paused(self, *, complete: bool) -> None:
+        self._act(self._boundary.before_rest(complete=complete))
+
+    def send_run(self, run: OutgoingRun) -> None:
+        self._before_send(run.distinct_topics)
+        while run.taken < len(run):
+            rest = run.rest()
+            taken = self._producer.produce_many(rest, repeat(None))
+            run.taken += taken
+            self._count += taken
+            if taken == len(rest):
+                self._used_topics |= rest.distinct_topics
+                self._note_offsets(rest.records)
+                return
+            self._used_topics.update(rest.topics[:taken])
+            self._note_offsets(rest.records[:taken])
+            self.send(rest.records[taken], rest.at(taken))
+            run.taken += 1
 
     def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
         topic, value, key, kafka_partition, timestamp, headers = outgoing
-        if topic == self._offsets_topic:
-            raise ConnectException(
-                "Source tasks may not produce to their own offsets topics when exactly-once support"
-                " is enabled"
-            )
-        if not self._open:
-            self._begin()
+        self._before_send((topic,))
         arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
         done = None
         if self._commit_record is not None:
@@ -167,12 +185,21 @@ class TransactionalSender:
     def batch_sent(self) -> None:
         self._act(self._boundary.after_batch(self._now_ms()))
 
-    def finish(self, *, failed: bool) -> None:
+    def finish(self, *, failed: bool, complete: bool) -> None:
         if not failed:
-            self._act(self._boundary.before_rest())
+            self._act(self._boundary.before_rest(complete=complete))
 
     def in_flight(self) -> int:
         return self._producer.in_flight()
+
+    def _before_send(self, topics: Collection[str]) -> None:
+        if self._offsets_topic in topics:
+            raise ConnectException(
+                "Source tasks may not produce to their own offsets topics when exactly-once support"
+                " is enabled"
+            )
+        if not self._open:
+            self._begin()
 
     def _serve(self, timeout_s: float) -> None:
         try:
@@ -278,14 +305,28 @@ class TransactionalSender:
                     size = len(key) + len(value or b"")
                     raise self._producer.explain(exc, self._offsets_topic, size) from exc
 
+    def _note_offsets(self, records: Sequence[SourceRecord]) -> None:
+        if not records:
+            return
+        place = last_place(records)
+        if place is not None:
+            self._note_place(*place)
+            return
+        for record in records:
+            self._note_offset(record)
+
     def _note_offset(self, record: SourceRecord) -> None:
-        partition = record.source_partition
+        self._note_place(record.source_partition, record.source_offset)
+
+    def _note_place(
+        self, partition: Mapping[str, object] | None, offset: Mapping[str, object] | None
+    ) -> None:
         if self._has_offset and partition is not self._partition:
             try:
                 self._offsets.put([(self._partition, self._offset)])
             except DataException as exc:
                 self._error = exc
-        self._partition, self._offset = partition, record.source_offset
+        self._partition, self._offset = partition, offset
         self._has_offset = True
 
     def _refused(self, outgoing: Outgoing, failure: BaseException) -> None:

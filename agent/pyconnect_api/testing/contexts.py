@@ -177,13 +177,8 @@ class FakeSinkTaskContext(SinkTaskContext):
         self.timeouts_ms: list[int] = []
         self.commits_requested = 0
         self.rewinds: dict[TopicPartition, int | None] = {}
-        self.cancelled = False
         self.initialized = False
         self._reporter = reporter
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self.cancelled
 
     def configs(self) -> Mapping[str, str]:
         return self.props

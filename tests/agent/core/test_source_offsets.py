@@ -58,9 +58,11 @@ def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
 
 
 def test_an_offset_without_bytes_begins_no_flush() -> None:
-    """What waits stays as it is."""
+    """What waits stays as it is: nothing is there to be cancelled."""
     writer = OffsetWriter("c")
     writer.put([({"f": "a"}, {"p": object()})])
     with pytest.raises(DataException):
         writer.begin_flush()
-    assert not writer.is_flushing
+    writer.put([({"f": "a"}, {"p": 1})])
+    writer.cancel_flush()
+    assert writer.begin_flush() == {b'["c",{"f":"a"}]': b'{"p":1}'}

@@ -39,15 +39,13 @@ def test_an_offset_waits_for_all_earlier_ones_of_its_partition(submitted: Submit
 
 
 def test_partitions_do_not_wait_for_each_other(submitted: SubmittedRecords) -> None:
-    """Only the head of the own queue counts; the largest queue is named."""
+    """Only the head of the own queue counts."""
     submitted.submit({"p": "slow"}, {"o": 1})
     submitted.submit({"p": "slow"}, {"o": 2})
     submitted.submit({"p": "quick"}, {"o": 7}).ack()
     result = submitted.committable_offsets()
     assert committed(result) == [({"p": "quick"}, {"o": 7})]
-    assert (result.queue_count, result.largest_queue_size) == (1, 2)
-    assert result.largest_queue_partition == {"p": "slow"}
-    assert result.has_pending()
+    assert (result.committable_count, result.uncommittable_count) == (1, 2)
 
 
 def test_a_dropped_record_is_forgotten(submitted: SubmittedRecords) -> None:
@@ -131,14 +129,31 @@ def test_later_results_override_and_counts_add(submitted: SubmittedRecords) -> N
     assert CommittableOffsets().updated_with(first) == first
 
 
-def test_drained_tells_whether_anything_is_in_flight(submitted: SubmittedRecords) -> None:
-    """Acknowledged and dropped records are not."""
-    assert submitted.drained()
-    first, second = submitted.submit(None, None), submitted.submit({"p": 1}, None)
-    second.ack()
-    assert not submitted.drained()
-    first.drop()
-    assert submitted.drained()
+def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: SubmittedRecords) -> None:
+    """In any order, between single records; its offset is the last one's."""
+    single = submitted.submit({"p": 1}, {"o": 0})
+    run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
+    submitted.submit_run({"p": 2}, {"o": 9}, 1).acknowledge(None)
+    run.acknowledge(None)
+    run.acknowledge(None)
+    single.ack()
+    result = submitted.committable_offsets()
+    assert committed(result) == [({"p": 1}, {"o": 0}), ({"p": 2}, {"o": 9})]
+    assert (result.committable_count, result.uncommittable_count) == (2, 3)
+    run.acknowledge(None)
+    assert submitted.committable_offsets().committable_count == 3
+
+
+def test_a_run_that_was_cut_counts_what_was_taken(submitted: SubmittedRecords) -> None:
+    """Nothing at all when the first record was refused already."""
+    run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
+    run.acknowledge(None)
+    run.cut({"o": 1}, 1)
+    refused = submitted.submit_run({"p": 1}, {"o": 3}, 2)
+    refused.cut(None, 0)
+    result = submitted.committable_offsets()
+    assert committed(result) == [({"p": 1}, {"o": 1})]
+    assert (result.committable_count, result.uncommittable_count) == (1, 0)
 
 
 steps = st.lists(
@@ -200,4 +215,3 @@ def test_committed_offsets_are_those_of_the_longest_acknowledged_prefix(
     check()
     pending = sum(1 for entry in model if entry["state"] != "dropped" and not entry["taken"])
     assert submitted.committable_offsets().uncommittable_count == pending
-    assert submitted.drained() == all(entry["state"] != "sent" for entry in model)

@@ -23,7 +23,7 @@ def test_every_poll_ends_a_transaction() -> None:
     boundary = PollBoundary()
     assert not boundary.watches_records
     assert boundary.after_batch(0) is Decision.COMMIT
-    assert boundary.before_rest() is Decision.COMMIT
+    assert boundary.before_rest(complete=True) is Decision.COMMIT
 
 
 def test_an_interval_is_counted_from_the_last_commit() -> None:
@@ -40,7 +40,7 @@ def test_a_pause_ends_the_transaction_and_starts_the_interval_anew() -> None:
     """The time of the pause does not count."""
     boundary = IntervalBoundary(100)
     boundary.begin(0)
-    assert boundary.before_rest() is Decision.COMMIT
+    assert boundary.before_rest(complete=True) is Decision.COMMIT
     boundary.begin(10_000)
     assert boundary.after_batch(10_099) is Decision.CONTINUE
 
@@ -53,8 +53,23 @@ def test_a_connector_decides_for_a_batch_once() -> None:
     assert boundary.after_batch(0) is Decision.COMMIT
     assert boundary.after_batch(0) is Decision.CONTINUE
     requested.abort_transaction()
-    assert boundary.before_rest() is Decision.ABORT
-    assert boundary.before_rest() is Decision.CONTINUE
+    assert boundary.before_rest(complete=True) is Decision.ABORT
+    assert boundary.before_rest(complete=True) is Decision.CONTINUE
+
+
+def test_what_a_connector_asked_for_a_batch_waits_for_the_whole_batch() -> None:
+    """A part of it is not committed before a rest, and the request stands for the rest of it."""
+    requested = RequestedTransactions()
+    boundary = ConnectorBoundary(requested)
+    requested.commit_transaction()
+    assert boundary.before_rest(complete=False) is Decision.CONTINUE
+    assert boundary.after_batch(0) is Decision.COMMIT
+
+
+def test_a_part_of_a_poll_is_committed_before_a_rest() -> None:
+    """Without a connector's wish some progress is better than none (KIP-618)."""
+    for boundary in (PollBoundary(), IntervalBoundary(100)):
+        assert boundary.before_rest(complete=False) is Decision.COMMIT
 
 
 def test_a_connector_decides_for_that_very_record_once() -> None:

@@ -53,7 +53,7 @@ def test_a_failed_delivery_fails_the_task_before_the_next_poll(source: Source) -
     source.producer.deliver()
     with pytest.raises(ConnectException, match="Unrecoverable exception from producer send"):
         source.loop.step()
-    source.sender.finish(failed=True)
+    source.sender.finish(failed=True, complete=True)
     assert source.written == []
 
 

@@ -70,17 +70,16 @@ def consume(
     """Take one consumed record through converter and transformations."""
     values = JsonConverter()
     values.configure({"schemas.enable": str(schemas).lower()}, is_key=False)
-    batch: list[SinkRecord] = []
-    sink_pipeline.compose(
+    records, _ = sink_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=chain(stages_of(WorkerView(WORKER), config), handling),
+        chain=chain(stages_of(WorkerView(WORKER), config), handling),
         tolerance=handling,
         topic_used=None,
         is_assigned=lambda _: True,
         check_error=lambda _: None,
         keep_consumed=True,
-    )([FakeMessage("orders", 3, 7, value)], batch, {})
-    return batch
+    )([FakeMessage("orders", 3, 7, value)], {})
+    return list(records)
 
 
 def logical(type_name: str, name: str, payload: str) -> bytes:
@@ -193,13 +192,11 @@ def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes 
     values.configure({}, is_key=False)
     convert = source_pipeline.compose(
         converters=Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter()),
-        transform=None,
+        chain=None,
         tolerance=handling,
-    )
+    ).convert
     record = SourceRecord({"table": "t"}, {"id": 9}, "orders", value_schema=schema, value=value)
-    outgoing = convert(record)
-    assert outgoing is not None
-    return outgoing[1]
+    return convert(record, record)[1]
 
 
 def test_a_source_record_of_a_wrong_type_is_told_by_its_source() -> None:

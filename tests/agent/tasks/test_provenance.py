@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
+import pytest
+
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.provenance import (
     EPOCH,
     OFFSET,
@@ -14,7 +20,10 @@ from pyconnect_agent.tasks.provenance import (
     stamped,
     wanted,
 )
-from pyconnect_agent.tasks.source_pipeline import KafkaHeaders, Outgoing
+from pyconnect_agent.tasks.source_pipeline import Pipeline
+from pyconnect_agent.tasks.source_run import Outgoing, compose_run
+from pyconnect_agent.tasks.task_plugins import Converters
+from pyconnect_agent.tasks.tolerance import RecordSkipped
 from pyconnect_api import SourceRecord
 
 
@@ -22,11 +31,26 @@ def record(file: str, position: int, value: str | None = "v") -> SourceRecord:
     return SourceRecord({"file": file}, {"position": position}, "t", None, None, None, None, value)
 
 
-def plain(source: SourceRecord) -> Outgoing | None:
+def plain(source: SourceRecord) -> Outgoing:
     if source.value is None:
-        return None
+        raise RecordSkipped
     headers: KafkaHeaders | None = [("own", b"1")] if source.value == "headed" else None
     return ("t", str(source.value).encode(), None, -1, 0, headers)
+
+
+def stamping(convert: Callable[[SourceRecord], Outgoing]) -> Callable[[SourceRecord], Outgoing]:
+    pipeline = Pipeline(
+        chain=None,
+        convert=lambda _, record: convert(record),
+        convert_run=compose_run(
+            Converters(
+                key=StringConverter(), value=StringConverter(), header=SimpleHeaderConverter()
+            )
+        ),
+    )
+    made = stamped(pipeline, connector="c", epoch_ms=7)
+    assert made.convert_run is None
+    return lambda record: made.convert(record, record)
 
 
 def headers(outgoing: Outgoing | None) -> dict[str, bytes | None]:
@@ -36,7 +60,7 @@ def headers(outgoing: Outgoing | None) -> dict[str, bytes | None]:
 
 def test_each_source_partition_is_counted_from_one() -> None:
     """Numbers belong to a partition within one start."""
-    stamp = stamped(plain, connector="c", epoch_ms=7)
+    stamp = stamping(plain)
     seen = [headers(stamp(record(file, at))) for file, at in [("a", 1), ("b", 1), ("a", 2)]]
     assert [each[SEQUENCE] for each in seen] == [b"1", b"1", b"2"]
     assert {each[EPOCH] for each in seen} == {b"7"}
@@ -46,16 +70,17 @@ def test_each_source_partition_is_counted_from_one() -> None:
 
 
 def test_dropped_records_leave_no_hole() -> None:
-    """What a transformation drops is not counted."""
-    stamp = stamped(plain, connector="c", epoch_ms=7)
+    """What is left out is not counted."""
+    stamp = stamping(plain)
     assert headers(stamp(record("a", 1)))[SEQUENCE] == b"1"
-    assert stamp(record("a", 2, None)) is None
+    with pytest.raises(RecordSkipped):
+        stamp(record("a", 2, None))
     assert headers(stamp(record("a", 3)))[SEQUENCE] == b"2"
 
 
 def test_a_record_whose_sending_is_repeated_keeps_its_number() -> None:
     """The loop converts the record again whose sending was retriable."""
-    stamp = stamped(plain, connector="c", epoch_ms=7)
+    stamp = stamping(plain)
     again = record("a", 1)
     assert headers(stamp(again))[SEQUENCE] == b"1"
     assert headers(stamp(again))[SEQUENCE] == b"1"
@@ -65,11 +90,10 @@ def test_a_record_whose_sending_is_repeated_keeps_its_number() -> None:
 def test_headers_come_after_the_record_s_own_and_replace_none() -> None:
     """A header of the same name is the record's."""
 
-    def convert(source: SourceRecord) -> Outgoing | None:
+    def convert(source: SourceRecord) -> Outgoing:
         return ("t", b"v", None, -1, 0, [(SEQUENCE, b"mine"), ("own", b"1")])
 
-    outgoing = stamped(convert, connector="c", epoch_ms=7)(record("a", 1))
-    assert outgoing is not None
+    outgoing = stamping(convert)(record("a", 1))
     assert [name for name, _ in outgoing[5] or ()] == [SEQUENCE, "own", PARTITION, OFFSET, EPOCH]
     assert headers(outgoing)[SEQUENCE] == b"mine"
 

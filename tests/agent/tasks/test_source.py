@@ -43,7 +43,7 @@ def test_the_last_commit_waits_for_what_is_in_flight(source: Source) -> None:
     """Everything acknowledged in time is committed."""
     source.poll(record(1), record(2))
     source.producer.deliver()
-    source.sender.finish(failed=False)
+    source.sender.finish(failed=False, complete=True)
     assert source.written == [entry(2)]
     assert source.task.commits == 1
 

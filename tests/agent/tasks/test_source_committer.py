@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_api import (
     SourceRecord,
@@ -75,3 +77,22 @@ def test_what_a_callback_raises_ends_the_task(source: Source, deaths: list[BaseE
     source.committer.start()
     source.committer._thread.join(60)
     assert deaths == [error]
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset"), [("f", {"position": [1]}), (["f"], {"position": 1})]
+)
+def test_an_offset_that_cannot_be_written_costs_no_other_its_commit(
+    source: Source, partition: object, offset: dict[str, object]
+) -> None:
+    """Partitions before and after it are committed; that commit counts as failed, the next not."""
+    source.producer.auto_deliver = True
+    bad = SourceRecord({"file": partition}, offset, "t", value="v")
+    source.poll(record(1, "a"), bad, record(1, "b"))
+    source.loop.step()
+    assert source.committer.commit() is False
+    assert source.written == [entry(1, "a") | entry(1, "b")]
+    source.poll(record(2, "b"))
+    source.loop.step()
+    assert source.committer.commit() is True
+    assert source.written[1:] == [entry(2, "b")]

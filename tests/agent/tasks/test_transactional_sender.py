@@ -131,8 +131,29 @@ def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
     case.producer.refusals.append(BufferError("queue full"))
     with pytest.raises(RetriableException):
         case.send(2)
-    case.sender.finish(failed=False)
+    case.sender.finish(failed=False, complete=False)
     assert case.producer.committed == [written(1, offset=1)]
+
+
+@pytest.mark.parametrize("rest", ["pause", "stop"])
+def test_records_that_a_connector_wants_together_are_never_committed_in_part(rest: str) -> None:
+    """The queue is full when the rest comes: all of them are committed after it, or none."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested), stopping=True)
+    requested.commit_transaction()
+    case.send(1)
+    case.producer.refusals.append(BufferError("queue full"))
+    with pytest.raises(RetriableException):
+        case.send(2)
+    if rest == "stop":
+        case.sender.finish(failed=False, complete=False)
+        assert case.producer.committed == []
+        return
+    case.sender.paused(complete=False)
+    assert case.producer.committed == []
+    case.sender.resumed()
+    case.poll(2)
+    assert case.producer.committed == [written(1, 2, offset=2)]
 
 
 def test_an_empty_poll_needs_no_transaction() -> None:
@@ -232,13 +253,13 @@ def test_an_interval_spans_polls_and_ends_with_the_task() -> None:
     case.poll(1)
     case.poll(2)
     assert case.producer.committed == []
-    case.sender.paused()
+    case.sender.paused(complete=True)
     assert case.producer.committed == [written(1, 2, offset=2)]
     case.sender.resumed()
     case.poll(3)
-    case.sender.finish(failed=True)
+    case.sender.finish(failed=True, complete=True)
     assert len(case.producer.committed) == 1
-    case.sender.finish(failed=False)
+    case.sender.finish(failed=False, complete=True)
     assert case.producer.committed[1:] == [written(3, offset=3)]
 
 
@@ -274,7 +295,7 @@ def test_a_commit_on_a_record_includes_its_offset() -> None:
     case.sender.send(second, ("t", b"2", None, -1, 0, None))
     case.send(3)
     assert case.producer.committed == [written(1, 2, offset=2)]
-    case.sender.finish(failed=False)
+    case.sender.finish(failed=False, complete=True)
     assert len(case.producer.committed) == 1
 
 

@@ -18,6 +18,7 @@ from pyconnect_api import (
     Importance,
     RetriableException,
     SinkRecord,
+    SinkRecords,
     SinkTask,
 )
 from pyconnect_api.java_text import to_string
@@ -72,13 +73,9 @@ class FileStreamSinkTask(SinkTask):
         if not records:
             return
         if not self._waits_to_be_written(records):
-            lines = [
-                value if (value := record.value).__class__ is str else _text(record)
-                for record in records
-            ]
-            lines.append("")
+            lines = "\n".join([*_texts(records), ""])
             # What a rebalance took from a repeated batch may be cut within a line: it is finished.
-            self._unwritten += "\n".join(lines).encode("utf-8", "replace")
+            self._unwritten += lines.encode("utf-8", "replace")
             self._batch = records
         self._write()
         self._batch = ()
@@ -111,5 +108,12 @@ class FileStreamSinkTask(SinkTask):
             self._unwritten = self._unwritten[written:]
 
 
-def _text(record: SinkRecord) -> str:
-    return to_string(record.value_schema, record.value)
+def _texts(records: Sequence[SinkRecord]) -> Sequence[str]:
+    if isinstance(records, SinkRecords) and set(map(type, records.values)) == {str}:
+        return records.values  # type: ignore[return-value]  # looked at
+    return [
+        value
+        if isinstance(value := record.value, str)
+        else to_string(record.value_schema, record.value)
+        for record in records
+    ]

@@ -11,7 +11,7 @@ import os
 import selectors
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import overload
 
 from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.builtin.connectors.lines import LineSplitter
@@ -24,7 +24,7 @@ from pyconnect_api import (
     Importance,
     NonEmptyString,
     Range,
-    SourceRecord,
+    SourceRecords,
     SourceTask,
     ValidString,
 )
@@ -83,6 +83,27 @@ def source_config_def() -> ConfigDef:
     )
 
 
+class _Offsets(Sequence[Mapping[str, object]]):
+    """The source offsets of lines, made when they are looked at."""
+
+    def __init__(self, positions: Sequence[int | None]) -> None:
+        self._positions = positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, object]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, object]]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> Mapping[str, object] | Sequence[Mapping[str, object]]:
+        if isinstance(index, slice):
+            return _Offsets(self._positions[index])
+        return {POSITION_FIELD: self._positions[index]}
+
+
 class FileStreamSourceTask(SourceTask):
     """Reads one file; records keep the position after their line as source offset."""
 
@@ -95,7 +116,8 @@ class FileStreamSourceTask(SourceTask):
         self._on_truncate = "wait"
         self._descriptor: int | None = None
         self._splitter = LineSplitter()
-        self._ready: list[SourceRecord] = []
+        self._lines: list[str] = []
+        self._positions: list[int | None] = []
         self._partition: Mapping[str, object] = {FILENAME_FIELD: None}
         self._truncation_seen = False
 
@@ -114,20 +136,28 @@ class FileStreamSourceTask(SourceTask):
                 raise ConnectException("The worker has no standard input to read")
             self._descriptor = standard_input.DESCRIPTOR
 
-    def poll(self) -> Sequence[SourceRecord] | None:
+    def poll(self) -> SourceRecords | None:
         if self._descriptor is None and not self._open():
             return None
-        while len(self._ready) < self._batch_size:
+        while len(self._lines) < self._batch_size:
             data = self._read()
             if not data:
                 break
-            self._ready += self._records(data)
-        if not self._ready:
+            self._take(data)
+        if not self._lines:
             self._wait_for_data()
             return None
-        batch = self._ready[: self._batch_size]
-        self._ready = self._ready[self._batch_size :]
-        return batch
+        size = self._batch_size
+        lines, self._lines = self._lines[:size], self._lines[size:]
+        positions, self._positions = self._positions[:size], self._positions[size:]
+        return SourceRecords(
+            self._partition,
+            _Offsets(positions),
+            self._topic,
+            STRING_SCHEMA,
+            lines,
+            timestamp=int(time.time() * 1000),
+        )
 
     def stop(self) -> None:
         if self._descriptor is not None and self._filename is not None:
@@ -181,35 +211,20 @@ class FileStreamSourceTask(SourceTask):
             LOG.warning("read failed", exc_info=True, extra={"file": self._filename})
             return b""
 
-    def _records(self, data: bytes) -> list[SourceRecord]:
+    def _take(self, data: bytes) -> None:
+        """Keep the lines that `data` completes, and the position after each of them."""
         position = self._splitter.position
         lines, positions = self._splitter.feed(data)
-        partition, topic = self._partition, self._topic
-        now_ms = int(time.time() * 1000)
-        offsets: list[dict[str, Any]]
+        try:
+            self._lines += [line.decode() for line in lines]
+        except UnicodeDecodeError:
+            self._lines += [line.decode("utf-8", "replace") for line in lines]
         if self._filename is None:
-            offsets = [{POSITION_FIELD: None}] * len(lines)
+            self._positions += [None] * len(lines)
         elif positions is not None:
-            offsets = [{POSITION_FIELD: after} for after in positions]
+            self._positions += positions
         else:
-            offsets = []
-            for line in lines:
-                position += len(line) + 1
-                offsets.append({POSITION_FIELD: position})
-        return [
-            SourceRecord(
-                partition,
-                offset,
-                topic,
-                None,
-                None,
-                None,
-                STRING_SCHEMA,
-                line.decode("utf-8", "replace"),
-                now_ms,
-            )
-            for line, offset in zip(lines, offsets, strict=True)
-        ]
+            self._positions += [position := position + len(line) + 1 for line in lines]
 
     def _wait_for_data(self) -> None:
         """Wait up to a second for more, less when the worker wants an end."""

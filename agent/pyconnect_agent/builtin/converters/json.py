@@ -13,8 +13,8 @@ What differs from Apache's on reading is listed in `json_reader`; here: bytes af
 JSON value are refused. An instance serves one thread.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from pyconnect_agent.builtin.converters import json_reader, json_schema, json_writer
 from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
@@ -45,6 +45,9 @@ REPLACE_NULL_WITH_DEFAULT_CONFIG = "replace.null.with.default"
 
 _ENVELOPE_START = '{"schema":'
 _BEFORE_PAYLOAD = ',"payload":'
+
+_Start: TypeAlias = tuple[str, Schema | None, json_reader.Read]
+"""The text before a payload, what its schema is, and how the payload is read."""
 _NOT_AN_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not '
     "contain additional fields. If you are trying to deserialize plain JSON data, set "
@@ -60,6 +63,7 @@ class JsonConverter(DataConverter):
         self._schemas_enabled = True
         self._content_schema: Schema | None = None
         self._read_content: json_reader.Read = json_reader.reader_for(None, self._options)
+        self._plain: _Start = ("", None, self._read_content)
         self._writers: RecentlyUsed[Schema | None, tuple[str, json_writer.Write]]
         self._readers: RecentlyUsed[str, tuple[Schema | None, json_reader.Read]]
         self._reset_caches(1000)
@@ -80,6 +84,7 @@ class JsonConverter(DataConverter):
                 _parsed(json_text.parse_text, str(content)), self._options
             )
         self._read_content = json_reader.reader_for(self._content_schema, self._options)
+        self._plain = ("", None, self._read_content)
 
     def _reset_caches(self, size: int) -> None:
         # For writing, the text before the payload and the payload's writer by schema; for
@@ -87,7 +92,7 @@ class JsonConverter(DataConverter):
         self._writers = RecentlyUsed(size)
         self._readers = RecentlyUsed(size)
         self._last_written: tuple[Schema | None, str, json_writer.Write] | None = None
-        self._last_read: tuple[str, Schema | None, json_reader.Read] | None = None
+        self._last_read: _Start | None = None
 
     def from_connect_data(
         self, topic: str, headers: KafkaHeaders, schema: Schema | None, value: object
@@ -100,6 +105,16 @@ class JsonConverter(DataConverter):
         if self._schemas_enabled:
             return f"{last[1]}{last[2](value)}}}".encode()
         return last[2](value).encode()
+
+    def from_connect_many(
+        self, topic: str, schema: Schema | None, values: Sequence[object]
+    ) -> list[bytes | None]:
+        start, write = self._writer(schema)
+        if schema is None:
+            return super().from_connect_many(topic, schema, values)
+        if self._schemas_enabled:
+            return [f"{start}{write(value)}}}".encode() for value in values]
+        return [write(value).encode() for value in values]
 
     def to_connect_data(
         self, topic: str, headers: KafkaHeaders, data: bytes | None
@@ -119,6 +134,34 @@ class JsonConverter(DataConverter):
             found = _parsed(json_text.parse_text, text)
             return SchemaAndValue(self._content_schema, self._read_content(found))
         return self._from_envelope(text)
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[list[Schema | None], list[object]]:
+        if self._content_schema is not None:
+            return super().to_connect_many(topic, data)
+        schemas: list[Schema | None] = []
+        values: list[object] = []
+        known, after = self._expected()
+        for each in data:
+            if each is not None and known is not None:
+                start, schema, read = known
+                text = each.decode()
+                if text.startswith(start):
+                    found, end = json_text.scan(text, len(start))
+                    if text[end:] == after:
+                        schemas.append(schema)
+                        values.append(read(found))
+                        continue
+            schema, value = self.to_connect_data(topic, [], each)
+            schemas.append(schema)
+            values.append(value)
+            known, after = self._expected()
+        return schemas, values
+
+    def _expected(self) -> tuple[_Start | None, str]:
+        """Return what messages probably begin with, and what follows their payload."""
+        return (self._last_read, "}") if self._schemas_enabled else (self._plain, "")
 
     def _writer(self, schema: Schema | None) -> tuple[str, json_writer.Write]:
         known = self._writers.get(schema)
@@ -147,7 +190,7 @@ class JsonConverter(DataConverter):
                 return pair_of((schema, read(found)))
         return self._from_any_envelope(text)
 
-    def _known_start(self, text: str) -> tuple[str, Schema | None, json_reader.Read] | None:
+    def _known_start(self, text: str) -> _Start | None:
         """Return the text up to the payload with what its schema means, if in the usual form."""
         if not text.startswith(_ENVELOPE_START):
             return None

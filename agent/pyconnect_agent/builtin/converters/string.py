@@ -7,7 +7,8 @@ temporals are written in ISO form, and that an unknown `converter.encoding` is r
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import NoneType
 
 from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
 from pyconnect_api import (
@@ -72,6 +73,17 @@ class StringConverter(DataConverter):
             return text.encode("utf-8", "replace")
         return self._encoded(text)
 
+    def from_connect_many(
+        self, topic: str, schema: Schema | None, values: Sequence[object]
+    ) -> list[bytes | None]:
+        if self._encoding == "utf-8":
+            kinds = set(map(type, values))
+            if kinds <= {NoneType}:
+                return [None] * len(values)
+            if kinds == {str}:
+                return [value.encode() for value in values]  # type: ignore[attr-defined]
+        return super().from_connect_many(topic, schema, values)
+
     def to_connect_data(
         self, topic: str, headers: KafkaHeaders, data: bytes | None
     ) -> SchemaAndValue:
@@ -82,6 +94,17 @@ class StringConverter(DataConverter):
         except UnicodeDecodeError:
             text = self._text(data)
         return pair_of((OPTIONAL_STRING_SCHEMA, text))
+
+    def to_connect_many(
+        self, topic: str, data: Sequence[bytes | None]
+    ) -> tuple[list[Schema | None], list[object]]:
+        absent = data.count(None)
+        texts: Sequence[object] = data
+        if absent < len(data):
+            if absent or self._encoding != "utf-8":
+                return super().to_connect_many(topic, data)
+            texts = [each.decode() for each in data]  # type: ignore[union-attr]  # none is None
+        return [OPTIONAL_STRING_SCHEMA] * len(data), list(texts)
 
     def _encoded(self, text: str) -> bytes:
         if self._encoding.startswith("utf-"):

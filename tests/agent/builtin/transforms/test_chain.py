@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.tolerance import Tolerance
+from pyconnect_agent.tasks.tolerance import Failure, RecordSkipped, Tolerance
 from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
-from pyconnect_api import Header
+from pyconnect_api import ConnectRecord, DataException, Header, RetriableException
+from tests.support.functions import chain_of
 from tests.support.transformations import predicate, source_record, transformation
 
 TOLERANCE = Tolerance(
@@ -55,3 +58,57 @@ def test_a_negated_predicate_guards_against_tombstones() -> None:
     tombstone = source_record(None, headers=[Header("h", None, 1)])
     assert transform(tombstone) is tombstone
     assert transform(source_record({"a": "x"})).value == {"a": ""}
+
+
+def test_many_records_end_with_the_first_that_fails() -> None:
+    """What is before it can be finished first; then it goes on, and no step is repeated."""
+    steps: list[tuple[str, object]] = []
+    left = [RetriableException("not yet"), DataException("never")]
+
+    def first(record: ConnectRecord) -> ConnectRecord | None:
+        steps.append(("first", record.value))
+        return None if record.value == 0 else record
+
+    def second(record: ConnectRecord) -> ConnectRecord:
+        steps.append(("second", record.value))
+        if record.value == 2 and left:
+            raise left.pop(0)
+        return record
+
+    reports: list[Failure] = []
+    tolerance = Tolerance(
+        tolerate_all=True,
+        policy=RetryPolicy(timeout_ms=1_000, delay_max_ms=0),
+        reporters=(Remembering(reports),),
+        stop_requested=threading.Event(),
+    )
+    records = [source_record(number) for number in range(4)]
+    made = chain_of(first, second, tolerance=tolerance)
+    done, failed = made.run(records)
+    assert done == [None, records[1]]
+    assert reports == []
+    assert failed is not None
+    with pytest.raises(RecordSkipped):
+        failed()
+    assert [failure.record for failure in reports] == [records[2]]
+    assert made.run(records[3:]) == ([records[3]], None)
+    assert steps == [
+        ("first", 0),
+        ("first", 1),
+        ("second", 1),
+        ("first", 2),
+        ("second", 2),
+        ("second", 2),
+        ("first", 3),
+        ("second", 3),
+    ]
+
+
+class Remembering:
+    """Remembers what failed."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        self._failures = failures
+
+    def report(self, failure: Failure) -> None:
+        self._failures.append(failure)

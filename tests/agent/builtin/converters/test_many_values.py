@@ -1,0 +1,119 @@
+"""Converters give for many values what they give for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.builtin.converters.byte_array import ByteArrayConverter
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.tasks.many_values import from_connect_many, to_connect_many
+from pyconnect_api import (
+    BYTES_SCHEMA,
+    INT32_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    Converter,
+    Schema,
+    SchemaAndValue,
+)
+
+
+def json(**options: object) -> JsonConverter:
+    made = JsonConverter()
+    made.configure({name.replace("_", "."): value for name, value in options.items()}, False)
+    return made
+
+
+def text(encoding: str) -> StringConverter:
+    made = StringConverter()
+    made.configure({"converter.encoding": encoding}, False)
+    return made
+
+
+CONVERTERS: Sequence[Callable[[], Converter]] = (
+    StringConverter,
+    lambda: text("ISO-8859-1"),
+    ByteArrayConverter,
+    json,
+    lambda: json(schemas_enable="false"),
+)
+
+values = st.none() | st.text() | st.sampled_from(["\ud800"]) | st.binary() | st.integers(-9, 9)
+columns = st.lists(st.none() | st.text(), max_size=4) | st.lists(values, max_size=4)
+consumed = st.lists(
+    st.none()
+    | st.binary(max_size=4)
+    | st.text().map(str.encode)
+    | st.sampled_from([b'{"schema":null,"payload":1}', b"12", b"", b" "]),
+    max_size=4,
+)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as exc:
+        return type(exc)
+
+
+@pytest.mark.parametrize("make", CONVERTERS)
+@given(
+    schema=st.sampled_from([None, OPTIONAL_STRING_SCHEMA, INT32_SCHEMA, BYTES_SCHEMA]),
+    column=columns,
+)
+def test_many_values_are_written_as_each_of_them(
+    make: Callable[[], Converter], schema: Schema | None, column: list[object]
+) -> None:
+    """Or something is raised, and then the worker writes them one by one."""
+    converter = make()
+    expected = outcome(lambda: [converter.from_connect_data("t", [], schema, v) for v in column])
+    found = outcome(lambda: converter.from_connect_many("t", schema, column))
+    if isinstance(found, list):
+        assert found == expected
+
+
+@pytest.mark.parametrize("make", CONVERTERS)
+@given(data=consumed)
+def test_many_values_are_read_as_each_of_them(
+    make: Callable[[], Converter], data: list[bytes | None]
+) -> None:
+    """Schemas and values."""
+    converter = make()
+    expected = outcome(lambda: [tuple(converter.to_connect_data("t", [], each)) for each in data])
+    found = outcome(lambda: list(zip(*converter.to_connect_many("t", data), strict=True)))
+    if isinstance(found, list):
+        assert found == expected
+
+
+def test_a_class_that_changed_one_form_alone_is_asked_value_by_value() -> None:
+    """What it inherits for many values does not know of the change."""
+
+    class Shouting(StringConverter):
+        def from_connect_data(self, *arguments: Any) -> bytes | None:
+            data = super().from_connect_data(*arguments)
+            return None if data is None else data.upper()
+
+    class Both(Shouting):
+        def from_connect_many(self, *arguments: Any) -> list[bytes | None]:
+            return []
+
+    class Plain(Converter):
+        def from_connect_data(self, *arguments: Any) -> bytes | None:
+            return None
+
+        def to_connect_data(self, *arguments: Any) -> SchemaAndValue:
+            return SchemaAndValue(None, None)
+
+    assert from_connect_many(StringConverter()) is not None
+    assert from_connect_many(Shouting()) is None
+    assert to_connect_many(Shouting()) is not None
+    assert from_connect_many(Both()) is not None
+    assert from_connect_many(Plain()) is to_connect_many(Plain()) is None
+    patched = StringConverter()
+    patched.to_connect_data = Plain().to_connect_data  # type: ignore[method-assign]
+    assert to_connect_many(patched) is None

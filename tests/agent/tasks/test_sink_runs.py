@@ -1,0 +1,259 @@
+"""Messages that are converted in runs become what single messages become."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+from confluent_kafka import KafkaError as ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.builtin.connectors.file_stream_sink import FileStreamSinkTask
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.tasks import sink_pipeline, sink_run, source_run
+from pyconnect_agent.tasks.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink_run import MessageRun
+from pyconnect_agent.tasks.task_plugins import Converters
+from pyconnect_agent.tasks.tolerance import Failure, Tolerance
+from pyconnect_api import (
+    Converter,
+    DataException,
+    RetriableException,
+    SinkRecord,
+    SinkRecords,
+    SourceRecord,
+    TopicPartition,
+)
+from tests.support.fake_clients import FakeMessage
+from tests.support.functions import chain_of
+from tests.support.sink_loop import P0, assigned_sink, message
+
+Deeds = Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken(FakeMessage):
+    """An event in place of a message."""
+
+    def error(self) -> Any:
+        return ClientError(ClientError._PARTITION_EOF)
+
+
+class Reports:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+
+    def report(self, failure: Failure) -> Future[None] | None:
+        record: Any = failure.record
+        message = record.consumed if isinstance(record, ConsumedRecord) else record
+        self.seen.append((failure.stage.value, repr(message), str(failure.error)))
+        return None
+
+
+def converted(
+    messages: Sequence[FakeMessage],
+    *,
+    value_converter: Converter,
+    deeds: Deeds,
+    tolerate_all: bool,
+    gone: frozenset[TopicPartition],
+    keep_consumed: bool,
+) -> dict[str, Any]:
+    """Return everything that can be seen of a conversion."""
+    reports, transformed, topics = Reports(), [], set()
+    tolerance = Tolerance(
+        tolerate_all=tolerate_all,
+        policy=RetryPolicy(),
+        reporters=(reports,),
+        stop_requested=threading.Event(),
+    )
+
+    def transform(record: SinkRecord) -> SinkRecord | None:
+        transformed.append(record.kafka_offset)
+        match deeds.get(record.kafka_offset):
+            case "drop":
+                return None
+            case "fail":
+                raise DataException("failed")
+            case "later":
+                raise RetriableException("not yet")
+            case "route":
+                return record.new_record("other", 9, None, None, None, "new", None)
+        return record
+
+    convert = sink_pipeline.compose(
+        converters=Converters(
+            key=StringConverter(), value=value_converter, header=SimpleHeaderConverter()
+        ),
+        chain=chain_of(transform, tolerance=tolerance) if deeds else None,
+        tolerance=tolerance,
+        topic_used=topics.add,
+        is_assigned=lambda partition: partition not in gone,
+        check_error=lambda message: None,
+        keep_consumed=keep_consumed,
+    )
+    consumed: dict[TopicPartition, int] = {}
+    try:
+        records, foreign = convert(messages, consumed)
+    except Exception as exc:
+        return {"failure": (repr(exc), repr(exc.__cause__)), "reports": reports.seen}
+    return {
+        "records": [(type(record), repr(record)) for record in records],
+        "messages": [getattr(record, "consumed", None) for record in records],
+        "foreign": foreign,
+        "consumed": consumed,
+        "topics": topics,
+        "reports": reports.seen,
+        "transformed": transformed,
+        "counts": tolerance.counts.record_errors,
+    }
+
+
+def schemaless() -> Converter:
+    made = JsonConverter()
+    made.configure({"schemas.enable": "false"}, is_key=False)
+    return made
+
+
+def with_schemas() -> Converter:
+    made = JsonConverter()
+    made.configure({}, is_key=False)
+    return made
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> list[FakeMessage]:
+    """Messages with any of their parts out of the ordinary, mostly none."""
+    made: list[FakeMessage] = []
+    for offset in range(draw(st.integers(1, 8))):
+        odd = draw(st.sampled_from([*[""] * 8, "place", "key", "value", "time", "header", "error"]))
+        kind = Broken if odd == "error" else FakeMessage
+        made.append(
+            kind(
+                draw(st.sampled_from(["t", "u"])) if odd == "place" else "t",
+                draw(st.integers(0, 1)) if odd == "place" else 0,
+                offset,
+                draw(st.sampled_from([None, b"no JSON", b"\xff"]))
+                if odd == "value"
+                else b'{"schema":{"type":"string","optional":false},"payload":"%d"}' % offset,
+                b"k" if odd == "key" else None,
+                draw(st.sampled_from([(0, -1), (1, -1), (1, -5), (2, 7)]))
+                if odd == "time"
+                else (1, 7),
+                (("h", draw(st.sampled_from([None, b"1"]))),) if odd == "header" else (),
+            )
+        )
+    return made
+
+
+deeds = st.dictionaries(
+    st.integers(0, 7), st.sampled_from(["drop", "fail", "later", "route"]), max_size=3
+)
+
+
+@pytest.mark.parametrize("make", [StringConverter, schemaless, with_schemas])
+@given(
+    polled=messages(),
+    deeds=deeds,
+    tolerate_all=st.booleans(),
+    gone=st.frozensets(st.sampled_from([P0, TopicPartition("u", 1)]), max_size=1),
+    keep_consumed=st.booleans(),
+)
+def test_runs_are_what_single_messages_are(
+    make: Callable[[], Converter],
+    polled: list[FakeMessage],
+    deeds: Deeds,
+    tolerate_all: bool,
+    gone: frozenset[TopicPartition],
+    keep_consumed: bool,
+) -> None:
+    """Records and their order, offsets, findings, and the task's failure."""
+    seen = [
+        converted(
+            polled,
+            value_converter=make(),
+            deeds=deeds,
+            tolerate_all=tolerate_all,
+            gone=gone,
+            keep_consumed=keep_consumed,
+        )
+        for _ in single_messages_only()
+    ]
+    assert seen[0] == seen[1]
+
+
+def single_messages_only() -> Any:
+    """Yield twice; the second time no messages make up a run."""
+    yield None
+    with mock.patch.object(MessageRun, "of", return_value=None):
+        yield None
+
+
+def test_an_ordinary_poll_is_a_run() -> None:
+    """Else the comparison above would compare nothing."""
+    run = MessageRun.of([FakeMessage("t", place % 2, place) for place in range(4)])
+    assert run is not None
+    assert run.ends == {P0: 3, TopicPartition("t", 1): 4}
+
+
+def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:
+    """No record may be lost by a mistake in a form that only is there to be quick."""
+
+    class Losing(StringConverter):
+        def from_connect_many(self, *arguments: Any) -> list[bytes | None]:
+            return super().from_connect_many(*arguments)[1:]
+
+        def to_connect_many(self, *arguments: Any) -> Any:
+            schemas, values = super().to_connect_many(*arguments)
+            return schemas[1:], values[1:]
+
+    converters = Converters(key=StringConverter(), value=Losing(), header=SimpleHeaderConverter())
+    run = MessageRun.of([FakeMessage("t", 0, 0, b"v")])
+    assert run is not None
+    polled = [SourceRecord({}, {}, "t", value="v")]
+    with pytest.raises(ValueError, match="another number"):
+        sink_run.compose_run(converters, SinkRecord)(run)
+    with pytest.raises(ValueError, match="another number"):
+        source_run.compose_run(converters)(polled, polled)
+
+
+def test_a_run_is_offered_again_as_it_was() -> None:
+    """The same records, also to a task that told them apart by identity."""
+    sink = assigned_sink()
+    given: list[list[SinkRecord]] = []
+
+    def put(records: Sequence[SinkRecord]) -> None:
+        given.append(list(records))
+        if len(given) == 1:
+            raise RetriableException("later")
+
+    sink.task.put = put  # type: ignore[method-assign]
+    sink.deliver(message(0), message(1))
+    sink.deliver()
+    assert len(given) == 2
+    assert all(one is other for one, other in zip(*given, strict=True))
+
+
+def test_a_file_gets_the_lines_of_a_run_as_of_a_list(tmp_path: Any) -> None:
+    """Also where a value is no text."""
+    values: list[object] = ["one", "two", 3, None]
+    records = [SinkRecord("t", 0, None, None, None, value, 0) for value in values]
+    contents = []
+    for number, batch in enumerate(
+        (records, SinkRecords(values, lambda: records), SinkRecords(values[:2], lambda: records))
+    ):
+        task = FileStreamSinkTask()
+        task.start({"file": str(tmp_path / str(number))})
+        task.put(batch)
+        task.stop()
+        contents.append((tmp_path / str(number)).read_text())
+    assert contents == ["one\ntwo\n3\nnull\n"] * 2 + ["one\ntwo\n"]

@@ -1,0 +1,582 @@
+"""Records that are sent in runs fare as records that are sent one by one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka import KafkaException, Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
+from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.core.submitted import CommittableOffsets
+from pyconnect_agent.core.transaction_boundary import (
+    ConnectorBoundary,
+    IntervalBoundary,
+    PollBoundary,
+    RequestedTransactions,
+    TransactionBoundary,
+)
+from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.tasks.active_topics import ActiveTopics
+from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
+from pyconnect_agent.tasks.source import SourceLoop
+from pyconnect_agent.tasks.source_pipeline import compose
+from pyconnect_agent.tasks.source_run import OutgoingRun, compose_run
+from pyconnect_agent.tasks.source_sender import Sender
+from pyconnect_agent.tasks.task_plugins import Converters
+from pyconnect_agent.tasks.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.transactional_sender import TransactionalSender
+from pyconnect_api import (
+    INT32_SCHEMA,
+    STRING_SCHEMA,
+    ConnectHeaders,
+    DataException,
+    RetriableException,
+    SourceRecord,
+    SourceRecords,
+    SourceTask,
+)
+from tests.support.fake_clients import FakeProducer
+from tests.support.fake_control import FakeControl
+from tests.support.fake_offsets import FakeOffsets
+from tests.support.fake_transactions import FakeTransactions
+from tests.support.functions import chain_of
+from tests.support.metrics import source_metrics
+
+Observed = dict[str, Any]
+
+
+class Task(SourceTask):
+    """Returns the polls in turn."""
+
+    def __init__(self, polls: Sequence[Sequence[SourceRecord]]) -> None:
+        self.polls = list(polls)
+        self.commits = 0
+
+    def version(self) -> str:
+        return "1"
+
+    def start(self, props: Mapping[str, str]) -> None: ...
+    def stop(self) -> None: ...
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        return self.polls.pop(0) if self.polls else None
+
+    def commit(self) -> None:
+        self.commits += 1
+
+
+class OfTopic(StringConverter):
+    """Writes the topic behind each text."""
+
+    def from_connect_data(
+        self, topic: str, headers: Any, schema: Any, value: object
+    ) -> bytes | None:
+        data = super().from_connect_data(topic, headers, schema, value)
+        return None if data is None else data + b"@" + topic.encode()
+
+    def from_connect_many(self, topic: str, schema: Any, values: Any) -> list[bytes | None]:
+        return [self.from_connect_data(topic, [], schema, value) for value in values]
+
+
+class Reports:
+    """Remembers what failed, in order."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, object, str]] = []
+
+    def report(self, failure: Failure) -> Future[None] | None:
+        record = failure.record
+        assert isinstance(record, SourceRecord)
+        self.seen.append(
+            (failure.stage.value, failure.class_name, record.source_offset, str(failure.error))
+        )
+        return None
+
+
+@dataclass
+class Surroundings:
+    """What records meet on their way, by their number.
+
+    `transformations`: what two of them do to a record. `full`: the queue is full at first.
+    `later`: the producer takes it when it is sent again. `refused`: too large, so it fails
+    afterwards. `stops`: the queue is full until the task is stopped.
+    """
+
+    transformations: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
+    full: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
+    refused: frozenset[int] = frozenset()
+    stops: int | None = None
+    tolerate_all: bool = False
+    boundary: Callable[[], TransactionBoundary] = PollBoundary
+
+    def transform(self, step: int, seen: list[object]) -> Callable[[SourceRecord], Any]:
+        def apply(record: SourceRecord) -> SourceRecord | None:
+            number = number_of(record)
+            seen.append((step, number))
+            match self.transformations[step].get(number):
+                case "drop":
+                    return None
+                case "fail":
+                    raise DataException(f"step {step} of {number}")
+                case "later":
+                    raise RetriableException(f"step {step} of {number}")
+                case "route":
+                    return changed(record, topic=f"other{step}")
+                case "spoil":
+                    return changed(record, value=object())
+            return record
+
+        return apply
+
+
+def number_of(record: SourceRecord) -> int:
+    assert record.source_offset is not None
+    number = record.source_offset["n"]
+    assert isinstance(number, int)
+    return number
+
+
+def number_in(value: bytes) -> int:
+    return int(value[1:].partition(b"@")[0])
+
+
+def changed(record: SourceRecord, **parts: Any) -> SourceRecord:
+    values = {"topic": record.topic, "value": record.value, **parts}
+    return record.new_record(
+        values["topic"],
+        record.kafka_partition,
+        record.key_schema,
+        record.key,
+        record.value_schema,
+        values["value"],
+        record.timestamp,
+    )
+
+
+class Run:
+    """A loop over fakes; `one_by_one`: the sender says that it does not take runs."""
+
+    def __init__(
+        self, polls: Sequence[Sequence[SourceRecord]], given: Surroundings, *, one_by_one: bool
+    ) -> None:
+        self.given = given
+        self.task = Task(polls)
+        self.control = FakeControl()
+        self.reports = Reports()
+        self.metrics = source_metrics()
+        self.topics: list[str] = []
+        self.transformed: list[object] = []
+        self.tolerance = Tolerance(
+            tolerate_all=given.tolerate_all,
+            policy=RetryPolicy(),
+            reporters=(self.reports,),
+            stop_requested=threading.Event(),
+        )
+        self.numbers: dict[bytes | None, int] = {}
+        self.met: set[int] = set()
+        self.later: dict[int, int] = {}
+        self.steps = 0
+        self.sender = self.new_sender()
+        if one_by_one:
+            self.sender.takes_runs = False
+        assert self.sender.takes_runs is not one_by_one
+        converter = OfTopic()
+        self.loop = SourceLoop(
+            task=self.task,
+            pipeline=compose(
+                converters=Converters(
+                    key=converter, value=converter, header=SimpleHeaderConverter()
+                ),
+                chain=chain_of(
+                    given.transform(0, self.transformed),
+                    given.transform(1, self.transformed),
+                    tolerance=self.tolerance,
+                ),
+                tolerance=self.tolerance,
+            ),
+            sender=self.sender,
+            control=self.control,  # type: ignore[arg-type]
+            report=lambda state: None,
+            metrics=self.metrics,
+        )
+
+    def new_sender(self) -> Any:
+        raise NotImplementedError
+
+    def refuse(self, value: bytes | None) -> None:
+        """Raise what the producer raises for a record, which is known by the end of its value."""
+        if value is None or not value.startswith(b"v"):
+            return
+        number = number_in(value)
+        if number in self.given.later and self.later.setdefault(number, self.steps) == self.steps:
+            raise KafkaException(ClientError(ClientError._TIMED_OUT))
+        if number == self.given.stops:
+            self.control.stop_requested.set()
+            raise BufferError("full until the end")
+        if number in self.given.full and number not in self.met:
+            self.met.add(number)
+            raise BufferError("full for a while")
+        if number in self.given.refused:
+            raise KafkaException(ClientError(ClientError.MSG_SIZE_TOO_LARGE))
+
+    def play(self) -> Observed:
+        failure: BaseException | None = None
+        try:
+            self.sender.resumed()
+            while self.task.polls or not self.loop.is_batch_complete:
+                self.steps += 1
+                self.loop.step()
+                if self.control.stopping:
+                    break
+        except Exception as exc:
+            failure = exc
+        try:
+            self.sender.finish(failed=failure is not None, complete=self.loop.is_batch_complete)
+        except Exception as exc:
+            failure = exc
+        counts = self.metrics.values()[SOURCE_TASK]
+        return {
+            "failure": (repr(failure), repr(failure.__cause__)) if failure else None,
+            "transformed": self.transformed,
+            "reports": self.reports.seen,
+            "counts": {
+                name: getattr(self.tolerance.counts, name)
+                for name in ("record_failures", "record_errors", "records_skipped")
+            },
+            "polled": counts["source-record-poll-total"],
+            "written": counts["source-record-write-total"],
+            "topics": self.topics,
+            "commits": self.task.commits,
+            **self.observed(),
+        }
+
+    def observed(self) -> Observed:
+        raise NotImplementedError
+
+
+class ExactlyOnce(Run):
+    def new_sender(self) -> TransactionalSender:
+        run = self
+
+        class Refusing(FakeTransactions):
+            def produce(self, topic: str, value: bytes | None, *rest: Any, **named: Any) -> None:
+                run.refuse(value)
+                parts = (named.get("timestamp"), named.get("headers"))
+                run.arguments.append((topic, value, *rest[:2], *parts))
+                super().produce(topic, value, *rest, **named)
+
+        self.arguments: list[object] = []
+        self.producer = Refusing()
+        self.offsets = FakeOffsets()
+        return TransactionalSender(
+            task_id="c-0",
+            connector="c",
+            task=self.task,
+            producer=self.producer,
+            boundary=self.given.boundary(),
+            offsets=self.offsets,
+            topics=ActiveTopics(self.topics.append),
+            stop_requested=lambda: self.control.stopping,
+            metrics=self.metrics,
+            clock=lambda: 0.0,
+        )
+
+    def observed(self) -> Observed:
+        return {
+            "arguments": [
+                argument
+                for argument in self.arguments
+                if isinstance(argument, tuple) and argument[0] != self.offsets.topic
+            ],
+            "committed": self.producer.committed,
+            "calls": self.producer.calls,
+            "offsets": self.offsets.entries,
+        }
+
+
+class AtLeastOnce(Run):
+    """`fails`: records that the brokers refuse; `served` tells what was committable at each end."""
+
+    fails: frozenset[int] = frozenset()
+
+    def new_sender(self) -> AtLeastOnceSender:
+        run = self
+
+        class Refusing(FakeProducer):
+            def produce(self, topic: str, value: bytes | None, *rest: Any, **named: Any) -> None:
+                run.refuse(value)
+                super().produce(topic, value, *rest, **named)
+
+        self.producer = Refusing()
+        self.offered: dict[object, object] = {}
+        self.pending = 0
+        return AtLeastOnceSender(
+            task=self.task,
+            producer=self.producer,  # type: ignore[arg-type]
+            tolerance=self.tolerance,
+            topics=ActiveTopics(self.topics.append),
+            stop_requested=lambda: self.control.stopping,
+            offer=self.offer,
+            commit=lambda: None,
+            flush_timeout_s=5,
+            not_delivered=lambda: self.metrics.left_out(1),
+        )
+
+    def offer(self) -> None:
+        """All that was sent so far is delivered or failed."""
+        waiting = [(place, sent.value) for place, sent in enumerate(self.producer.waiting)]
+        for place, value in reversed(waiting):
+            if value is not None and value.startswith(b"v") and number_in(value) in self.fails:
+                self.producer.fail(place, ClientError.TOPIC_AUTHORIZATION_FAILED)
+        self.producer.deliver()
+        self.producer.serve()
+        self.note(self.sender.submitted.committable_offsets())
+
+    def note(self, committable: CommittableOffsets) -> None:
+        self.offered |= committable.offsets
+        self.pending = committable.uncommittable_count
+
+    def observed(self) -> Observed:
+        return {
+            "sent": [
+                (s.topic, s.value, s.key, s.partition, s.timestamp, s.headers)
+                for s in self.producer.sent
+            ],
+            "offered": self.offered,
+            "pending": self.pending,
+        }
+
+
+FILES: Sequence[dict[str, object]] = ({"f": "a"}, {"f": "b"})
+
+
+@st.composite
+def records(draw: st.DrawFn, number: int) -> SourceRecord:
+    """A record with any of its parts out of the ordinary, mostly none."""
+    odd = draw(st.sampled_from([*[""] * 12, "topic", "key", "value", "time", "headers", "place"]))
+    file = draw(st.sampled_from(FILES))
+    return SourceRecord(
+        draw(st.sampled_from([file, dict(file)])),
+        {"n": number},
+        draw(st.sampled_from(["t", "u", None])) if odd == "topic" else "t",
+        1 if odd == "place" else None,
+        STRING_SCHEMA,
+        draw(st.sampled_from(["k", None, b"no text"])) if odd == "key" else None,
+        draw(st.sampled_from([STRING_SCHEMA, None])),
+        draw(st.sampled_from([None, "\ud800", object()])) if odd == "value" else f"v{number}",
+        draw(st.sampled_from([None, 0, -1, -5])) if odd == "time" else 12,
+        ConnectHeaders().add_string("h", "x") if odd == "headers" else None,
+    )
+
+
+@st.composite
+def columns(draw: st.DrawFn, numbers: range) -> SourceRecords:
+    return SourceRecords(
+        draw(st.sampled_from(FILES)),
+        [{"n": number} for number in numbers],
+        draw(st.sampled_from(["t", "u"])),
+        STRING_SCHEMA,
+        [f"v{number}" for number in numbers],
+        timestamp=draw(st.sampled_from([None, 12])),
+    )
+
+
+@st.composite
+def polls(draw: st.DrawFn) -> list[Sequence[SourceRecord]]:
+    made: list[Sequence[SourceRecord]] = []
+    number = 0
+    for size in draw(st.lists(st.integers(0, 6), min_size=1, max_size=4)):
+        numbers = range(number, number + size)
+        number += size
+        if draw(st.booleans()):
+            made.append(draw(columns(numbers)))
+        else:
+            made.append([draw(records(each)) for each in numbers])
+    return made
+
+
+numbers = st.integers(0, 12)
+deeds = st.dictionaries(
+    numbers, st.sampled_from(["drop", "fail", "later", "route", "spoil"]), max_size=3
+)
+surroundings = st.builds(
+    Surroundings,
+    transformations=st.tuples(deeds, deeds),
+    full=st.frozensets(numbers, max_size=2),
+    later=st.frozensets(numbers, max_size=2),
+    refused=st.frozensets(numbers, max_size=1),
+    stops=st.none() | numbers,
+    tolerate_all=st.booleans(),
+    boundary=st.sampled_from([PollBoundary, lambda: IntervalBoundary(1_000)]),
+)
+
+
+@given(polls(), surroundings)
+def test_exactly_once_runs_are_what_single_records_are(
+    polled: list[Sequence[SourceRecord]], given: Surroundings
+) -> None:
+    """Records and their order, transactions, offsets, findings and the task's failure."""
+    one_by_one = ExactlyOnce(polled, given, one_by_one=True).play()
+    assert ExactlyOnce(polled, given, one_by_one=False).play() == one_by_one
+
+
+@given(polls(), surroundings, st.frozensets(numbers, max_size=2))
+def test_at_least_once_runs_are_what_single_records_are(
+    polled: list[Sequence[SourceRecord]], given: Surroundings, fails: frozenset[int]
+) -> None:
+    """Also what the brokers refuse; offsets are the same once everything is answered."""
+    one, many = (AtLeastOnce(polled, given, one_by_one=single) for single in (True, False))
+    one.fails = many.fails = fails
+    expected, found = one.play(), many.play()
+    if fails and not given.tolerate_all:
+        # Of the run of a record that failed nothing is committed, not even what is before it.
+        offered, limits = found.pop("offered"), expected.pop("offered")
+        assert offered.keys() <= limits.keys()
+        assert all(offset["n"] <= limits[key][1]["n"] for key, (_, offset) in offered.items())
+        assert found.pop("pending") >= expected.pop("pending")
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
+def test_an_ordinary_poll_goes_to_the_producer_at_once(
+    kind: type[ExactlyOnce | AtLeastOnce],
+) -> None:
+    """One call for all its records: else the comparisons above would compare nothing."""
+    run = kind([[]], Surroundings(), one_by_one=False)
+    sizes: list[int] = []
+    produce_many = run.producer.produce_many
+
+    def counted(records: Any, on_delivery: Any) -> int:
+        sizes.append(len(records.values))
+        return produce_many(records, on_delivery)
+
+    run.producer.produce_many = counted  # type: ignore[method-assign]
+    run.task.polls = [
+        [SourceRecord(FILES[n % 2], {"n": n}, "tu"[n % 2], value=f"v{n}") for n in range(5)]
+    ]
+    run.loop.step()
+    assert sizes == [5]
+
+
+@pytest.mark.parametrize(
+    "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
+)
+def test_runs_are_not_for_what_looks_at_each_record(
+    boundary: Callable[[], TransactionBoundary],
+) -> None:
+    """A boundary of the connector's own, and a hook for each record."""
+
+    class Hooked(Task):
+        def commit_record(self, record: SourceRecord, metadata: object) -> None: ...
+
+    def sender(task: Task) -> Sender:
+        return TransactionalSender(
+            task_id="c-0",
+            connector="c",
+            task=task,
+            producer=FakeTransactions(),
+            boundary=boundary(),
+            offsets=FakeOffsets(),
+            topics=ActiveTopics(lambda topic: None),
+            stop_requested=lambda: False,
+            metrics=source_metrics(),
+        )
+
+    assert sender(Task([])).takes_runs is (boundary is PollBoundary)
+    assert not sender(Hooked([])).takes_runs
+
+
+def test_the_client_takes_its_arguments_where_they_are_put() -> None:
+    """By position, which no document promises: each place refuses what belongs to another."""
+    seen: list[tuple[object, ...]] = []
+
+    def delivered(error: Any, message: Any) -> None:
+        seen.append((message.topic(), message.key(), message.value(), message.partition()))
+
+    producer = TaskProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    headers = ConnectHeaders().add_string("h", "x")
+    polled = [
+        SourceRecord({}, {}, "t", 3, None, "k", None, "v1", 1_700_000_000_000, headers),
+        SourceRecord({}, {}, "t", 3, None, None, None, None, 1_700_000_000_001),
+    ]
+    assert producer.produce_many(text_run(polled), [delivered, delivered]) == 2
+    for column, wrong in (("timestamps", [("h", b"x")]), ("headers", 1_700_000_000_000)):
+        sent = text_run(polled)
+        setattr(sent, column, [wrong] * 2)
+        with pytest.raises(TypeError):
+            producer.produce_many(sent, [None, None])
+    producer.close(0)
+    assert seen == [("t", b"k", b"v1", 3), ("t", None, None, 3)]
+
+
+def text_run(polled: Sequence[SourceRecord]) -> OutgoingRun:
+    text = StringConverter()
+    converters = Converters(key=text, value=text, header=SimpleHeaderConverter())
+    return compose_run(converters)(polled, polled)
+
+
+def test_a_full_queue_takes_the_first_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as it says; the others can be sent again."""
+    producer = TaskProducer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    limited = Producer(
+        {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "queue.buffering.max.messages": 3}
+    )
+    monkeypatch.setattr(producer, "produce", limited.produce)
+    sent = text_run([SourceRecord({}, {}, "t", value=f"{n}") for n in range(5)])
+    assert producer.produce_many(sent, [None] * 5) == 3
+    sent.taken = 3
+    assert [*sent.rest().values] == [b"3", b"4"]
+    limited.purge()
+    producer.close(0)
+
+
+def test_schemas_and_topics_may_differ_from_record_to_record() -> None:
+    """Each record is written with its own."""
+    values = JsonConverter()
+    values.configure({}, is_key=False)
+    run = compose_run(
+        Converters(key=StringConverter(), value=values, header=SimpleHeaderConverter())
+    )
+    polled = [
+        SourceRecord({}, {}, topic, None, None, "k", schema, value)
+        for topic, schema, value in (
+            ("t", STRING_SCHEMA, "x"),
+            ("u", INT32_SCHEMA, 1),
+            ("t", None, None),
+        )
+    ]
+    expected = [
+        values.from_connect_data(r.topic or "", [], r.value_schema, r.value) for r in polled
+    ]
+    assert [*run(polled, polled).values] == expected
+
+
+def test_headers_that_a_converter_adds_are_sent() -> None:
+    """As they are when records are converted one by one."""
+
+    class Marking(StringConverter):
+        def from_connect_data(
+            self, topic: str, headers: Any, schema: Any, value: object
+        ) -> bytes | None:
+            headers.append(("mark", b"1"))
+            return super().from_connect_data(topic, headers, schema, value)
+
+    run = compose_run(
+        Converters(key=StringConverter(), value=Marking(), header=SimpleHeaderConverter())
+    )
+    own = ConnectHeaders().add_string("h", "x")
+    polled = [SourceRecord({}, {}, "t", value="a"), SourceRecord({}, {}, "t", headers=own)]
+    assert [*run(polled, polled).headers] == [[("mark", b"1")], [("h", b"x"), ("mark", b"1")]]

@@ -1,0 +1,37 @@
+"""Chains of transformations that are functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pyconnect_agent.tasks.tolerance import Tolerance
+from pyconnect_agent.tasks.transform_chain import Chain, TransformationStage
+from pyconnect_api import ConfigDef, ConnectRecord, Transformation
+
+Function: TypeAlias = Callable[[Any], Any]
+
+
+class Applied(Transformation[ConnectRecord]):
+    """Applies a function."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def config(self) -> ConfigDef:
+        return ConfigDef()
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        result: ConnectRecord | None = self._function(record)
+        return result
+
+
+def chain_of(*functions: Function, tolerance: Tolerance) -> Chain:
+    """Return the functions as a chain."""
+    return Chain(
+        [
+            TransformationStage(alias=f"f{place}", transformation=Applied(function))
+            for place, function in enumerate(functions)
+        ],
+        tolerance,
+    )
