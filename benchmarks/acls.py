@@ -14,11 +14,11 @@ import json
 import time
 from collections.abc import Callable
 
-from pyconnect_cli.acls.check import AclReport, assess, check
-from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.model import Binding, Evidence, Operation, Pattern, ResourceType
-from pyconnect_cli.acls.needs import cluster_needs
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.acls.plan.check import AclReport, assess, check
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.model import Binding, Evidence, Operation, Pattern, ResourceType
+from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.rest.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'
 SECURITY = {

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.file_stream import LINE_BYTES, POLL_S, STRING, Bench, write_lines
 from benchmarks.memory import Peak, described, family_pss
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url

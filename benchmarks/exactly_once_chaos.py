@@ -19,8 +19,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import cluster_of
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.file_stream import STRING
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.agent import source_config
 from tests.support.kafka import Servers
 from tests.support.names import unique_name

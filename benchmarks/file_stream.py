@@ -24,14 +24,14 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.supervise.channel import WorkerSettings
-from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervise.launch import Launcher
-from pyconnect_agent.supervise.settings import ChildSettings
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig
-from pyconnect_cli.sandbox.jars import find_runtime
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_sandbox.connect_worker import WorkerConfig
+from pyconnect_sandbox.jars import find_runtime
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.kafka import Servers
 from tests.support.names import unique_name

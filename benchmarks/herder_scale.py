@@ -24,7 +24,7 @@ import psutil
 from benchmarks.herder import config_log, report
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, perform_assignment
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
@@ -35,10 +35,10 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.eventually import eventually
 from tests.support.stopped_connectors import stopped, write_stopped_connectors
 

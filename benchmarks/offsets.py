@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.kafka import Servers
 
 MIB = 1024 * 1024

@@ -11,8 +11,8 @@ import sysconfig
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pyconnect_cli.sandbox.errors import JavaUnavailable
-from pyconnect_cli.sandbox.java import find_java
+from pyconnect_sandbox.errors import JavaUnavailable
+from pyconnect_sandbox.java import find_java
 
 CLIENTS = ("confluent-kafka", "kafka-python", "pyspark")
 GIB = 1024**3

@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.loading import load
-from pyconnect_agent.tasks.tolerance import Tolerance
-from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
+from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.records.transformations import TransformationStage, chain
 from pyconnect_api import (
     BOOLEAN_SCHEMA,
     FLOAT64_SCHEMA,

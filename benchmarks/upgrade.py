@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.sequences import Sequences
 from tests.support.upgrade_cluster import Tool, supervised_cluster
 

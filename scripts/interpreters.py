@@ -23,12 +23,12 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.errors import SandboxError
-from pyconnect_cli.sandbox.jars import find_runtime
-from pyconnect_cli.sandbox.progress import on_stderr
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.errors import SandboxError
+from pyconnect_sandbox.jars import find_runtime
+from pyconnect_sandbox.progress import on_stderr
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "interpreters"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import settings
 
 from pyconnect_agent import long_lived
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.jars import find_runtime
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from pyconnect_cli.sandbox.schema_registry import SchemaRegistryServer, find_registry
-from pyconnect_cli.sandbox.server import Server
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.jars import find_runtime
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.schema_registry import SchemaRegistryServer, find_registry
+from pyconnect_sandbox.server import Server
 from tests.support.kafka import (
     BOOTSTRAP_VARIABLE,
     Servers,

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyconnect_agent.supervision import supervise, worker_command
+from pyconnect_agent.restart_parent import supervise, worker_command
 from pyconnect_agent.version import version
 
 if TYPE_CHECKING:
-    from pyconnect_agent.supervise.launch import Launcher
+    from pyconnect_agent.children.launch import Launcher
 
 EXIT_USAGE = 1
 
@@ -48,7 +48,7 @@ def _fork_server() -> Launcher:
 
     Plugins would find its libraries in the place of those that they bring.
     """
-    from pyconnect_agent.supervise.launch import Launcher
+    from pyconnect_agent.children.launch import Launcher
 
     launcher = Launcher()
     launcher.fork()

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyconnect_agent.core.acl_needs import ConnectorAclFacts
+from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_api.errors import ConfigException

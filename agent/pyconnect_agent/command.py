@@ -19,10 +19,10 @@ from pyconnect_agent.core.config.worker_config import (
 )
 from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.loggers import ROOT, parse_level
-from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
-from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker.plugins import (
     check_converters,

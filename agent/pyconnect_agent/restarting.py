@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.supervision import SUPERVISOR_VARIABLE, is_supervised
+from pyconnect_agent.restart_parent import SUPERVISOR_VARIABLE, is_supervised
 
 LOG = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.reporting import ServerInfo
 
 DISTRIBUTION = "pyconnect-worker"

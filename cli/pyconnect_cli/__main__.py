@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from pyconnect_cli.streams import prepare_streams, tell, write_data
+from pyconnect_cli.render.streams import prepare_streams, tell, write_data
 
 INTERRUPTED = 130  # as `errors.ExitCode`, which is not imported before its time
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGINT, _leave)
     prepare_streams()
     if not words or words in (["--help"], ["-h"]):
-        from pyconnect_cli.root_help import root_help
+        from pyconnect_cli.parsing.root_help import root_help
 
         fault = write_data(root_help())
         if fault is None or isinstance(fault, BrokenPipeError):

@@ -11,10 +11,10 @@ import typer
 import typer.main
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, Unreachable, UsageError
-from pyconnect_cli.near_names import near_names
+from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.session import Session
-from pyconnect_cli.streams import discard, tell
+from pyconnect_cli.render.streams import discard, tell
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -133,7 +133,7 @@ def report(session: Session, error: PyconnectError) -> int:
 
 def _sandbox_hint(session: Session) -> str | None:
     """Return how to start the sandbox that the context stands for; None for other addresses."""
-    from pyconnect_cli.sandbox.contexts import start_hint
+    from pyconnect_sandbox.contexts import start_hint
 
     try:
         context, origins = session.settings.context, session.settings.origins

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer import Context
 
-from pyconnect_cli.nouns import Noun
+from pyconnect_cli.parsing.nouns import Noun
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, load_noun
 
 

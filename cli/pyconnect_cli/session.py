@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pyconnect_cli.budget import Budget, Limits
+from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
-from pyconnect_cli.masking import mask_command
-from pyconnect_cli.outcomes import BatchRecord
+from pyconnect_cli.rest.masking import mask_command
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
-from pyconnect_cli.settings import (
+from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
     Settings,
     colour_wanted,
     resolve_settings,
     working_directory,
 )
-from pyconnect_cli.streams import tell
+from pyconnect_cli.render.streams import tell
 
 if TYPE_CHECKING:
-    from pyconnect_cli.model import ConnectorView
+    from pyconnect_cli.rest.model import ConnectorView
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
@@ -91,7 +91,7 @@ class Session:
     @cached_property
     def kafka_security(self) -> Security:
         """How to convince Kafka's brokers; what of the file has no effect is told here, once."""
-        from pyconnect_cli.client_properties import read_security
+        from pyconnect_cli.settings.client_properties import read_security
         from pyconnect_clients.security import Security
 
         path = self.settings.kafka_properties

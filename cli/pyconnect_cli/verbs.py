@@ -16,9 +16,9 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from pyconnect_cli.near_names import near_names
-from pyconnect_cli.nouns import NOUNS, Noun, find_noun
-from pyconnect_cli.options import (
+from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
+from pyconnect_cli.parsing.options import (
     BATCH_OPTIONS,
     CRON_OPTIONS,
     GLOBAL_OPTIONS,
@@ -28,7 +28,7 @@ from pyconnect_cli.options import (
     WAIT_OPTIONS,
     OptionSpec,
 )
-from pyconnect_cli.root_help import root_help
+from pyconnect_cli.parsing.root_help import root_help
 from pyconnect_cli.session import session_of
 
 if TYPE_CHECKING:
@@ -102,15 +102,15 @@ class SharedOptions(_Parsed):
 
     def get_help(self, ctx: Context) -> str:
         """Return the help page in our layout."""
-        from pyconnect_cli.help_text import HelpText
+        from pyconnect_cli.parsing.help_text import HelpText
 
         ctx.formatter_class = HelpText  # of this context only
         return super().get_help(ctx)
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write examples, and where there is more."""
-        from pyconnect_cli.examples import EXAMPLES
-        from pyconnect_cli.help_text import HelpText
+        from pyconnect_cli.parsing.examples import EXAMPLES
+        from pyconnect_cli.parsing.help_text import HelpText
 
         path = ctx.command_path.removeprefix("pyconnect ")
         if (examples := EXAMPLES.get(path)) and isinstance(formatter, HelpText):
@@ -179,7 +179,7 @@ class ActingVerb(Verb):
 
     def invoke(self, ctx: Context) -> object:
         """Run the command under its lock, jitter and deadline, and report the run."""
-        from pyconnect_cli.cron import cron_run
+        from pyconnect_cli.acting.unattended import cron_run
 
         session = session_of(ctx)  # type: ignore[arg-type] # the same class
         with cron_run(session, ctx.command_path, self._selection(ctx, session.given)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_cli.outcomes import BatchRecord, ObjectResult, Outcome, summary
+from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, summary
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Outcome as Ended
 from tests.cli.conftest import Run

@@ -409,7 +409,7 @@ def test_watch_prints_an_object_for_each_change(run: Run) -> None:
 
 def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --timeout it has no end of its own."""
-    monkeypatch.setattr("pyconnect_cli.settings.DEFAULT_RUN_S", 0.3)
+    monkeypatch.setattr("pyconnect_cli.settings.resolved.DEFAULT_RUN_S", 0.3)
     pauses = iter([0.2] * 4)
 
     def pause(_: float) -> None:
@@ -417,7 +417,7 @@ def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPat
             raise KeyboardInterrupt
         threading.Event().wait(seconds)
 
-    monkeypatch.setattr("pyconnect_cli.commands._connectors_show.time.sleep", pause)
+    monkeypatch.setattr("pyconnect_cli.connectors.show.time.sleep", pause)
     assert run("connectors", "watch", "orders").code == 130
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from pyconnect_cli.budget import Limits
+from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core import acl_needs, config_records
-from pyconnect_agent.core.client_configs import sink_group_id
+from pyconnect_agent.core.clients import acl_needs
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.clients.configs import sink_group_id
 from pyconnect_agent.core.config.connector_keys import PluginDefaults
 from pyconnect_agent.core.config.sink_keys import sink_config_def
 from pyconnect_agent.core.config.source_keys import source_config_def
@@ -28,22 +29,22 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
-from pyconnect_agent.core.source_offsets import partition_key
-from pyconnect_agent.core.transactional_ids import (
+from pyconnect_agent.core.offsets.source import partition_key
+from pyconnect_agent.core.exactly_once.transactional_ids import (
     alter_transactional_id,
     leader_transactional_id,
     task_transactional_ids,
 )
 from pyconnect_api import ConfigType
-from pyconnect_cli.acls import model as acls
+from pyconnect_cli.acls.plan import model as acls
 from pyconnect_cli.kafka import reader
-from pyconnect_cli.masking import is_secret_key
-from pyconnect_cli.phases import Phase
-from pyconnect_cli.plan.orphans import GROUP_PREFIX, connector_of
-from pyconnect_cli.transactional_ids import LEADER_ID_KEY, leader_id
-from pyconnect_cli.upgrade import kafka_group
-from pyconnect_cli.upgrade import model as upgrade
-from pyconnect_cli.upgrade.transactional_ids import ids_of
+from pyconnect_cli.rest.masking import is_secret_key
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.offsets.plan.orphans import GROUP_PREFIX, connector_of
+from pyconnect_cli.kafka.transactional_ids import LEADER_ID_KEY, leader_id
+from pyconnect_cli.upgrade.cluster import kafka_group
+from pyconnect_cli.upgrade.plan import model as upgrade
+from pyconnect_cli.upgrade.plan.transactional_ids import ids_of
 from tests.support.worker_properties import distributed
 
 NAMES = st.text(min_size=1, max_size=8)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.plan.offset_checks import parse_assignment, parse_json, read_entries
-from pyconnect_cli.plan.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
-from pyconnect_cli.plan.offset_seek import (
+from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_json, read_entries
+from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
+from pyconnect_cli.offsets.plan.seek import (
     OffsetRange,
     SeekTarget,
     SeekTo,
@@ -21,7 +21,7 @@ from pyconnect_cli.plan.offset_seek import (
     seek_entries,
     sink_topics,
 )
-from pyconnect_cli.plan.offsets import (
+from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
     OffsetsView,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import ServerError
-from pyconnect_cli.reconcile import spark_jars
-from pyconnect_cli.reconcile.avro import uses_avro
+from pyconnect_cli.audits import spark_jars
+from pyconnect_cli.audits.avro import uses_avro
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
@@ -219,7 +219,7 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     def fail(*_: object) -> int:
         raise ServerError("Spark's process ended")
 
-    monkeypatch.setattr("pyconnect_cli.commands._reconcile_run._run", fail)
+    monkeypatch.setattr("pyconnect_cli.audits.run._run", fail)
     outcome = run("reconcile", "ranges", "t", "--summary-json", "--kafka-bootstrap", "127.0.0.1:1")
     (result,) = json.loads(outcome.out)["results"]
     assert (result["name"], result["outcome"]) == ("t", "failed")

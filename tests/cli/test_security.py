@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pyconnect_cli.masking import MASK
+from pyconnect_cli.rest.masking import MASK
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 

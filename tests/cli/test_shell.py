@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from pyconnect_cli.commands.completion import completion_script
+from pyconnect_cli.completion.commands import completion_script
 from pyconnect_cli.completion.offers import Line, offers
-from pyconnect_cli.examples import EXAMPLES
-from pyconnect_cli.nouns import NOUNS
+from pyconnect_cli.parsing.examples import EXAMPLES
+from pyconnect_cli.parsing.nouns import NOUNS
 from pyconnect_cli.verbs import load_noun
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect
@@ -111,8 +111,8 @@ def test_what_is_required_stands_as_it_is_typed(run: Run) -> None:
 
 def test_every_topic_is_named_by_the_help() -> None:
     """`pyconnect --help` and `pyconnect help` know the same topics."""
-    from pyconnect_cli.commands.help import SUMMARIES, TOPICS
-    from pyconnect_cli.root_help import root_help
+    from pyconnect_cli.about.help import SUMMARIES, TOPICS
+    from pyconnect_cli.parsing.root_help import root_help
 
     assert set(SUMMARIES) == set(TOPICS)
     assert f"pyconnect help {'|'.join(TOPICS)}" in root_help()
@@ -138,7 +138,7 @@ def test_short_commands_do_without_rich() -> None:
 import sys
 from importlib import import_module
 from pyconnect_cli.app import run
-from pyconnect_cli.nouns import NOUNS
+from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     import_module(noun.module)
 code = run(["offsets", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})

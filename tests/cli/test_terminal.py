@@ -59,8 +59,8 @@ main(["connectors", "list"])
     [
         "pyconnect_cli.app",
         "typer",
-        "pyconnect_cli.settings",
-        "pyconnect_cli.commands.connectors",
+        "pyconnect_cli.settings.resolved",
+        "pyconnect_cli.connectors.commands",
         "pyconnect_cli.rest.exchange",
         "httpx",
     ],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.plan.offset_seek import TopicPartition
-from pyconnect_cli.plan.transactions import (
+from pyconnect_cli.offsets.plan.seek import TopicPartition
+from pyconnect_cli.transactions.plan import (
     LEADER,
     OpenProducer,
     Owner,

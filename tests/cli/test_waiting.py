@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from pyconnect_cli.commands import _wait
-from pyconnect_cli.commands._wait import has_state
-from pyconnect_cli.model import ConnectorStatus, InstanceState, TaskState
+from pyconnect_cli.acting import wait as _wait
+from pyconnect_cli.acting.wait import has_state
+from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
 

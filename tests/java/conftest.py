@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.kafka import Servers
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pyconnect_cli.acls.grants import Grant
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.java_hosts import PROPERTIES

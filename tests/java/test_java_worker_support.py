@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.connect_worker import rest_status
+from pyconnect_sandbox.connect_worker import rest_status
 from tests.support.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker, SharedJavaWorker

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS, SINK_TASK
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 
 pytestmark = pytest.mark.java
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core import config_records
-from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import append_lines, sink_config, source_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually

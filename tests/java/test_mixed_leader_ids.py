@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually

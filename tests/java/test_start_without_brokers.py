@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.connect_worker import ConnectWorker, WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
-from pyconnect_cli.sandbox.ports import free_ports
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerConfig, worker_properties
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.ports import free_ports
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.java

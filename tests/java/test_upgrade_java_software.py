@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import source_config
 from tests.support.java_hosts import Hosts, Lines
 from tests.support.kafka import SharedBroker

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agents, closing
 from tests.support.file_stream import FileStreams
 from tests.support.kafka import SharedBroker

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core.acl_needs import (
+from pyconnect_agent.core.clients.acl_needs import (
     AclClient,
     AclNeed,
     AclOperation,
@@ -26,15 +26,15 @@ from pyconnect_agent.core.acl_needs import (
     AclVerdict,
 )
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.acls.check import assess
-from pyconnect_cli.acls.explain import explain
-from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.grants import Grant, missing_grants
-from pyconnect_cli.acls.model import Evidence, Operation
-from pyconnect_cli.acls.needs import cluster_needs
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.acls.plan.check import assess
+from pyconnect_cli.acls.plan.explain import explain
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.grants import Grant, missing_grants
+from pyconnect_cli.acls.plan.model import Evidence, Operation
+from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.rest.phases import Phase
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

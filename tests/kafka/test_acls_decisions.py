@@ -19,14 +19,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_agent.core import acl_needs
-from pyconnect_agent.core.acl_needs import AclClient, AclNeed, AclResource, AclVerdict
+from pyconnect_agent.core.clients import acl_needs
+from pyconnect_agent.core.clients.acl_needs import AclClient, AclNeed, AclResource, AclVerdict
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.acls import model
-from pyconnect_cli.acls.authorizer import Authorizer
-from pyconnect_cli.acls.model import Resource
+from pyconnect_cli.acls.plan import model
+from pyconnect_cli.acls.plan.authorizer import Authorizer
+from pyconnect_cli.acls.plan.model import Resource
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.acls.check import assess
-from pyconnect_cli.acls.explain import explain
-from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.grants import missing_grants
-from pyconnect_cli.acls.model import Evidence
-from pyconnect_cli.acls.needs import cluster_needs
-from pyconnect_cli.phases import Phase
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.acls.plan.check import assess
+from pyconnect_cli.acls.plan.explain import explain
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.grants import missing_grants
+from pyconnect_cli.acls.plan.model import Evidence
+from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, append_lines, sink_config, source_config, wait_until_equal
 from tests.support.cluster import DELAY_MS, SESSION_MS, Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually

@@ -15,10 +15,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.acls import sasl
 from tests.support.agent import Agent, Agents, closing
 from tests.support.cluster import Cluster, cluster_of, worker_of

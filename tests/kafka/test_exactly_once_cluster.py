@@ -10,10 +10,10 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core import config_records
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.log_record import LogRecord
-from pyconnect_cli.sandbox import ports
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_sandbox import ports
 from tests.support.agent import Agent
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually

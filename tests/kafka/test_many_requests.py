@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
-from pyconnect_agent.core.acl_needs import (
+from pyconnect_agent.core.clients.acl_needs import (
     AclClient,
     AclNeed,
     AclOperation,
@@ -13,7 +13,7 @@ from pyconnect_agent.core.acl_needs import (
     AclVerdict,
 )
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.tasks.source_offset_change import ENTRIES_AT_ONCE
+from pyconnect_agent.tasks.jobs.source_offset_change import ENTRIES_AT_ONCE
 from tests.support.agent import Agents, closing
 from tests.support.changed_offsets import ALTERED, RESET, Numbers, Worker
 from tests.support.kafka import SharedBroker

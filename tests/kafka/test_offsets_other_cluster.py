@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agents, closing
 from tests.support.changed_offsets import (
     ALTERED,

@@ -22,13 +22,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.class_archive import archives_root
-from pyconnect_cli.sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
-from pyconnect_cli.sandbox.processes import ProcessIdentity
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.class_archive import archives_root
+from pyconnect_sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
+from pyconnect_sandbox.processes import ProcessIdentity
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.processes import is_gone, python_environment
@@ -291,8 +291,8 @@ def test_a_broker_that_is_not_ready_in_time_leaves_no_process(
 _OWNER = """
 import sys, time
 from pathlib import Path
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.jars import find_runtime
 directory = Path(sys.argv[1])
 broker = KafkaBroker(
     BrokerConfig(runtime=find_runtime(), directory=directory, hold_file=directory / "hold")

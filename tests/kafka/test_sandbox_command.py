@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.broker import answers_metadata
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.broker import answers_metadata
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.processes import run_python
 
 pytestmark = pytest.mark.kafka

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.coordinates import KAFKA_VERSION, known_checksums
-from pyconnect_cli.sandbox.jar_cache import JarCache
-from pyconnect_cli.sandbox.jars import find_runtime
+from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums
+from pyconnect_sandbox.jar_cache import JarCache
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_cli.sandbox import lifecycle, ports, processes
-from pyconnect_cli.sandbox.broker import answers_metadata
-from pyconnect_cli.sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
-from pyconnect_cli.sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
-from pyconnect_cli.sandbox.processes import ProcessIdentity
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
-from pyconnect_cli.sandbox.state import SandboxDirectory
+from pyconnect_sandbox import lifecycle, ports, processes
+from pyconnect_sandbox.broker import answers_metadata
+from pyconnect_sandbox.errors import InvalidSandboxRequest, PortTaken, SandboxNotRunning
+from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
+from pyconnect_sandbox.processes import ProcessIdentity
+from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.state import SandboxDirectory
 from tests.support.eventually import eventually
 from tests.support.processes import is_gone, python_environment
 from tests.support.progress import RecordedProgress
@@ -197,7 +197,7 @@ def test_a_java_worker_joins_a_running_sandbox_and_stops_before_its_broker(
 _UP = """
 import sys
 from pathlib import Path
-from pyconnect_cli.sandbox.lifecycle import UpRequest, up
+from pyconnect_sandbox.lifecycle import UpRequest, up
 def report(message, *, passing=False):
     print(message, flush=True)
 up(UpRequest(), report, root=Path(sys.argv[1]))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pyconnect_agent.core import config_records
-from pyconnect_agent.core.client_configs import InternalTopic
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from pyconnect_agent.core.client_configs import InternalTopic
+from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.core.errors import (
     RetriableKafkaError,
     WorkerConfigError,
     WorkerStartError,
 )
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.log import CompactedLog, ReadRecord

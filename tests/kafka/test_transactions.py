@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_cli.sandbox.broker import KafkaBroker
+from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers

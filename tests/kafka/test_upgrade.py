@@ -13,9 +13,9 @@ from confluent_kafka import Producer
 
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.upgrade.aborted_offsets import aborted_offsets
-from pyconnect_cli.upgrade.lock import cluster_lock
-from pyconnect_cli.upgrade.run import Entry, Finished, StepChanged, StepStarted, StepVerified
+from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
+from pyconnect_cli.upgrade.cluster.lock import cluster_lock
+from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.acls.check import assess
-from pyconnect_cli.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.grants import Grant, missing_grants
-from pyconnect_cli.acls.model import Evidence
-from pyconnect_cli.acls.needs import cluster_needs
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.acls.plan.check import assess
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.grants import Grant, missing_grants
+from pyconnect_cli.acls.plan.model import Evidence
+from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.rest.phases import Phase
 from tests.support.agent import Agent, Agents, SupervisedAgent
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually

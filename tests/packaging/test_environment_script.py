@@ -248,4 +248,4 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     done = checkout.run("bash scripts/test kafka")
     assert done.returncode == 0
     assert "Kafka's jars: 149 MB" in done.stderr
-    assert " -m pyconnect_cli.sandbox.jars" in checkout.calls()
+    assert " -m pyconnect_sandbox.jars" in checkout.calls()

@@ -9,11 +9,11 @@ import pytest
 from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder import requests as ask
-from pyconnect_agent.core.herder.rebalance import UNREADABLE_BACKOFF_MS
+from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.support.cluster_worker import Worker
 from tests.support.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
 from tests.support.herder_world import TASKS

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyconnect_reconcile
-from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from pyconnect_cli.audits.spark_jars import kafka_source_jars
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.processes import python_environment

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
-from pyconnect_cli.reconcile.spark_jars import avro_jars
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.audits.spark_jars import avro_jars
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.processes import run_python

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.audits import Audit
 from tests.support.kafka import Servers
 from tests.support.reconcile_command import QUICK, Reconcile

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec

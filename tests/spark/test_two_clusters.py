@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec

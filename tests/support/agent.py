@@ -11,8 +11,8 @@ from typing import Any
 
 import psutil
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
 from tests.support.eventually import eventually
 from tests.support.kafka import STOP_TIMEOUT_S
 from tests.support.names import unique_name

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.supervise.channel import (
+from pyconnect_agent.channel import (
     Channel,
     DescribePlugin,
     GenerateTaskConfigs,

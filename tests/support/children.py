@@ -19,7 +19,7 @@ class Reported:
 
 @dataclass
 class RecordingListener:
-    """Implements `supervise.ports.ChildListener`."""
+    """Implements `children.ports.ChildListener`."""
 
     tasks: dict[ConnectorTaskId, list[Reported]] = field(default_factory=dict)
     connectors: dict[str, list[Reported]] = field(default_factory=dict)

@@ -16,10 +16,10 @@ from pyconnect_agent.core.errors import (
     NotLeaderError,
 )
 from pyconnect_agent.core.herder import effects as do
-from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.herder.state import Life, Phase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.protocol.messages import ConnectProtocol, Work
 from pyconnect_agent.core.reporting import Status
 from tests.support.cluster_producers import ExactlyOnceWorker, Producers

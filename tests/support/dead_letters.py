@@ -9,13 +9,17 @@ from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.consumed_record import ConsumedRecord, describe_consumed, place_of
-from pyconnect_agent.tasks.dead_letter_queue import DeadLetterQueue
-from pyconnect_agent.tasks.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.error_settings import tolerance_of
-from pyconnect_agent.tasks.sink_pipeline import compose
-from pyconnect_agent.tasks.task_plugins import Converters
-from pyconnect_agent.tasks.tolerance import ErrorCounts, Failure, Stage, Tolerance
+from pyconnect_agent.tasks.sink.errors.consumed_record import (
+    ConsumedRecord,
+    describe_consumed,
+    place_of,
+)
+from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
+from pyconnect_agent.tasks.setup.error_settings import tolerance_of
+from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure, Stage, Tolerance
 from pyconnect_api import SinkRecord
 from tests.support.fake_clients import FakeMessage, FakeProducer
 

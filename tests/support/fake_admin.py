@@ -16,7 +16,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.herder.worker_admin import child_json
-from pyconnect_agent.supervise.ports import ChildDetails
+from pyconnect_agent.children.ports import ChildDetails
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)

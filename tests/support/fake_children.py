@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyconnect_agent.core.config.config_infos import ConfigInfos
-from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.supervise.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.children.ports import ChildListener, TaskConfigsGenerated
 
 _STATES = {
     TargetState.STARTED: State.RUNNING,
@@ -20,7 +20,7 @@ _STATES = {
 
 
 class FakeChildren:
-    """Implements `supervise.ports.Children`. Connectors make as many tasks as `tasks` says.
+    """Implements `children.ports.Children`. Connectors make as many tasks as `tasks` says.
 
     `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from pyconnect_agent.tasks.tolerance import Tolerance
-from pyconnect_agent.tasks.transform_chain import Chain, TransformationStage
+from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.records.transformations import Chain, TransformationStage
 from pyconnect_api import ConfigDef, ConnectRecord, Transformation
 
 Function: TypeAlias = Callable[[Any], Any]

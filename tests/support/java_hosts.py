@@ -9,9 +9,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support import service_script
 from tests.support.agent import append_lines
 from tests.support.cluster import QUICK_GROUP

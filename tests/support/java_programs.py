@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 
 LIMIT_S = 200
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.connect_worker import WorkerConfig, worker_properties
-from pyconnect_cli.sandbox.java_worker import JavaConnectWorker
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.runtime import KafkaRuntime
 
 BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 """Addresses of a broker that is used instead of starting one for the session."""

@@ -10,8 +10,8 @@ import selectors
 from functools import cache
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.supervise.channel import Channel, RunTask, WorkerSettings
-from pyconnect_agent.supervise.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
+from pyconnect_agent.channel import Channel, RunTask, WorkerSettings
+from pyconnect_agent.children.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
 
 END_S = 30.0
 SCRIPTED_HOST = "tests.support.child_host:run"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyconnect_agent.core.metrics.sampled import Sampling
-from pyconnect_agent.tasks.sink_metrics import SinkMetrics
-from pyconnect_agent.tasks.source_metrics import SourceMetrics
+from pyconnect_agent.tasks.sink.metrics import SinkMetrics
+from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyconnect_cli.sandbox.agent import AgentProcess
-from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.connect_worker import ConnectWorker
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.connect_worker import ConnectWorker
 from tests.support.agent import STRING_CONVERTER
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_cli.sandbox.processes import ProcessIdentity, group_members
+from pyconnect_sandbox.processes import ProcessIdentity, group_members
 
 SOURCE_ROOTS = tuple(
     str(Path(__file__).resolve().parents[2] / root) for root in ("cli", "agent", ".")

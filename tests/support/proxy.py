@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from pyconnect_cli.sandbox import ports
+from pyconnect_sandbox import ports
 
 _CHUNK = 65_536
 

@@ -19,12 +19,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pyconnect_cli.acls.grants import Grant
-from pyconnect_cli.acls.model import Operation, Pattern, Resource
-from pyconnect_cli.acls.model import ResourceType as GrantedType
-from pyconnect_cli.sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_cli.acls.plan.model import Operation, Pattern, Resource
+from pyconnect_cli.acls.plan.model import ResourceType as GrantedType
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.acls import sasl
 
 PASSWORD = "secret"

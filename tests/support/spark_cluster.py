@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_cli.sandbox.ports import free_port
+from pyconnect_sandbox.ports import free_port
 from tests.support.eventually import eventually
 
 START_S = 90.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_agent.core import config_records
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_cli.sandbox.agent import AgentProcess
+from pyconnect_sandbox.agent import AgentProcess
 from tests.support.rest_client import call_url
 
 TIMEOUT_S = 60

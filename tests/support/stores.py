@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.client_configs import (
+from pyconnect_agent.core.clients.configs import (
     InternalTopic,
     internal_consumer,
     internal_producer,

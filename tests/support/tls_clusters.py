@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificate
 
-from pyconnect_cli.sandbox import ports
-from pyconnect_cli.sandbox.broker import KafkaBroker
-from pyconnect_cli.sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.broker_properties import BrokerSecurity
 from tests.support.kafka import Servers
 
 USER = "auditor"

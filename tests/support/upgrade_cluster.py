@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
-from pyconnect_cli.upgrade.run import Entry, Started
+from pyconnect_cli.upgrade.plan.run import Entry, Started
 from tests.support.agent import SupervisedAgent
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_cli.phases import Phase
-from pyconnect_cli.upgrade.decide import (
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.decide import (
     Again,
     Change,
     End,
@@ -21,7 +21,7 @@ from pyconnect_cli.upgrade.decide import (
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.model import (
+from pyconnect_cli.upgrade.plan.model import (
     Instance,
     Kind,
     Means,
@@ -30,7 +30,7 @@ from pyconnect_cli.upgrade.model import (
     View,
     Worker,
 )
-from pyconnect_cli.upgrade.run import (
+from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Halted,
     Inventoried,

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pyconnect_agent.supervise.channel import FRAME_HEADER
-from pyconnect_agent.supervise.child_pipe import READ_BYTES, ChildPipe
+from pyconnect_agent.channel import FRAME_HEADER
+from pyconnect_agent.children.child_pipe import READ_BYTES, ChildPipe
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire

@@ -19,10 +19,10 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.supervise.channel import WorkerSettings
-from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervise.launch import Launched, Launcher
-from pyconnect_agent.supervise.settings import ChildSettings
+from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.launch import Launched, Launcher
+from pyconnect_agent.children.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually, eventually_async
 from tests.support.launchers import scripted_launcher

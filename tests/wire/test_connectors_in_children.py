@@ -151,7 +151,7 @@ def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It reports nothing but UNASSIGNED, which the supervisor says for it."""
-    monkeypatch.setattr("pyconnect_agent.supervise.children.CONNECTOR_GRACEFUL_MS", 300)
+    monkeypatch.setattr("pyconnect_agent.children.children.CONNECTOR_GRACEFUL_MS", 300)
 
     async def scenario() -> None:
         async with children_world() as w:

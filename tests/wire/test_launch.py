@@ -15,10 +15,10 @@ from signal import Signals
 import psutil
 import pytest
 
-from pyconnect_agent.supervise import launch as launch_module
-from pyconnect_agent.supervise.channel import Stop, ValidateConfig, WorkerSettings, encode
-from pyconnect_agent.supervise.fork_server import LAST_WORDS_BYTES
-from pyconnect_agent.supervise.launch import Launcher
+from pyconnect_agent.children import launch as launch_module
+from pyconnect_agent.channel import Stop, ValidateConfig, WorkerSettings, encode
+from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
+from pyconnect_agent.children.launch import Launcher
 from tests.support.eventually import eventually
 from tests.support.launchers import (
     SCRIPTED_HOST,
@@ -95,7 +95,7 @@ def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
     """And what it loads itself is not in its maker."""
     program = (
         "import json, sys\n"
-        "from pyconnect_agent.supervise.launch import Launcher\n"
+        "from pyconnect_agent.children.launch import Launcher\n"
         "from tests.support.launchers import exit_code\n"
         "launcher = Launcher(host='tests.support.loaded_modules:run',"
         " preload=('tests.support.child_host',))\n"
@@ -109,7 +109,7 @@ def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     child, maker = (set(names) for names in json.loads(done.stdout))
-    assert "pyconnect_agent.supervise.channel" in child & maker
+    assert "pyconnect_agent.channel" in child & maker
     assert "tests.support.child_host" in child - maker
     assert "tests.support.names" in maker - child
 

@@ -9,7 +9,7 @@ import trustme
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from pyconnect_agent.core.client_configs import (
+from pyconnect_agent.core.clients.configs import (
     ClientConfig,
     InternalTopic,
     connector_admin,
@@ -23,8 +23,8 @@ from pyconnect_agent.core.client_configs import (
     sink_consumer,
     source_offsets_consumer,
 )
-from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
-from pyconnect_agent.core.librdkafka_config import translate
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.clients.librdkafka import translate
 from tests.support.worker_properties import distributed
 
 pytestmark = pytest.mark.wire

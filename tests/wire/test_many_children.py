@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.supervise.launch import DESCRIPTORS_WANTED, Launcher
+from pyconnect_agent.children.launch import DESCRIPTORS_WANTED, Launcher
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
@@ -55,7 +55,7 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
         "import resource\n"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
-        "from pyconnect_agent.supervise.launch import Launcher\n"
+        "from pyconnect_agent.children.launch import Launcher\n"
         "launcher = Launcher(preload=())\n"
         "launcher.fork()\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pyconnect_agent.core.herder.requests import GetConnectorInfo
+from pyconnect_agent.core.herder.requests.messages import GetConnectorInfo
 from pyconnect_agent.rest.connections import Connection
 from pyconnect_agent.rest.server import RestServer
 from tests.support.eventually import eventually

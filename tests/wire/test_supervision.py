@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.supervision import EXIT_RESTART, SUPERVISOR_VARIABLE, is_supervised
+from pyconnect_agent.restart_parent import EXIT_RESTART, SUPERVISOR_VARIABLE, is_supervised
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.wire
 
 SUPERVISOR = """
 import sys
-from pyconnect_agent.supervision import supervise
+from pyconnect_agent.restart_parent import supervise
 sys.exit(supervise(sys.argv[1:]))
 """
 WORKER = """
 import os, pathlib, signal, sys
-from pyconnect_agent.supervision import is_supervised
+from pyconnect_agent.restart_parent import is_supervised
 lives = pathlib.Path(sys.argv[1])
 with lives.open("a") as file:
     file.write(f"{os.getpid()} {is_supervised(os.environ)}\\n")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.core.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyconnect_agent.core.configlog import RestartRequested
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 

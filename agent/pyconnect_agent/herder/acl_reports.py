@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pyconnect_agent.core.acl_needs import ConnectorAclFacts
+from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.herder.state import HerderState
 

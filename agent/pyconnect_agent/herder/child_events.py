@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ChildEvents:
-    """Implements `supervise.ports.ChildListener`. `track_topics`: `topic.tracking.enable`."""
+    """Implements `children.ports.ChildListener`. `track_topics`: `topic.tracking.enable`."""
 
     def __init__(
         self,

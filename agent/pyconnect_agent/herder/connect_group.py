@@ -20,7 +20,7 @@ from typing import Protocol
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
 from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import (
     AssignmentUnreadable,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import Event, Joined
-from pyconnect_agent.core.herder.local_group import local_assignment
+from pyconnect_agent.core.herder.membership.local_group import local_assignment
 
 
 class LocalGroup:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from pyconnect_agent.core.restart_plan import statuses_to_delete

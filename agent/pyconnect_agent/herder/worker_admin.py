@@ -31,7 +31,7 @@ from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.worker_metrics import worker_metrics
-from pyconnect_agent.supervise.ports import ChildDetails, ChildrenAdmin
+from pyconnect_agent.children.ports import ChildDetails, ChildrenAdmin
 
 KILLED = (
     "The task was killed through the admin interface ({how}). It is not restarted by itself; its"

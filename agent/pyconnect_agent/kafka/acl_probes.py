@@ -22,7 +22,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from pyconnect_agent.core.acl_needs import (
+from pyconnect_agent.core.clients.acl_needs import (
     ABSENT_TOPIC,
     AclNeed,
     AclOperation,
@@ -30,7 +30,7 @@ from pyconnect_agent.core.acl_needs import (
     AclVerdict,
 )
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
+from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
 Answer = tuple[AclVerdict, str]

@@ -1,6 +1,6 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
-Layer: kafka. Java client properties were translated before (`core/client_configs.py`); here key
+Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
 stores are read, and log and error callbacks are added: librdkafka's lines go to the Python logger
 of the client's kind, connection errors are warnings, since librdkafka reconnects by itself, twenty
 times a second: the same error of one client is told once in a while. Both callbacks run on the

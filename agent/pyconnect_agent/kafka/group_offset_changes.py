@@ -17,9 +17,9 @@ from kafka import TopicPartition as OffsetDeletePartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as OffsetDeleteError
 
-from pyconnect_agent.core.client_configs import ClientConfig
+from pyconnect_agent.core.clients.configs import ClientConfig
 from pyconnect_agent.core.errors import AgentError, KafkaError
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.kafka_python_client import client_arguments

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from pyconnect_agent.core.connector_offsets import CommittedOffset
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.kafka import clients, errors
 
 _NO_OFFSET = -1001

@@ -1,6 +1,6 @@
 """Connection arguments of kafka-python's clients.
 
-Layer: kafka. The settings were translated before (`core/kafka_python_config.py`); what needs files
+Layer: kafka. The settings were translated before (`core/clients/kafka_python.py`); what needs files
 or objects is made here. What this client cannot use is refused.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig
+from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.tls import secured_arguments
 

@@ -1,6 +1,6 @@
 """Puts the content of key stores among librdkafka's properties.
 
-Layer: kafka. `core/librdkafka_config.py` leaves them under Java's names, because reading files is
+Layer: kafka. `core/clients/librdkafka.py` leaves them under Java's names, because reading files is
 none of core's business, and librdkafka reads PEM only. Done once for each client, as it is made.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from pyconnect_agent.core.log_record import Notice, Severity
+from pyconnect_agent.core.internal_topics.log_record import Notice, Severity
 
 _LEVELS = {Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
 

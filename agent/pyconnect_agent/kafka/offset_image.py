@@ -11,8 +11,8 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core.log_record import LogRecord
-from pyconnect_agent.core.offsetlog import OffsetLog
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
 from pyconnect_agent.kafka.log import ReadRecord
 from pyconnect_agent.kafka.notices import log_notices
 

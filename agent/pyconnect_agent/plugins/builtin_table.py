@@ -5,8 +5,8 @@ Layer: plugins. Metadata only: nothing listed here is imported.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 
 _BUILTIN = "pyconnect_agent.builtin"
 _CONNECT = "org.apache.kafka.connect"

@@ -1,10 +1,10 @@
 """The catalog as the supervisor gets it: from metadata, without importing plugin code.
 
-Layer: plugins. The values live in `pyconnect_agent.core.plugin_catalog`, where the herder may use
+Layer: plugins. The values live in `pyconnect_agent.core.plugins.catalog`, where the herder may use
 them too.
 """
 
-from pyconnect_agent.core.plugin_catalog import (
+from pyconnect_agent.core.plugins.catalog import (
     Catalog,
     PluginDesc,
     PluginKind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
-from pyconnect_agent.core.plugin_catalog import (
+from pyconnect_agent.core.plugins.catalog import (
     Catalog,
     PluginDesc,
     PluginKind,

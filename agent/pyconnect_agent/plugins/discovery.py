@@ -12,7 +12,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 
 ENTRY_POINT_GROUPS = {

@@ -11,7 +11,7 @@ import inspect
 import sys
 from types import ModuleType
 
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_api.config_provider import ConfigProvider
 from pyconnect_api.connector import Connector, SinkConnector, SourceConnector
 from pyconnect_api.converter import Converter, HeaderConverter

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc
 from pyconnect_agent.plugins.variable_resolver import VariableResolver
 
 MODULE = "pyconnect_agent.plugins.resolve_worker"

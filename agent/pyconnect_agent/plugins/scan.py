@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.plugins.discovery import (
     directory_entry_points,

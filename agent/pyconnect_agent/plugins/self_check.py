@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_agent.core.plugin_catalog import PluginDesc, PluginNotFoundError
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginNotFoundError
 from pyconnect_agent.plugins.loading import instantiate, load
 from pyconnect_agent.plugins.scan import scan
 from pyconnect_agent.plugins.trials import Trial, trial_of

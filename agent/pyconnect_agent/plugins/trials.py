@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 
-from pyconnect_agent.core.plugin_catalog import PluginDesc
+from pyconnect_agent.core.plugins.catalog import PluginDesc
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api import (
     STRING_SCHEMA,

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.offset_changes import NOTHING_TO_ALTER
-from pyconnect_agent.core.offset_documents import each_entry
+from pyconnect_agent.core.offsets.changes import NOTHING_TO_ALTER
+from pyconnect_agent.core.offsets.documents import each_entry
 
 ConfigBody = dict[str, str | None]
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pyconnect_agent.core import json_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.errors import RequestTimedOutError
-from pyconnect_agent.core.herder import requests as herder_requests
-from pyconnect_agent.core.herder.stages import timed_out_text
+from pyconnect_agent.core.herder.requests import messages as herder_requests
+from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyconnect_agent.core import json_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.errors import (
     ConflictError,
     InternalError,

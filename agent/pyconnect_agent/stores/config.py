@@ -17,12 +17,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pyconnect_agent.core import config_records
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
-from pyconnect_agent.core.configlog import ConfigChange, ConfigLog
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import (
+    ConfigSnapshot,
+    ConnectorConfig,
+    SessionKey,
+)
+from pyconnect_agent.core.internal_topics.configlog import ConfigChange, ConfigLog
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord
 from pyconnect_agent.kafka.notices import log_notices

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_agent.core.errors import AgentError, WorkerConfigError
-from pyconnect_agent.core.offsetlog import OffsetLog
+from pyconnect_agent.core.internal_topics.offsetlog import OffsetLog
 
 FORMAT_VERSION = 1
 _JAVA_SERIALIZATION = b"\xac\xed\x00\x05"

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig, SessionKey
-from pyconnect_agent.core.configlog import (
+from pyconnect_agent.core.internal_topics.config_snapshot import (
+    ConfigSnapshot,
+    ConnectorConfig,
+    SessionKey,
+)
+from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
     ConnectorConfigRemoved,
     ConnectorConfigUpdated,

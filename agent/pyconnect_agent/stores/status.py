@@ -19,9 +19,9 @@ from queue import SimpleQueue
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.core.statuslog import (
+from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,
     TopicStatus,

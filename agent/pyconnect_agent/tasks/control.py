@@ -25,7 +25,7 @@ from typing import Any
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.supervise.channel import (
+from pyconnect_agent.channel import (
     EXIT_LEASE_EXPIRED,
     Channel,
     ConfirmOffsetChange,

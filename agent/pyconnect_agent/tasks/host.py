@@ -33,7 +33,7 @@ from pyconnect_agent.observability.logging import (
     masked,
 )
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.supervise.channel import (
+from pyconnect_agent.channel import (
     ChangeOffsets,
     Channel,
     ChannelError,
@@ -50,27 +50,27 @@ from pyconnect_agent.supervise.channel import (
     ValidateConfig,
     WorkerSettings,
 )
-from pyconnect_agent.tasks.answers import describe_plugin, validate_config
-from pyconnect_agent.tasks.config_expiry import ConfigExpiry
-from pyconnect_agent.tasks.connector_checks import check_connector_config, task_class_of
-from pyconnect_agent.tasks.connector_host import ConnectorHost
+from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
+from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
+from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
+from pyconnect_agent.tasks.connector.host import ConnectorHost
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
-from pyconnect_agent.tasks.fencing_job import fence_producers
+from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
-from pyconnect_agent.tasks.offset_changes import change_offsets
-from pyconnect_agent.tasks.offset_jobs import read_consumer_offsets
-from pyconnect_agent.tasks.offset_reader import ReadOffsets, WorkerOffsetReader
-from pyconnect_agent.tasks.own_offset_job import read_own_offsets
-from pyconnect_agent.tasks.own_offset_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.plugin_metrics import connector_and_task
-from pyconnect_agent.tasks.sink_work import SinkWork
-from pyconnect_agent.tasks.source_work import SourceWork
+from pyconnect_agent.tasks.jobs.offset_change import change_offsets
+from pyconnect_agent.tasks.jobs.consumer_offsets import read_consumer_offsets
+from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
+from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
+from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task
+from pyconnect_agent.tasks.sink.work import SinkWork
+from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
-from pyconnect_agent.tasks.task_configs import check_task_count, generate_task_configs
+from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.task_setup import TaskSetup
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
-from pyconnect_agent.tasks.worker_view import WorkerView
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.sampled import Sampling
-from pyconnect_agent.supervise.channel import StateReported
+from pyconnect_agent.channel import StateReported
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.plugin_values import plain_version
+from pyconnect_agent.tasks.setup.plugin_values import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace
 

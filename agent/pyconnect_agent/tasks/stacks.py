@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 
-from pyconnect_agent.supervise.channel import STACKS_FILE, STACKS_SIGNAL
+from pyconnect_agent.channel import STACKS_FILE, STACKS_SIGNAL
 
 
 def prepare_dumps() -> None:

@@ -13,7 +13,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.catalog import TASK, TASK_ERROR
 from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
-from pyconnect_agent.tasks.tolerance import ErrorCounts
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts
 
 
 def now_ms() -> float:

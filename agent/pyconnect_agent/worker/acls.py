@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from pyconnect_agent.core.acl_needs import (
+from pyconnect_agent.core.clients.acl_needs import (
     ABSENT_TOPIC,
     AclClient,
     AclFinding,
@@ -30,7 +30,7 @@ from pyconnect_agent.core.acl_needs import (
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
-from pyconnect_agent.core.kafka_python_config import KafkaPythonConfig, kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.security import principal_of

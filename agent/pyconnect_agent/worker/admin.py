@@ -17,7 +17,7 @@ from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
 from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_agent.restarting import restart_of
-from pyconnect_agent.supervise.children import ChildProcesses
+from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.version import version
 from pyconnect_agent.worker.acls import WorkerAcls
 

@@ -9,7 +9,7 @@ import logging
 from urllib.parse import urlsplit
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.kafka_python_config import kafka_python_config
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.herder.connect_group import GroupOptions
 from pyconnect_agent.kafka.group import MembershipSettings

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from pyconnect_agent import long_lived, memory
 from pyconnect_agent.config_file import PropertiesFile
-from pyconnect_agent.core.client_configs import worker_admin
+from pyconnect_agent.core.clients.configs import worker_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -35,19 +35,19 @@ from pyconnect_agent.core.errors import (
     WorkerStartError,
 )
 from pyconnect_agent.core.herder.state import HerderSettings
-from pyconnect_agent.core.offset_placement import own_topic
-from pyconnect_agent.core.plugin_catalog import Catalog
+from pyconnect_agent.core.offsets.placement import own_topic
+from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
-from pyconnect_agent.supervise.channel import WorkerSettings
-from pyconnect_agent.supervise.children import ChildProcesses
-from pyconnect_agent.supervise.launch import Launcher
-from pyconnect_agent.supervise.settings import ChildSettings
-from pyconnect_agent.supervision import EXIT_RESTART, is_supervised
+from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.restart_parent import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import admin_interface

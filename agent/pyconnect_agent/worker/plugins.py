@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugin_catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories

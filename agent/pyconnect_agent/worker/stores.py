@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyconnect_agent.core.client_configs import (
+from pyconnect_agent.core.clients.configs import (
     InternalTopic,
     internal_consumer,
     internal_producer,
@@ -18,7 +18,7 @@ from pyconnect_agent.core.client_configs import (
     shared_admin,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, StandaloneConfig
-from pyconnect_agent.core.librdkafka_config import LibrdkafkaConfig
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.herder.service import Stores
 from pyconnect_agent.kafka.log import CompactedLog
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH

@@ -21,8 +21,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.completion.kept_names import cache_of, read_cache, write_cache
-from pyconnect_cli.contexts import load_config_files
-from pyconnect_cli.settings import Settings, resolve_settings, working_directory
+from pyconnect_cli.settings.contexts import load_config_files
+from pyconnect_cli.settings.resolved import Settings, resolve_settings, working_directory
 
 if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyconnect_cli.completion.candidates import candidates
-from pyconnect_cli.nouns import NOUNS, Noun, find_noun
-from pyconnect_cli.options import GLOBAL_OPTIONS
+from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 
 if TYPE_CHECKING:
     from typer._click.core import Command
@@ -153,7 +153,7 @@ class Line:
                 Offer(name, _first_line(verb)) for name, verb in verbs.items() if not verb.hidden
             ]
         if self.noun.name == "help":
-            from pyconnect_cli.commands.help import SUMMARIES
+            from pyconnect_cli.about.help import SUMMARIES
 
             return [Offer(topic, text) for topic, text in SUMMARIES.items()]
         return self._named("" if self.path in NEW_NAMES else self.names)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from pyconnect_cli.errors import NotFound, WaitTimedOut
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
-from pyconnect_cli.plan.offset_seek import TopicPartition
-from pyconnect_cli.plan.transactions import OpenProducer, Transaction
+from pyconnect_cli.offsets.plan.seek import TopicPartition
+from pyconnect_cli.transactions.plan import OpenProducer, Transaction
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
 # The coordinator is loading, not available or another one; it is still aborting.

@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.plan.offset_snapshots import Snapshot, read_snapshot
-from pyconnect_cli.state_directory import state_directory
-from pyconnect_cli.whole_files import write_whole
+from pyconnect_cli.offsets.plan.snapshots import Snapshot, read_snapshot
+from pyconnect_cli.settings.state_directory import state_directory
+from pyconnect_cli.render.whole_files import write_whole
 
 KEPT_DAYS = 90
 TIME_FORMAT = "%Y%m%dT%H%M%S"

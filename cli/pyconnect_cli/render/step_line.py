@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.styles import printable
-from pyconnect_cli.streams import discard
+from pyconnect_cli.render.streams import discard
 
 if TYPE_CHECKING:
     from pyconnect_cli.render.live_line import LiveLine

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.budget import CONNECT_S, Allowance
+from pyconnect_cli.rest.budget import CONNECT_S, Allowance
 from pyconnect_cli.errors import UnknownOutcome, Unreachable
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")

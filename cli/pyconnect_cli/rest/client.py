@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
-from pyconnect_cli.model import (
+from pyconnect_cli.rest.model import (
     ConfigKey,
     ConnectorInfo,
     ConnectorStatus,
@@ -40,7 +40,7 @@ from pyconnect_cli.model import (
     read_views,
     read_worker_info,
 )
-from pyconnect_cli.plan.offset_entries import (
+from pyconnect_cli.rest.offset_entries import (
     ConnectorOffsets,
     OffsetEntry,
     offsets_body,

@@ -6,9 +6,9 @@ import ssl
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pyconnect_cli.budget import Limits
+from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.errors import ContextError, UsageError
-from pyconnect_cli.masking import mask_url
+from pyconnect_cli.rest.masking import mask_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

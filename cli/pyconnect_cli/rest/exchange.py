@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from pyconnect_cli.budget import CONNECT_S, Allowance, Budget
+from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.errors import (
     Conflict,
     Forbidden,
@@ -30,7 +30,7 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.masking import mask_document, mask_text
+from pyconnect_cli.rest.masking import mask_document, mask_text
 from pyconnect_cli.rest.attempts import (
     NO_TIME,
     Unanswered,
@@ -39,7 +39,7 @@ from pyconnect_cli.rest.attempts import (
 )
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.rest.worker_messages import page_title, told
-from pyconnect_cli.streams import tell
+from pyconnect_cli.render.streams import tell
 
 if TYPE_CHECKING:
     import httpx

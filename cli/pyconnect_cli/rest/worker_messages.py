@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pyconnect_cli.near_names import did_you_mean
+from pyconnect_cli.parsing.near_names import did_you_mean
 
 UNKNOWN_PLUGIN = re.compile(
     r"(?:[\w.$]+Exception: )?(?P<fact>Failed to find any class that implements \w+ and which name"

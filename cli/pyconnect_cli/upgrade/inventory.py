@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pyconnect_cli.durations import parse_duration
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.errors import UsageError
 
 COMMANDS = ("configure", "restart", "stop", "start", "show", "replace")

@@ -17,11 +17,11 @@ from pyconnect_cli.errors import (
     Unreachable,
     WaitTimedOut,
 )
-from pyconnect_cli.masking import mask_command
-from pyconnect_cli.phases import Phase
-from pyconnect_cli.upgrade.model import Means, Worker
-from pyconnect_cli.upgrade.observe import Workers
-from pyconnect_cli.upgrade.run import Run
+from pyconnect_cli.rest.masking import mask_command
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.model import Means, Worker
+from pyconnect_cli.upgrade.cluster.observe import Workers
+from pyconnect_cli.upgrade.plan.run import Run
 
 PROPERTY = "exactly.once.source.support"
 _TAIL = 400

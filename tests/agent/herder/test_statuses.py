@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core import config_records
-from pyconnect_agent.core.acl_needs import ConnectorAclFacts
-from pyconnect_agent.core.configlog import ConfigLog
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
+from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -29,7 +29,7 @@ from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_agent.phase_file import PhaseFile
-from pyconnect_agent.supervise.ports import ChildDetails
+from pyconnect_agent.children.ports import ChildDetails
 from tests.support.fake_restart import FakeRestart
 
 HERE = ConnectorTaskId("c", 0)
@@ -82,7 +82,7 @@ class Acls:
 
 
 class Children:
-    """Implements `supervise.ports.ChildrenAdmin`."""
+    """Implements `children.ports.ChildrenAdmin`."""
 
     def __init__(self) -> None:
         self.running = {HERE}

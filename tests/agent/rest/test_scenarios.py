@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.config_snapshot import SessionKey
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_app
 from tests.support.rest_scenarios import SCENARIOS, Scenario

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.core import config_records
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot, SessionKey
-from pyconnect_agent.core.configlog import (
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
+from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
     ConnectorConfigRemoved,
     ConnectorConfigUpdated,
@@ -18,7 +18,7 @@ from pyconnect_agent.core.configlog import (
 )
 from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
 from pyconnect_agent.stores.ports import ConfigStore
 from tests.support.fake_log import FakeLog, FakeTopic

@@ -19,8 +19,8 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.core.submitted import CommittableOffsets
-from pyconnect_agent.core.transaction_boundary import (
+from pyconnect_agent.core.offsets.submitted import CommittableOffsets
+from pyconnect_agent.core.exactly_once.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
@@ -28,15 +28,15 @@ from pyconnect_agent.core.transaction_boundary import (
     TransactionBoundary,
 )
 from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.active_topics import ActiveTopics
-from pyconnect_agent.tasks.at_least_once_sender import AtLeastOnceSender
-from pyconnect_agent.tasks.source import SourceLoop
-from pyconnect_agent.tasks.source_pipeline import compose
-from pyconnect_agent.tasks.source_run import OutgoingRun, compose_run
-from pyconnect_agent.tasks.source_sender import Sender
-from pyconnect_agent.tasks.task_plugins import Converters
-from pyconnect_agent.tasks.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.transactional_sender import TransactionalSender
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.source.loop import SourceLoop
+from pyconnect_agent.tasks.source.pipeline import compose
+from pyconnect_agent.tasks.source.run import OutgoingRun, compose_run
+from pyconnect_agent.tasks.source.sender import Sender
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,

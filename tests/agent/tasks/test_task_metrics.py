@@ -15,7 +15,7 @@ from pyconnect_agent.core.metrics.catalog import (
     TASK_ERROR,
 )
 from pyconnect_agent.core.metrics.values import MetricValue
-from pyconnect_agent.core.sink_offsets import SinkOffsets
+from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_api import TopicPartition
 from tests.support.metrics import sink_metrics, source_metrics
 

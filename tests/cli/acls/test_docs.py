@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.acls.model import Role, Rule, Severity
-from pyconnect_cli.acls.rules import RULES
+from pyconnect_cli.acls.plan.model import Role, Rule, Severity
+from pyconnect_cli.acls.plan.rules import RULES
 
 DOCS = (Path(__file__).parents[3] / "docs" / "acls.md").read_text()
 ROWS = [rule for rule in RULES.values() if rule.role is not Role.TOOL]

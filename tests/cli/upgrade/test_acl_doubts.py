@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.acls.check import check
-from pyconnect_cli.acls.facts import ClusterFacts, WorkerFacts
-from pyconnect_cli.acls.model import Evidence
-from pyconnect_cli.commands._upgrade_view import acl_doubts
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.acls.plan.check import check
+from pyconnect_cli.acls.plan.facts import ClusterFacts, WorkerFacts
+from pyconnect_cli.acls.plan.model import Evidence
+from pyconnect_cli.upgrade.gather import acl_doubts
+from pyconnect_cli.rest.phases import Phase
 
 PRINCIPAL = "User:connect"
 WORKER = WorkerFacts(

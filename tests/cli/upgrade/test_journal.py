@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import Conflict, UsageError
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry, unfinished_group
-from pyconnect_cli.upgrade.run import (
+from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
     Halted,

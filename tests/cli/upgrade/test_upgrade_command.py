@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from pyconnect_cli.phases import Phase
+from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.journal import Journal, journal_directory
-from pyconnect_cli.upgrade.run import Halted, Inventoried, Leg, Started, StepStarted
+from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
 from tests.cli.conftest import Run
 
 STARTED = Started(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support import converter_corpus
 from tests.support.converter_deviations import RULES, unexplained
 from tests.support.java_programs import printed

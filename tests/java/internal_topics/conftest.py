@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyconnect_agent.core.client_configs import InternalTopic
+from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.source_offsets import parse_offset, partition_key
+from pyconnect_agent.core.offsets.source import parse_offset, partition_key
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core import json_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.core.source_offsets import partition_key
+from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore

@@ -21,7 +21,7 @@ from pyconnect_agent.builtin.connectors.file_stream_source import (
     FileStreamSourceTask,
     source_config_def,
 )
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     ConfigDef,
     ConnectException,

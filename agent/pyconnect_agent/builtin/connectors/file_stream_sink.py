@@ -10,7 +10,7 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     ConfigDef,
     ConfigType,

@@ -15,7 +15,7 @@ from typing import overload
 
 from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.builtin.connectors.lines import LineSplitter
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     STRING_SCHEMA,
     ConfigDef,

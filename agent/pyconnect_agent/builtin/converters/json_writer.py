@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 
-from pyconnect_agent.core import json_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_api import (
     DATE_NAME,
     DECIMAL_NAME,

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.core.connect_level import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import ConfigDef, ConnectRecord, Header, Schema, Transformation
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
-from pyconnect_agent.core.java_regex import compile_java_regex
+from pyconnect_agent.core.java.regex import compile_java_regex
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,

@@ -14,7 +14,7 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
 from pyconnect_agent.builtin.transforms.definitions import VALID_REGEX
 from pyconnect_agent.builtin.transforms.java_replacement import JavaReplacement
-from pyconnect_agent.core.java_regex import compile_java_regex
+from pyconnect_agent.core.java.regex import compile_java_regex
 from pyconnect_api import ConfigDef, ConfigType, ConnectRecord, Importance
 from pyconnect_api.configdef import invalid_value
 

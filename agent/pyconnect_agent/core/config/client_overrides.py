@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig

@@ -19,7 +19,7 @@ from pyconnect_agent.core.config.plugin_source import (
     PluginClassValidator,
     PluginSource,
 )
-from pyconnect_agent.core.plugin_catalog import PluginKind
+from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_api.config_validators import unique
 from pyconnect_api.configdef import (
     ConfigDef,

@@ -15,7 +15,7 @@ from pyconnect_agent.core.config.plugin_source import (
     class_resolver,
     ensure_concrete_subclass,
 )
-from pyconnect_agent.core.plugin_catalog import PluginKind, PluginVersionNotFoundError
+from pyconnect_agent.core.plugins.catalog import PluginKind, PluginVersionNotFoundError
 from pyconnect_api.configdef import (
     ConfigDef,
     ConfigType,

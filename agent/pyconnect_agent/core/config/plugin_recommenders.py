@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.core.config.plugin_source import PluginSource
-from pyconnect_agent.core.plugin_catalog import PluginKind
+from pyconnect_agent.core.plugins.catalog import PluginKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent.core.plugin_catalog import PluginKind
+from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_api.configdef import ClassResolver, invalid_value
 from pyconnect_api.errors import ConfigException, ConnectException
 

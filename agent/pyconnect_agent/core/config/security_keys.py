@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_api.configdef import ConfigDef
 
 _DOCUMENTATION = {

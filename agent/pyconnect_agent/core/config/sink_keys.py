@@ -16,7 +16,7 @@ from pyconnect_agent.core.config.connector_keys import (
     connector_config_def,
 )
 from pyconnect_agent.core.config.worker_keys import any_list
-from pyconnect_agent.core.java_regex import compile_java_regex
+from pyconnect_agent.core.java.regex import compile_java_regex
 from pyconnect_api.configdef import ConfigDef, ConfigType, LambdaValidator, Width, invalid_value
 
 

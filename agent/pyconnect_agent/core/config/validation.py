@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyconnect_agent.core.client_keys import ClientKind
+from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
 from pyconnect_agent.core.config.config_infos import (
     ConfigInfo,
@@ -42,7 +42,7 @@ from pyconnect_agent.core.config.topic_creation import uses_topic_creation
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.plugin_catalog import (
+from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Self
 
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
-from pyconnect_agent.core.client_keys import CLIENT_CONFIG_DEFS
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.config.prefixes import below
@@ -22,7 +22,7 @@ from pyconnect_agent.core.config.response_headers import HeaderRule, parse_heade
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
 from pyconnect_agent.core.metrics.sampled import Sampling
-from pyconnect_agent.core.transactional_ids import leader_transactional_id
+from pyconnect_agent.core.exactly_once.transactional_ids import leader_transactional_id
 from pyconnect_api.configdef import (
     ClassResolver,
     ConfigDef,

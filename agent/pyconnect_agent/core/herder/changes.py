@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.configlog import (
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
     ConnectorConfigRemoved,
     ConnectorConfigUpdated,
@@ -21,7 +21,7 @@ from pyconnect_agent.core.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.herder import work
+from pyconnect_agent.core.herder.work import instances as work
 from pyconnect_agent.core.herder.effects import ApplyLoggerLevel
 from pyconnect_agent.core.herder.events import ConfigAdvanced
 from pyconnect_agent.core.herder.state import Phase

@@ -14,26 +14,30 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from pyconnect_agent.core.errors import PrivilegedWriteError
-from pyconnect_agent.core.herder import (
-    changes,
-    clearances,
-    config_requests,
-    disputes,
-    draining,
+from pyconnect_agent.core.herder import changes
+from pyconnect_agent.core.herder.work import (
+    start_permissions as clearances,
     fencing,
-    offset_requests,
-    operations,
-    rebalance,
     reconfiguration,
     reports,
-    restart_requests,
-    session_keys,
+    instances as work,
+)
+from pyconnect_agent.core.herder.requests import (
+    configs as config_requests,
+    offsets as offset_requests,
+    operations,
+    restarts as restart_requests,
     stages,
-    state_requests,
-    work,
+    target_states as state_requests,
+)
+from pyconnect_agent.core.herder.membership import (
+    leader_id_conflicts as disputes,
+    draining,
+    rebalance,
+    session_keys,
 )
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder import waiters as wait
 from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.state import (

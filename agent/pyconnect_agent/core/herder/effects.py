@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.core.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.herder.events import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.protocol.messages import Work

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyconnect_agent.core.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.configlog import RestartRequested
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.ids import ConnectorTaskId
 
 

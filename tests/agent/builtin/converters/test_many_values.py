@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyconnect_agent.builtin.converters.byte_array import ByteArrayConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
-from pyconnect_agent.tasks.many_values import from_connect_many, to_connect_many
+from pyconnect_agent.tasks.records.many_values import from_connect_many, to_connect_many
 from pyconnect_api import (
     BYTES_SCHEMA,
     INT32_SCHEMA,

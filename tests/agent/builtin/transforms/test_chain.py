@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.tolerance import Failure, RecordSkipped, Tolerance
-from pyconnect_agent.tasks.transform_chain import TransformationStage, chain
+from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, Tolerance
+from pyconnect_agent.tasks.records.transformations import TransformationStage, chain
 from pyconnect_api import ConnectRecord, DataException, Header, RetriableException
 from tests.support.functions import chain_of
 from tests.support.transformations import predicate, source_record, transformation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyconnect_agent.builtin.converters.base import converter_config_def
 from pyconnect_agent.builtin.converters.registry import subjects
-from pyconnect_agent.core.client_security import parse_jaas
+from pyconnect_agent.core.clients.security import parse_jaas
 from pyconnect_api import (
     ConfigDef,
     ConfigException,

@@ -1,0 +1,196 @@
+"""Messages as bytes.
+
+Layer: shared by supervise and tasks. Thread-safe.
+
+| bytes | frame |
+|---|---|
+| 4 | length of the rest, unsigned, big-endian |
+| 1 | `VERSION` |
+| rest | MessagePack: an array of the message's name (str) and its fields (map, by field name) |
+
+| field's type | MessagePack |
+|---|---|
+| str, bytes, bool, int, float, None | str (UTF-8), bin, bool, int of 64 bits, float 64, nil |
+| enum | the value of the member |
+| tuple, named tuple | array, a named tuple's in the order of its fields |
+| mapping | map |
+| dataclass | map by field name: fields with a default may be missing, unknown ones are ignored |
+
+Name and type of every field are those of the classes in `jobs`, `requests` and `reports`. A reader
+constructs these classes and what their fields are declared to be, and nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from pyconnect_agent.channel.jobs import Job
+from pyconnect_agent.channel.reports import (
+    ConfigTtlExpired,
+    ConfigValidated,
+    ConfirmOffsetChange,
+    ConfirmStart,
+    ConsumerOffsets,
+    FindConnectorOffsets,
+    FindOffsetKeys,
+    OffsetChangeReached,
+    OffsetsChanged,
+    OwnOffsets,
+    PluginDescribed,
+    ProducersFenced,
+    ReadOffsets,
+    RequestFailed,
+    StacksDumped,
+    StateReported,
+    StatsReported,
+    TaskConfigs,
+    TaskReconfigurationRequested,
+    TopicUsed,
+    WriteOffsets,
+)
+from pyconnect_agent.channel.requests import (
+    ConnectorOffsetsFound,
+    DumpStacks,
+    GenerateTaskConfigs,
+    Lease,
+    OffsetChangeConfirmed,
+    OffsetKeysFound,
+    OffsetsRead,
+    OffsetsWritten,
+    ReportStats,
+    SetLoggerLevel,
+    SetTargetState,
+    StartConfirmed,
+    Stop,
+)
+
+VERSION = 2
+FRAME_HEADER = struct.Struct(">I")
+_BODY = FRAME_HEADER.size + 1
+
+Message = (
+    Job
+    | SetLoggerLevel
+    | SetTargetState
+    | GenerateTaskConfigs
+    | Stop
+    | Lease
+    | OffsetsRead
+    | OffsetsWritten
+    | OffsetKeysFound
+    | ConnectorOffsetsFound
+    | OffsetChangeConfirmed
+    | StartConfirmed
+    | ReportStats
+    | DumpStacks
+    | StateReported
+    | TaskConfigs
+    | RequestFailed
+    | TaskReconfigurationRequested
+    | TopicUsed
+    | ConfigTtlExpired
+    | ReadOffsets
+    | WriteOffsets
+    | FindOffsetKeys
+    | FindConnectorOffsets
+    | OffsetChangeReached
+    | ConfirmOffsetChange
+    | OffsetsChanged
+    | ConfirmStart
+    | ProducersFenced
+    | ConfigValidated
+    | ConsumerOffsets
+    | OwnOffsets
+    | PluginDescribed
+    | StatsReported
+    | StacksDumped
+)
+
+
+class ChannelError(Exception):
+    """A message cannot be sent, or what came is no message of this version."""
+
+
+def encode(message: Message) -> bytearray:
+    """Return the whole frame. Raises ChannelError for a value that no message can carry.
+
+    Subclasses of plain types become plain, every mapping a map. A lone surrogate, which UTF-8
+    does not have, is written as its escape: a trace that quotes one must arrive all the same.
+    """
+    # Written in place: of a very large message there is no second copy.
+    frame = bytearray(_BODY)
+    name = type(message).__name__
+    try:
+        try:
+            _ENCODER.encode_into((name, message), frame, _BODY)
+        except UnicodeEncodeError:
+            fields = msgspec.to_builtins(message, builtin_types=(bytes,), enc_hook=_plain)
+            _ENCODER.encode_into((name, _encodable(fields)), frame, _BODY)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        raise ChannelError(f"{name} cannot be sent: {exc}") from exc
+    FRAME_HEADER.pack_into(frame, 0, len(frame) - FRAME_HEADER.size)
+    frame[FRAME_HEADER.size] = VERSION
+    return frame
+
+
+def decode(frame: bytes | memoryview) -> Message:
+    """Read a frame without its length. Raises ChannelError."""
+    version = bytes(frame[:1])
+    if version != bytes((VERSION,)):
+        raise ChannelError(
+            f"The message has version {version.hex() or 'none'}, expected {VERSION:02x}"
+        )
+    try:
+        name, fields = _NAMED.decode(memoryview(frame)[1:])
+    except _UNREADABLE as exc:
+        raise ChannelError(f"The message is damaged: {exc}") from exc
+    decoder = _DECODERS.get(name)
+    if decoder is None:
+        raise ChannelError(f"There is no message {name!r}")
+    try:
+        return decoder.decode(fields)
+    except _UNREADABLE as exc:
+        raise ChannelError(f"{name} is not valid: {exc}") from exc
+
+
+def _plain(value: object) -> object:
+    """Return the plain value of an instance of a subclass, without its own conversions."""
+    match value:
+        case str():
+            return str.__str__(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+        case bytes():
+            return bytes(memoryview(value))
+        case Mapping():
+            return dict(value)
+    kind = type(value)
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a type of any field")
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_encodable(key): _encodable(member) for key, member in value.items()}
+        case list() | tuple():
+            return [_encodable(member) for member in value]
+        case _:
+            return value
+
+
+# Not UTF-8 is a ValueError; lengths and numbers may be any.
+_UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_NAMED = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
+# Made before a fork: the processes share them.
+_DECODERS: Mapping[str, msgspec.msgpack.Decoder[Message]] = {
+    kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Message)
+}

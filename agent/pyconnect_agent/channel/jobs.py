@@ -1,0 +1,136 @@
+"""The first message to a new child: what the process is for.
+
+Layer: shared by supervise and tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.plugins.catalog import PluginDesc
+
+StringMap = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What every job needs of the worker: its properties with Java's keys, and its plugins.
+
+    `plugins` empty: those of the distribution and of installed entry points. `levels`: Log4j level
+    by logger name; `log_format`: `text` or `json`.
+    """
+
+    properties: StringMap
+    plugins: tuple[PluginDesc, ...] = ()
+    levels: Mapping[str, str] = field(default_factory=dict)
+    log_format: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConnector:
+    """`config` is raw. `lease_ms`: a child without a lease for so long ends itself; None: never."""
+
+    connector: str
+    worker: WorkerSettings
+    config: StringMap
+    target_state: TargetState
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTask:
+    """Configs are raw; `lease_ms` as for `RunConnector`.
+
+    `task_count`: of the connector's whole set, 0 when nobody asks whether it is too large.
+    """
+
+    task_id: ConnectorTaskId
+    worker: WorkerSettings
+    connector_config: StringMap
+    task_config: StringMap
+    target_state: TargetState
+    task_count: int = 0
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateConfig:
+    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends."""
+
+    worker: WorkerSettings
+    config: StringMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribePlugin:
+    """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
+
+    worker: WorkerSettings
+    plugin: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProducers:
+    """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
+
+    `connector_config` is raw. All ids together have `timeout_ms`. It is no failure that one of
+    `ids_if_permitted` may not be used.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    connector_config: StringMap
+    transactional_ids: tuple[str, ...]
+    timeout_ms: int
+    ids_if_permitted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadConsumerOffsets:
+    """Answered by `ConsumerOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOwnOffsets:
+    """Answered by `OwnOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOffsets:
+    """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
+
+    `offsets`: JSON text; None: reset all. The child tells by `OffsetChangeReached` what it is about
+    to do, asks by `ConfirmOffsetChange` before it writes, and ends with `OffsetsChanged` or
+    `RequestFailed`.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    offsets: bytes | None
+    timeout_ms: int
+
+
+Job = (
+    RunConnector
+    | RunTask
+    | ValidateConfig
+    | DescribePlugin
+    | FenceProducers
+    | ReadConsumerOffsets
+    | ReadOwnOffsets
+    | ChangeOffsets
+)

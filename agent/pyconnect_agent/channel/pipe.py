@@ -1,0 +1,85 @@
+"""The child's end of the pipe.
+
+Layer: tasks' side of the channel. `Channel.send` may be called from any thread; `Channel.receive`
+from one.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from pyconnect_agent.channel.frames import FRAME_HEADER, Message, decode, encode
+from pyconnect_agent.channel.reports import (
+    ConfigValidated,
+    PluginDescribed,
+    RequestFailed,
+    StateReported,
+    StatsReported,
+    TaskConfigs,
+    TopicUsed,
+)
+
+PLUGIN_MADE = (
+    StateReported
+    | TaskConfigs
+    | RequestFailed
+    | TopicUsed
+    | StatsReported
+    | PluginDescribed
+    | ConfigValidated
+)
+"""Messages with values that plugin code has made, and which may be of any type therefore."""
+
+
+class Channel:
+    """The child's end of the pipe: blocking, whole messages."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._send_lock = threading.Lock()
+        self.is_broken = False
+        """True once the supervisor was found to be gone."""
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def send(self, message: Message) -> None:
+        """Raises OSError once the supervisor is gone, ChannelError for values of a wrong type.
+
+        The supervisor would have to kill a process whose message it cannot read. Here the caller
+        learns of it, and nothing was sent.
+        """
+        frame = encode(message)
+        if isinstance(message, PLUGIN_MADE):
+            decode(memoryview(frame)[FRAME_HEADER.size :])
+        with self._send_lock:
+            try:
+                self._connection.sendall(frame)
+            except OSError:
+                self.is_broken = True
+                raise
+
+    def receive(self) -> Message | None:
+        """Block for the next message; None when the supervisor is gone."""
+        header = self._read_exactly(FRAME_HEADER.size)
+        if header is None:
+            return None
+        frame = self._read_exactly(FRAME_HEADER.unpack(header)[0])
+        return None if frame is None else decode(frame)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        # As a rule in one piece, of which there is no second copy: it may be very large.
+        received = b""
+        while len(received) < size:
+            try:
+                part = self._connection.recv(size - len(received), socket.MSG_WAITALL)
+            except ConnectionError:
+                return None
+            if not part:
+                return None
+            received += part
+        return received

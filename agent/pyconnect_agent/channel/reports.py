@@ -1,0 +1,191 @@
+"""What a child says to its supervisor, and either side's refusal.
+
+Layer: shared by supervise and tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config.config_infos import ConfigInfos
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.values import GroupValues, Metric
+from pyconnect_agent.core.offsets.changes import ChangeStage
+from pyconnect_agent.channel.jobs import StringMap
+from pyconnect_api.config_key import KeyInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateReported:
+    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet."""
+
+    state: State
+    trace: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigs:
+    """Raw task configs: see `children.ports.TaskConfigsGenerated`.
+
+    `values_digest`: keyed, of the resolved connector config, so that the supervisor can tell
+    whether what config providers supply has changed without ever knowing it.
+    """
+
+    request_id: int
+    configs: tuple[StringMap, ...]
+    connector_config_changed: bool
+    values_digest: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOffsets:
+    """What a sink connector's group has committed, None for a source."""
+
+    committed: tuple[CommittedOffset, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnOffsets:
+    """Raw entries of a connector in its own offsets topic; none when it has no such topic."""
+
+    entries: Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed:
+    """Either side's negative answer.
+
+    `error_class`: the exception's class name without module, or Java's whole name of it.
+    """
+
+    request_id: int
+    error_class: str
+    message: str
+    retriable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReconfigurationRequested:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicUsed:
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTtlExpired:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOffsets:
+    request_id: int
+    keys: tuple[bytes, ...]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOffsets:
+    """None values are tombstones."""
+
+    request_id: int
+    entries: Mapping[bytes, bytes | None]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOffsetKeys:
+    """Answered by `OffsetKeysFound` or `RequestFailed`."""
+
+    request_id: int
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindConnectorOffsets:
+    """Read to the end first. Answered by `ConnectorOffsetsFound` or `RequestFailed`."""
+
+    request_id: int
+    connector: str
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChangeReached:
+    """`kind`: source or sink connector; `stage`: what a change of its offsets does next."""
+
+    kind: str
+    stage: ChangeStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmOffsetChange:
+    """Everything is ready to be written; answered by `OffsetChangeConfirmed`.
+
+    `complete`: the connector's answer, see `effects.PrepareOffsetChange`.
+    """
+
+    request_id: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsChanged:
+    """Answer to `ChangeOffsets`: written and read back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmStart:
+    """An exactly-once source task, its producer initialised, asks to begin (KIP-618).
+
+    Answered by `StartConfirmed` or `RequestFailed`, after the config topic was read to its end.
+    """
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducersFenced:
+    """Answer to `FenceProducers`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigValidated:
+    result: ConfigInfos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginDescribed:
+    keys: tuple[KeyInfo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsReported:
+    """For the admin interface and metrics. Times are epoch milliseconds, None before the first.
+
+    Sent when asked for, and with `request_id` 0 by a task that ends FAILED.
+    `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
+    outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
+    `plugins`: classes and versions; tags of connector and task are left to the supervisor.
+    """
+
+    request_id: int
+    last_activity_ms: int | None = None
+    last_commit_ms: int | None = None
+    transaction_began_ms: int | None = None
+    queue_size: int = 0
+    metrics: GroupValues = field(default_factory=dict)
+    plugins: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StacksDumped:
+    """`text` names every thread of the process and shows its Python stack."""
+
+    request_id: int
+    text: str

@@ -1,0 +1,204 @@
+"""One child process and its pipe, seen from the event loop.
+
+Layer: supervise. A child is launched, fed messages, watched until it is gone. What its messages
+mean is the business of `tasks.py`, `connectors.py` and `jobs.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import traceback
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from pyconnect_agent import long_lived
+from pyconnect_agent.channel import ChannelError, Job, Lease, Message, Stop, decode, encode
+from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.child_pipe import ChildPipe
+from pyconnect_agent.children.launch import Launched, Launcher
+
+LOG = logging.getLogger(__name__)
+
+TERMINATE_GRACE_S = 1.0
+EXIT_S = 1.0
+"""How long a child that has closed its pipe may take to end."""
+LEASE_BACKLOG_BYTES = 1 << 20
+
+
+class Child:
+    """A process from its request to its end. Every method runs on the event loop.
+
+    `on_message` gets each message; `on_exit` is called once, after the last message.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        *,
+        launcher: Launcher,
+        launches: ThreadPoolExecutor,
+        on_message: Callable[[Message], None],
+        on_exit: Callable[[ChildEnd], None],
+    ) -> None:
+        self.name = name
+        self._launcher = launcher
+        self._launches = launches
+        self._on_message = on_message
+        self._on_exit = on_exit
+        self._launched: Launched | None = None
+        self._pipe: ChildPipe | None = None
+        self._backlog = [encode(job)]
+        self._pending_signal: signal.Signals | None = None
+        self._failure = self._reason = ""
+        self.stopping = False
+        self.cancelled = False
+        self._task = long_lived.start_task(f"child {name}", self._run())
+
+    @property
+    def pid(self) -> int | None:
+        """None until the process was started."""
+        return self._launched.pid if self._launched else None
+
+    def send(self, message: Message) -> None:
+        """Send without waiting; dropped when the child is gone."""
+        if self._pipe is None:
+            self._backlog.append(encode(message))
+        elif not isinstance(message, Lease) or self._pipe.unsent_bytes <= LEASE_BACKLOG_BYTES:
+            self._pipe.write(encode(message))
+
+    def request_stop(self, graceful_s: float) -> None:
+        """Ask the child to end in order within a time."""
+        self.stopping = True
+        self.send(Stop(graceful_ms=int(graceful_s * 1000)))
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._launched is None:
+            self._pending_signal = number
+        else:
+            self._launched.signal(number)
+
+    async def gone(self) -> None:
+        """Wait for the end; `on_exit` has been called then."""
+        await asyncio.shield(self._task)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._task.done()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            launched = await loop.run_in_executor(self._launches, self._launcher.launch)
+        except (OSError, EOFError) as exc:
+            # EOFError: the fork server ended before it answered.
+            LOG.error(
+                "child process could not be started", extra={"child": self.name, "error": str(exc)}
+            )
+            self._on_exit(ChildEnd(exit_code=None, failure="could not be started", reason=str(exc)))
+            return
+        self._launched = launched
+        if self._pending_signal is not None:
+            launched.signal(self._pending_signal)
+        self._pipe = pipe = ChildPipe(launched.connection, self._take)
+        for frame in self._backlog:
+            pipe.write(frame)
+        self._backlog.clear()
+        ended = asyncio.create_task(self._wait_for_exit(launched))
+        try:
+            await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ended}, timeout=EXIT_S)
+            if not ended.done():
+                # It closed its pipe but lives: nobody could ever ask it to stop.
+                launched.signal(signal.SIGKILL)
+                await ended
+            pipe.read_rest()
+        finally:
+            pipe.close()
+            end = ChildEnd(
+                exit_code=launched.exit_code(),
+                failure=self._failure,
+                reason=self._reason or launched.last_words,
+            )
+            launched.close()
+        self._on_exit(end)
+
+    def _take(self, frame: bytes) -> None:
+        try:
+            message = decode(frame)
+        except ChannelError as exc:
+            LOG.error(
+                "child sent an unreadable message and is killed",
+                extra={"child": self.name, "error": str(exc)},
+            )
+            self._give_up("was killed because it sent an unreadable message", str(exc))
+            return
+        try:
+            self._on_message(message)
+        except Exception:  # a fault of ours; without its reader the child must not go on
+            LOG.exception("message of a child failed", extra={"child": self.name})
+            failure = f"was killed because the worker failed at its {type(message).__name__}"
+            self._give_up(failure, traceback.format_exc().rstrip())
+
+    def _give_up(self, failure: str, reason: str) -> None:
+        assert self._pipe is not None  # what it says comes by its pipe
+        self._failure, self._reason = failure, reason
+        self.signal(signal.SIGKILL)
+        self._pipe.end_reading()
+
+    async def _wait_for_exit(self, launched: Launched) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(launched.sentinel, lambda: None if ended.done() else ended.set_result(None))
+        try:
+            await ended
+        finally:
+            loop.remove_reader(launched.sentinel)
+
+
+async def stop_children(
+    children: Collection[Child],
+    *,
+    graceful_s: float,
+    on_cancel: Callable[[Child], None] | None = None,
+) -> None:
+    """Stop children within one time for all; those that are late are cancelled and killed.
+
+    Returns when all are gone. `on_cancel` is called for each late child before its first signal.
+    """
+    if not children:
+        return
+    for child in children:
+        if not child.stopping:
+            child.request_stop(graceful_s)
+    late = await _wait_gone(children, graceful_s)
+    for child in late:
+        child.cancelled = True
+        LOG.warning(
+            "child did not stop in time and is killed",
+            extra={"child": child.name, "graceful_ms": int(graceful_s * 1000)},
+        )
+        if on_cancel is not None:
+            on_cancel(child)
+        child.signal(signal.SIGTERM)
+    await kill_children(await _wait_gone(late, TERMINATE_GRACE_S))
+
+
+async def kill_children(children: Collection[Child]) -> None:
+    """Cancel and kill children at once; return when all are gone."""
+    for child in children:
+        child.cancelled = True
+        child.signal(signal.SIGKILL)
+    await _wait_gone(children, None)
+
+
+async def _wait_gone(children: Collection[Child], timeout_s: float | None) -> list[Child]:
+    waits = {asyncio.ensure_future(child.gone()): child for child in children}
+    if not waits:
+        return []
+    _, pending = await asyncio.wait(waits, timeout=timeout_s)
+    for wait in pending:
+        wait.cancel()
+    return [waits[wait] for wait in pending]

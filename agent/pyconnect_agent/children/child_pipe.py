@@ -1,0 +1,125 @@
+"""The supervisor's end of a child's pipe: frames in and out, on the event loop.
+
+Layer: supervise. Each direction ends for itself: a child that has reported its last state and is
+gone takes no more, and what it said is still there. A transport of asyncio gives up both directions
+at the first write that fails, and forgets what it has not read by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from pyconnect_agent.channel import FRAME_HEADER
+
+READ_BYTES = 1 << 18
+"""Read at once: others have their turn in between."""
+REST_READS = 64
+"""More than a pipe holds: the end of reading what a process that is gone has written."""
+
+
+class ChildPipe:
+    """Reads and writes over a connection that it owns, from its making to `close`.
+
+    `on_frame` gets each frame without its header. What it raises is logged by the event loop.
+    """
+
+    def __init__(self, connection: socket.socket, on_frame: Callable[[bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._on_frame = on_frame
+        self._received = bytearray()
+        # As it is: a frame may be very large.
+        self._unsent: deque[memoryview] = deque()
+        self._takes_more = True
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        """Done when there is no more to read: what the other side wrote before its end was."""
+        connection.setblocking(False)
+        self._loop.add_reader(connection, self._read)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What the other side has not taken yet."""
+        return sum(map(len, self._unsent))
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Send without waiting; dropped when nobody reads any more."""
+        if not self._takes_more:
+            return
+        idle = not self._unsent
+        self._unsent.append(memoryview(data))
+        if idle:
+            self._send()
+            if self._unsent:
+                self._loop.add_writer(self._connection, self._send)
+
+    def read_rest(self) -> None:
+        """Take at once what a process has written that is gone; another may hold the pipe open."""
+        for _ in range(REST_READS):
+            if self.ended.done() or not self._read():
+                return
+
+    def end_reading(self) -> None:
+        """Take no frame any more."""
+        if not self.ended.done():
+            self._loop.remove_reader(self._connection)
+            self.ended.set_result(None)
+
+    def close(self) -> None:
+        """Neither read nor send any more."""
+        self._end_writing()
+        self.end_reading()
+        self._connection.close()
+
+    def _send(self) -> None:
+        data = self._unsent[0]
+        try:
+            sent = self._connection.send(data)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._end_writing()
+            return
+        if sent < len(data):
+            self._unsent[0] = data[sent:]
+            return
+        self._unsent.popleft()
+        if not self._unsent:
+            self._loop.remove_writer(self._connection)
+
+    def _read(self) -> bool:
+        """Take what is there, at most `READ_BYTES`; False when that was nothing."""
+        try:
+            data = self._connection.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # ECONNRESET, once everything is read: it went without reading what it was sent.
+            data = b""
+        if not data:
+            self.end_reading()
+            return False
+        self._received += data
+        while not self.ended.done() and (frame := self._next_frame()) is not None:
+            self._on_frame(frame)
+        return True
+
+    def _next_frame(self) -> bytes | None:
+        begin = FRAME_HEADER.size
+        if len(self._received) < begin:
+            return None
+        end = begin + FRAME_HEADER.unpack_from(self._received)[0]
+        if len(self._received) < end:
+            return None
+        with memoryview(self._received) as received:
+            frame = bytes(received[begin:end])
+        del self._received[:end]
+        return frame
+
+    def _end_writing(self) -> None:
+        if self._takes_more:
+            self._takes_more = False
+            self._loop.remove_writer(self._connection)
+            self._unsent.clear()

@@ -1,0 +1,282 @@
+"""All child processes of a worker: the `Children` of `ports.py`.
+
+Layer: supervise. Puts together what the modules beside it do; decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyconnect_agent import long_lived
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.channel import Job, Lease, Message, SetLoggerLevel
+from pyconnect_agent.children.child import Child, kill_children
+from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.connectors import ConnectorChildren
+from pyconnect_agent.children.details import connector_details, task_details
+from pyconnect_agent.children.inquiries import Inquiries
+from pyconnect_agent.children.jobs import Jobs
+from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
+from pyconnect_agent.children.offset_changes import OffsetChanges
+from pyconnect_agent.children.offsets import OffsetService
+from pyconnect_agent.children.ports import (
+    ChildDetails,
+    ChildListener,
+    SourceOffsets,
+    TaskConfigsGenerated,
+)
+from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
+from pyconnect_agent.children.tasks import TaskChildren
+from pyconnect_api.config_key import KeyInfo
+
+LEASES_PER_TERM = 3
+
+
+class ChildProcesses:
+    """Implements `ports.Children`; made and used on the event loop.
+
+    `listener` is set by `connect` before anything is started: herder and children need each other.
+    """
+
+    def __init__(
+        self, settings: ChildSettings, offset_store: SourceOffsets, *, launcher: Launcher
+    ) -> None:
+        self._settings = settings
+        self._launcher = launcher
+        self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
+        self._listener: ChildListener | None = None
+        self._may_run: Callable[[], bool] = lambda: True
+        self._offsets = OffsetService(offset_store)
+        self._inquiries = Inquiries()
+        self._tasks = TaskChildren(
+            settings, self._child, self._connected, self._offsets, self._inquiries
+        )
+        self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
+        self._catalog = Catalog(settings.worker.plugins)
+        self._jobs = Jobs(settings, self._child)
+        self._offset_changes = OffsetChanges(settings, self._child, self._offsets)
+        self._levels: dict[str, str] = {}
+        self._leases: asyncio.Task[None] | None = None
+        self._kills: set[asyncio.Task[None]] = set()
+
+    def connect(
+        self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Set the listener; leases are renewed while `may_run` says so."""
+        self._listener = listener
+        self._may_run = may_run
+
+    async def start(self) -> None:
+        if self._settings.lease_ms is not None:
+            self._leases = long_lived.start_task(
+                "child leases", self._renew_leases(self._settings.lease_ms)
+            )
+
+    async def stop(self, *, hurry: bool = False) -> None:
+        if hurry:
+            await kill_children((*self._tasks.children(), *self._connectors.children()))
+        else:
+            await self.stop_tasks(tuple(self._tasks.running()))
+            await self.stop_connectors(tuple(self._connectors.running()))
+        await self._jobs.stop()
+        await self._offset_changes.stop()
+        await self._offsets.stop()
+        if self._leases is not None:
+            self._leases.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._leases
+        self._launches.shutdown(wait=False)
+
+    def start_connector(
+        self, connector: str, config: ConnectorConfig, target_state: TargetState
+    ) -> None:
+        self._connectors.start(connector, config, target_state)
+
+    async def stop_connectors(self, connectors: Sequence[str]) -> None:
+        await self._connectors.stop(connectors, graceful_s=CONNECTOR_GRACEFUL_MS / 1000)
+
+    def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
+        self._connectors.set_target_state(connector, target_state)
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        return await self._connectors.generate_task_configs(connector, config, applied_config)
+
+    def start_task(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+        *,
+        task_count: int = 0,
+    ) -> None:
+        self._tasks.start(
+            task_id, connector_config, task_config, target_state, task_count=task_count
+        )
+
+    def answer_task_start(
+        self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
+    ) -> None:
+        self._tasks.answer_start(task_id, request_id, refusal)
+
+    async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        await self._tasks.stop(
+            task_ids, graceful_s=self._settings.task_shutdown_graceful_timeout_ms / 1000
+        )
+
+    def set_task_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
+        self._tasks.set_target_state(task_id, target_state)
+
+    def running_connectors(self) -> frozenset[str]:
+        return self._connectors.running()
+
+    def running_tasks(self) -> frozenset[ConnectorTaskId]:
+        return self._tasks.running()
+
+    async def child_details(self) -> tuple[ChildDetails, ...]:
+        tasks = self._tasks.details()
+        figures = await asyncio.gather(
+            *(self._inquiries.statistics(task.child) for task in tasks.values())
+        )
+        found = [
+            connector_details(name, entry) for name, entry in self._connectors.details().items()
+        ]
+        found.extend(
+            task_details(task_id, task, answer)
+            for (task_id, task), answer in zip(tasks.items(), figures, strict=True)
+        )
+        return tuple(sorted(found, key=_by_name))
+
+    async def metrics(self) -> tuple[Metric, ...]:
+        now_ms = time.monotonic() * 1000
+        connectors, tasks = self._connectors, self._tasks
+        of_tasks = await task_metrics(tasks.details(), tasks.ended(), self._inquiries)
+        startups = (connectors.startups.values(now_ms), tasks.startups.values(now_ms))
+        return (
+            *worker_values(
+                len(connectors.running()), len(tasks.running() | tasks.ended().keys()), startups
+            ),
+            *connector_metrics(connectors.details(), self._catalog),
+            *of_tasks,
+        )
+
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+        graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
+        kill = self._tasks.kill(task_id, graceful_s=graceful_s, reason=reason)
+        task = asyncio.get_running_loop().create_task(kill, name=f"kill {task_id}")
+        self._kills.add(task)
+        task.add_done_callback(self._kills.discard)
+
+    async def task_stacks(self, task_id: ConnectorTaskId) -> str:
+        return await self._inquiries.stacks(self._tasks.details()[task_id].child)
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
+    ) -> None:
+        await self._jobs.fence_producers(
+            connector,
+            config,
+            transactional_ids,
+            timeout_ms,
+            ids_if_permitted=ids_if_permitted,
+        )
+
+    async def prepare_offset_change(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        offsets: bytes | None,
+        timeout_ms: int,
+    ) -> bool:
+        return await self._offset_changes.prepare(connector, config, offsets, timeout_ms)
+
+    async def commit_offset_change(self, connector: str) -> None:
+        await self._offset_changes.commit(connector)
+
+    def abandon_offset_change(self, connector: str) -> None:
+        self._offset_changes.abandon(connector)
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        return await self._jobs.validate(config, timeout_ms)
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
+        return await self._jobs.plugin_config(plugin, version)
+
+    async def consumer_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[CommittedOffset, ...] | None:
+        return await self._jobs.consumer_offsets(connector, config, timeout_ms)
+
+    async def own_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        return await self._jobs.own_offsets(connector, config, timeout_ms)
+
+    def _connected(self) -> ChildListener:
+        if self._listener is None:
+            raise RuntimeError("connect() was not called")
+        return self._listener
+
+    def _child(
+        self,
+        name: str,
+        job: Job,
+        on_message: Callable[[Message], None],
+        on_exit: Callable[[ChildEnd], None],
+    ) -> Child:
+        child = Child(
+            name,
+            job,
+            launcher=self._launcher,
+            launches=self._launches,
+            on_message=on_message,
+            on_exit=on_exit,
+        )
+        if self._settings.lease_ms is not None:
+            child.send(self._lease(self._settings.lease_ms))
+        for namespace, level in self._levels.items():
+            child.send(SetLoggerLevel(namespace=namespace, level=level))
+        return child
+
+    def set_logger_level(self, namespace: str, level: str) -> None:
+        # The latest goes last: that is the order in which a new child gets them.
+        self._levels.pop(namespace, None)
+        self._levels[namespace] = level
+        message = SetLoggerLevel(namespace=namespace, level=level)
+        for child in (*self._tasks.children(), *self._connectors.children()):
+            child.send(message)
+
+    async def _renew_leases(self, lease_ms: int) -> None:
+        while True:
+            await asyncio.sleep(lease_ms / 1000 / LEASES_PER_TERM)
+            if not self._may_run():
+                continue
+            lease = self._lease(lease_ms)
+            for child in (*self._tasks.children(), *self._connectors.children()):
+                child.send(lease)
+
+    @staticmethod
+    def _lease(lease_ms: int) -> Lease:
+        return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)
+
+
+def _by_name(child: ChildDetails) -> tuple[str, int]:
+    return child.connector, -1 if child.task is None else child.task

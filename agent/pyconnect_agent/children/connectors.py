@@ -1,0 +1,296 @@
+"""The connector children: life cycle, task configs, and what their end means.
+
+Layer: supervise. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
+`stop`, with or without a process: one that is STOPPED from the start has none, and one whose
+process died is FAILED until it is stopped or started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.channel import (
+    ConfigTtlExpired,
+    GenerateTaskConfigs,
+    Message,
+    ReadOffsets,
+    RequestFailed,
+    RunConnector,
+    SetTargetState,
+    StateReported,
+    TaskConfigs,
+    TaskReconfigurationRequested,
+)
+from pyconnect_agent.children.child import Child, stop_children
+from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.offsets import OffsetService
+from pyconnect_agent.children.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.children.settings import (
+    CONNECTOR_GRACEFUL_MS,
+    REQUEST_TIMEOUT_MS,
+    ChildFactory,
+    ChildSettings,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RunningConnector:
+    """A started connector; `child` is None without a process.
+
+    `launch` numbers its processes: what an earlier one still says does not count. `since_ms`:
+    when it was started or came into `state`, epoch ms. `came_up`: its start has
+    succeeded or failed.
+    """
+
+    config: ConnectorConfig
+    since_ms: int
+    target_state: TargetState
+    child: Child | None = None
+    launch: int = 0
+    state: State | None = None
+    version: str | None = None
+    came_up: bool = False
+    requests: dict[int, asyncio.Future[TaskConfigsGenerated]] = field(default_factory=dict)
+
+
+class ConnectorChildren:
+    """Owns the processes of the connectors; called on the event loop only."""
+
+    def __init__(
+        self,
+        settings: ChildSettings,
+        factory: ChildFactory,
+        listener: Callable[[], ChildListener],
+        offsets: OffsetService,
+    ) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._listener = listener
+        self._offsets = offsets
+        self._connectors: dict[str, RunningConnector] = {}
+        self._request_ids = itertools.count(1)
+        self._digest_key = secrets.token_bytes(32)
+        self._digests: dict[str, tuple[ConnectorConfig, bytes]] = {}
+        self.startups = Startups("connector", settings.sampling)
+        self._catalog = Catalog(settings.worker.plugins)
+        self._retired: dict[Child, asyncio.Task[None]] = {}
+
+    def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
+        if connector in self._connectors:
+            raise AgentError(f"Connector with name {connector} already exists")
+        entry = RunningConnector(config=dict(config), since_ms=_now_ms(), target_state=target_state)
+        self._connectors[connector] = entry
+        if target_state is TargetState.STOPPED:
+            # Without a process nobody asks the plugin itself.
+            entry.version = self._catalog.connector_version(config)
+            self._report(connector, entry, State.STOPPED, None)
+        else:
+            self._launch(connector, entry, target_state)
+
+    def _launch(self, connector: str, entry: RunningConnector, target_state: TargetState) -> None:
+        job = RunConnector(
+            connector=connector,
+            worker=self._settings.worker,
+            config=entry.config,
+            target_state=target_state,
+            lease_ms=self._settings.lease_ms,
+        )
+        entry.launch += 1
+        launch = entry.launch
+
+        def on_message(message: Message) -> None:
+            if launch == entry.launch:
+                self._message(connector, entry, message)
+
+        def on_exit(end: ChildEnd) -> None:
+            if launch == entry.launch:
+                self._exit(connector, entry, end)
+
+        entry.child = self._factory(f"connector {connector}", job, on_message, on_exit)
+
+    async def stop(self, connectors: Sequence[str], *, graceful_s: float) -> None:
+        entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
+        for name, entry in entries.items():
+            if entry.child is None and entry.state is State.STOPPED:
+                self._report(name, entry, State.UNASSIGNED, None)
+        children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
+
+        def abandon(child: Child) -> None:
+            # Kafka too says UNASSIGNED at once for a connector it gives up on, then nothing more.
+            entry = entries[children[child]]
+            LOG.warning(
+                "connector process is given up",
+                extra={
+                    "connector": children[child],
+                    "last_state": entry.state.value if entry.state else "starting",
+                },
+            )
+            self._report(children[child], entry, State.UNASSIGNED, None)
+
+        await stop_children(tuple(children), graceful_s=graceful_s, on_cancel=abandon)
+        for name, entry in entries.items():
+            if self._connectors.get(name) is entry:
+                del self._connectors[name]
+
+    def set_target_state(self, connector: str, target_state: TargetState) -> None:
+        entry = self._connectors.get(connector)
+        if entry is None:
+            return
+        entry.target_state = target_state
+        if entry.child is not None:
+            entry.child.send(SetTargetState(target_state=target_state))
+        elif target_state is TargetState.STOPPED:
+            self._report(connector, entry, State.STOPPED, None)
+        elif entry.state is State.STOPPED:
+            self._launch(connector, entry, target_state)
+
+    async def generate_task_configs(
+        self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
+    ) -> TaskConfigsGenerated:
+        entry = self._connectors.get(connector)
+        if entry is None or entry.child is None:
+            raise AgentError(f"Connector {connector} not found in this worker.")
+        request_id = next(self._request_ids)
+        future: asyncio.Future[TaskConfigsGenerated] = asyncio.get_running_loop().create_future()
+        entry.requests[request_id] = future
+        entry.child.send(
+            GenerateTaskConfigs(
+                request_id=request_id,
+                digest_key=self._digest_key,
+                config=dict(config),
+                applied_config=None if applied_config is None else dict(applied_config),
+            )
+        )
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_MS / 1000):
+                return await future
+        except TimeoutError:
+            raise AgentError(
+                f"Connector {connector} did not return its task configs within "
+                f"{REQUEST_TIMEOUT_MS} ms; it may hang in start() or taskConfigs()."
+            ) from None
+        finally:
+            entry.requests.pop(request_id, None)
+
+    def running(self) -> frozenset[str]:
+        return frozenset(self._connectors)
+
+    def details(self) -> dict[str, RunningConnector]:
+        """For the admin interface; not to be changed by the reader."""
+        return dict(self._connectors)
+
+    def children(self) -> tuple[Child, ...]:
+        live = (e.child for e in self._connectors.values() if e.child is not None)
+        return (*live, *self._retired)
+
+    def _message(self, connector: str, entry: RunningConnector, message: Message) -> None:
+        assert entry.child is not None
+        if entry.child.cancelled:
+            return
+        match message:
+            case StateReported():
+                entry.version = message.version or entry.version
+                self._report(connector, entry, message.state, message.trace)
+                # Unless it was resumed meanwhile.
+                if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
+                    self._retire(entry)
+            case TaskConfigs():
+                self._resolve(connector, entry, message)
+            case RequestFailed():
+                future = entry.requests.get(message.request_id)
+                if future is not None and not future.done():
+                    future.set_exception(AgentError(message.message))
+            case TaskReconfigurationRequested():
+                self._listener().task_reconfiguration_requested(connector)
+            case ConfigTtlExpired():
+                self._listener().config_ttl_expired(connector)
+            case ReadOffsets():
+                self._offsets.read(entry.child, message)
+            case _:
+                LOG.error(
+                    "connector process sent a message that is not for a connector",
+                    extra={"connector": connector, "kind": type(message).__name__},
+                )
+
+    def _retire(self, entry: RunningConnector) -> None:
+        """End the process of a connector that has stopped; resuming it starts another."""
+        child, entry.child = entry.child, None
+        assert child is not None
+        entry.launch += 1
+        self._fail_requests(entry, "The connector is stopped.")
+        graceful_s = CONNECTOR_GRACEFUL_MS / 1000
+        ending = asyncio.create_task(stop_children((child,), graceful_s=graceful_s))
+        self._retired[child] = ending
+        ending.add_done_callback(lambda _: self._retired.pop(child, None))
+
+    @staticmethod
+    def _fail_requests(entry: RunningConnector, text: str) -> None:
+        for future in entry.requests.values():
+            if not future.done():
+                future.set_exception(AgentError(text))
+
+    def _resolve(self, connector: str, entry: RunningConnector, message: TaskConfigs) -> None:
+        future = entry.requests.get(message.request_id)
+        if future is not None and not future.done():
+            future.set_result(
+                TaskConfigsGenerated(
+                    configs=message.configs,
+                    connector_config_changed=message.connector_config_changed,
+                    values_changed=self._values_changed(connector, entry, message.values_digest),
+                )
+            )
+
+    def _values_changed(self, connector: str, entry: RunningConnector, digest: bytes) -> bool:
+        """Kafka: AppliedConnectorConfig, which keeps the resolved config itself."""
+        config, before = self._digests.get(connector, (None, None))
+        self._digests[connector] = (entry.config, digest)
+        return config == entry.config and before != digest
+
+    def _exit(self, connector: str, entry: RunningConnector, end: ChildEnd) -> None:
+        child, entry.child = entry.child, None
+        text = end.describe("connector process", f"(connector {connector})")
+        self._fail_requests(entry, text)
+        if child is None or child.cancelled or entry.state is State.UNASSIGNED:
+            return
+        if child.stopping:
+            # A stop() that raised was reported FAILED by the child; a death is the end asked for.
+            if entry.state is not State.FAILED:
+                LOG.warning("connector process died while it was stopped", extra={"how": text})
+                self._report(connector, entry, State.UNASSIGNED, None)
+            return
+        if end.lease_expired:
+            LOG.warning("connector ended because its lease ran out", extra={"connector": connector})
+            self._report(connector, entry, State.UNASSIGNED, None)
+            self._listener().lease_expired()
+            return
+        LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
+        # What the process reported itself says more.
+        if entry.state is not State.FAILED:
+            self._report(connector, entry, State.FAILED, text)
+
+    def _report(
+        self, connector: str, entry: RunningConnector, state: State, trace: str | None
+    ) -> None:
+        if entry.state is not state:
+            entry.since_ms = _now_ms()
+        entry.state = state
+        if not entry.came_up:
+            entry.came_up = self.startups.reported(state, time.monotonic() * 1000)
+        self._listener().connector_state(connector, state, trace=trace, version=entry.version)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

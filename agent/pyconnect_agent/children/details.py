@@ -1,0 +1,65 @@
+"""What the admin interface shows of each child process.
+
+Layer: supervise.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.children.connectors import RunningConnector
+from pyconnect_agent.children.ports import ChildDetails
+from pyconnect_agent.children.tasks import RunningTask
+
+
+def task_details(
+    task_id: ConnectorTaskId, task: RunningTask, figures: StatsReported | None
+) -> ChildDetails:
+    """`figures` None: the child did not answer in time."""
+    pid = task.child.pid
+    common = ChildDetails(
+        connector=task_id.connector,
+        task=task_id.task,
+        pid=pid,
+        state=task.state if task.state_reported else None,
+        since_ms=task.since_ms,
+        rss_bytes=resident_bytes(pid),
+        responsive=figures is not None,
+    )
+    if figures is None:
+        return common
+    return replace(
+        common,
+        last_activity_ms=figures.last_activity_ms,
+        last_commit_ms=figures.last_commit_ms,
+        transaction_began_ms=figures.transaction_began_ms,
+        queue_size=figures.queue_size,
+    )
+
+
+def connector_details(name: str, entry: RunningConnector) -> ChildDetails:
+    """A connector has no figures; without a process it has no pid either."""
+    pid = None if entry.child is None else entry.child.pid
+    return ChildDetails(
+        connector=name,
+        task=None,
+        pid=pid,
+        state=entry.state,
+        since_ms=entry.since_ms,
+        rss_bytes=resident_bytes(pid),
+    )
+
+
+def resident_bytes(pid: int | None) -> int | None:
+    """Memory of a process that is its own or shared, None when it is gone or cannot be told."""
+    if pid is None:
+        return None
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,166 @@
+"""Short-lived children: validation of a connector config, description of a plugin, fencing.
+
+Layer: supervise. Plugin code may hang, exit or crash there without harm to anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from pyconnect_agent.core import errors
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.channel import (
+    ConfigValidated,
+    ConsumerOffsets,
+    DescribePlugin,
+    FenceProducers,
+    Job,
+    Message,
+    OwnOffsets,
+    PluginDescribed,
+    ReadConsumerOffsets,
+    ReadOwnOffsets,
+    RequestFailed,
+    ValidateConfig,
+)
+from pyconnect_agent.children.child import Child, kill_children
+from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.settings import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
+from pyconnect_api.config_key import KeyInfo
+
+LOG = logging.getLogger(__name__)
+
+ERRORS: Mapping[str, type[errors.RequestError]] = {
+    error.__name__: error
+    for error in (
+        errors.AlreadyExistsError,
+        errors.BadRequestError,
+        errors.NotFoundError,
+        errors.InternalError,
+    )
+}
+
+
+class Jobs:
+    """Runs one process per question; called on the event loop only."""
+
+    def __init__(self, settings: ChildSettings, factory: ChildFactory) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._children: set[Child] = set()
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        """Raise BadRequestError for an unusable `connector.class`.
+
+        Also RequestTimedOutError, and InternalError for whatever else prevents an answer.
+        """
+        job = ValidateConfig(worker=self._settings.worker, config=dict(config))
+        answer = await self._ask("validation", job, timeout_ms)
+        if not isinstance(answer, ConfigValidated):
+            raise errors.InternalError(f"validation answered with {type(answer).__name__}")
+        return answer.result
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
+        """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
+        job = DescribePlugin(worker=self._settings.worker, plugin=plugin, version=version)
+        answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
+        if not isinstance(answer, PluginDescribed):
+            raise errors.InternalError(f"plugin answered with {type(answer).__name__}")
+        return answer.keys
+
+    async def consumer_offsets(
+        self, connector: str, config: Mapping[str, str | None], timeout_ms: int
+    ) -> tuple[CommittedOffset, ...] | None:
+        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        job = ReadConsumerOffsets(
+            worker=self._settings.worker,
+            connector=connector,
+            config=dict(config),
+            timeout_ms=timeout_ms,
+        )
+        answer = await self._ask("offset", job, timeout_ms)
+        if not isinstance(answer, ConsumerOffsets):
+            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        return answer.committed
+
+    async def own_offsets(
+        self, connector: str, config: Mapping[str, str | None], timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        job = ReadOwnOffsets(
+            worker=self._settings.worker,
+            connector=connector,
+            config=dict(config),
+            timeout_ms=timeout_ms,
+        )
+        answer = await self._ask("offset", job, timeout_ms)
+        if not isinstance(answer, OwnOffsets):
+            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        return answer.entries
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
+    ) -> None:
+        """Raise RequestTimedOutError, and InternalError when an id could not be fenced."""
+        job = FenceProducers(
+            worker=self._settings.worker,
+            connector=connector,
+            connector_config=dict(config),
+            transactional_ids=tuple(transactional_ids),
+            ids_if_permitted=tuple(ids_if_permitted),
+            timeout_ms=timeout_ms,
+        )
+        await self._ask("fencing", job, timeout_ms)
+
+    async def stop(self) -> None:
+        """Kill what still runs."""
+        await kill_children(tuple(self._children))
+
+    async def _ask(self, what: str, job: Job, timeout_ms: int) -> Message:
+        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def on_message(message: Message) -> None:
+            if not answered.done():
+                answered.set_result(message)
+
+        def on_exit(end: ChildEnd) -> None:
+            if not answered.done():
+                text = end.describe(f"The {what} process", "before it answered")
+                LOG.error("process ended before it answered", extra={"how": text})
+                answered.set_exception(errors.InternalError(text))
+
+        child = self._factory(what, job, on_message, on_exit)
+        self._children.add(child)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                answer = await answered
+        except TimeoutError:
+            raise errors.RequestTimedOutError(
+                f"The {what} process did not answer within {timeout_ms} ms; "
+                "plugin code may hang in it."
+            ) from None
+        finally:
+            await kill_children((child,))
+            self._children.discard(child)
+        if isinstance(answer, RequestFailed):
+            raise error_of(answer)
+        return answer
+
+
+def error_of(answer: RequestFailed) -> errors.RequestError:
+    """Return what a child's refusal means to a client."""
+    kind = ERRORS.get(answer.error_class)
+    if kind is not None:
+        return kind(answer.message)
+    java_name = answer.error_class if "." in answer.error_class else None
+    return errors.InternalError(answer.message, cause_class=java_name)

@@ -1,0 +1,222 @@
+"""Start child processes through a fork server (`fork_server.py`).
+
+Layer: supervise. The host is named by a string, since `children` does not import `tasks`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import resource
+import selectors
+import socket
+import sys
+from collections.abc import Sequence
+from signal import Signals
+
+from pyconnect_agent.children import fork_server
+
+LOG = logging.getLogger(__name__)
+
+DEFAULT_HOST = "pyconnect_agent.tasks.host:run"
+DEFAULT_PRELOAD = ("pyconnect_agent.tasks.preload",)
+SHARED = (
+    "pyconnect_agent.core.clients.configs",
+    "pyconnect_agent.core.offsets.placement",
+    "pyconnect_agent.kafka.offset_image",
+    "pyconnect_agent.plugins.discovery",
+    "pyconnect_agent.plugins.loading",
+    "pyconnect_agent.channel",
+)
+"""What worker and children both use: imported before a fork, it is in memory once."""
+
+DESCRIPTORS_WANTED = 65_536
+"""Each child takes two in the worker and two in the fork server."""
+ANSWER_S = 60.0
+"""How long the fork server may take to answer; it does so in milliseconds once it has loaded."""
+
+
+class Launched:
+    """A started process; `connection` is the supervisor's end of its pipe.
+
+    Made by `Launcher.launch`; used by one thread after that, until `close`.
+    """
+
+    def __init__(self, pid: int, connection: socket.socket, fate: int) -> None:
+        self.pid = pid
+        self.connection = connection
+        self._fate = fate
+        self._exit_code: int | None = None
+        self.last_words = ""
+        """Why it ended, in words of its own if it left any; known with the exit code."""
+        self._ended = False
+        os.set_blocking(fate, False)
+
+    @property
+    def sentinel(self) -> int:
+        """A descriptor that becomes readable when the process has ended."""
+        return self._fate
+
+    def exit_code(self) -> int | None:
+        """None while it runs, or when nobody knows; -n when signal n ended it."""
+        if not self._ended:
+            with contextlib.suppress(BlockingIOError):
+                self._exit_code = fork_server.read_number(self._fate)
+                self._ended = True
+                if self._exit_code is not None:
+                    self.last_words = fork_server.read_last_words(self._fate)
+                else:
+                    # The fork server was killed and nobody will tell: it may not go on unseen.
+                    self._kill(Signals.SIGKILL)
+        return self._exit_code
+
+    def signal(self, number: Signals) -> None:
+        """Send a signal; a process that has ended is left alone."""
+        self.exit_code()
+        if not self._ended:
+            self._kill(number)
+
+    def close(self) -> None:
+        """Forget the process, which has ended; its connection is its user's to close."""
+        self._ended = True
+        os.close(self._fate)
+
+    def _kill(self, number: Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+
+class Launcher:
+    """Starts processes that run `host` (`module:function`), with `preload` imported before.
+
+    The fork server is a fork of this process if `fork` was called, otherwise, and when that one
+    ended, a new program. `launch` blocks some milliseconds and is called from one thread at a time.
+    """
+
+    def __init__(
+        self, *, host: str = DEFAULT_HOST, preload: Sequence[str] = DEFAULT_PRELOAD
+    ) -> None:
+        self._host = host
+        self._preload = tuple(preload)
+        self._server: _ForkServer | None = None
+
+    def fork(self) -> None:
+        """Fork the server off this process, whose memory it shares. Before any thread."""
+        _allow_descriptors()
+        for module in SHARED:
+            importlib.import_module(module)
+        fork_server.freeze()
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            fork_server.serve(theirs, self._host, self._preload)
+        theirs.close()
+        self._server = _ForkServer(ours, pid)
+
+    def launch(self) -> Launched:
+        """Start a process.
+
+        Raises OSError, TimeoutError among them, and EOFError when the fork server ends meanwhile.
+        """
+        try:
+            return self._started().launch()
+        except EOFError as exc:
+            LOG.warning(
+                "the fork server has ended; another one is started", extra={"reason": str(exc)}
+            )
+            self.close()
+            return self._started().launch()
+
+    def close(self) -> None:
+        """End the fork server; children go on."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _started(self) -> _ForkServer:
+        if self._server is None:
+            self._server = self._spawn()
+        return self._server
+
+    def _spawn(self) -> _ForkServer:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptor = theirs.fileno()
+            arguments = (str(descriptor), json.dumps(sys.path), self._host, *self._preload)
+            os.set_inheritable(descriptor, True)
+            pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-m", fork_server.__name__, *arguments],
+                os.environ,
+            )
+        return _ForkServer(ours, pid)
+
+
+class _ForkServer:
+    """The supervisor's side of a fork server."""
+
+    def __init__(self, requests: socket.socket, pid: int) -> None:
+        self._requests = requests
+        self._pid = pid
+
+    def launch(self) -> Launched:
+        ours, theirs = socket.socketpair()
+        fate, told = os.pipe()
+        try:
+            try:
+                socket.send_fds(self._requests, [fork_server.REQUEST], [theirs.fileno(), told])
+            except ConnectionError:
+                raise EOFError(self._end()) from None
+            finally:
+                theirs.close()
+                os.close(told)
+            pid = _answer(fate)
+            if pid is None:
+                raise EOFError(self._end())
+            if pid < 0:
+                raise OSError(-pid, os.strerror(-pid))
+        except BaseException:
+            ours.close()
+            os.close(fate)
+            raise
+        return Launched(pid, ours, fate)
+
+    def _end(self) -> str:
+        """Return that it has ended, and why if it has said that."""
+        text = bytearray()
+        with contextlib.suppress(OSError):
+            while part := self._requests.recv(1 << 16, socket.MSG_DONTWAIT):
+                text += part
+        why = text.decode(errors="replace").strip() or "standard error may say why"
+        return f"The fork server has ended: {why}"
+
+    def close(self) -> None:
+        self._requests.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, Signals.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _answer(fate: int) -> int | None:
+    """Read the fork server's answer; TimeoutError when none comes.
+
+    A request that it serves later makes a child without a supervisor, which ends by itself.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(fate, selectors.EVENT_READ)
+        if not selector.select(ANSWER_S):
+            raise TimeoutError(f"The fork server did not answer within {ANSWER_S:g} s")
+    return fork_server.read_number(fate)
+
+
+def _allow_descriptors() -> None:
+    """Raise this process's own limit, as a JVM does: by default many systems allow 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)
+    if soft != unlimited and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

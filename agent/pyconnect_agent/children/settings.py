@@ -1,0 +1,39 @@
+"""What every child needs of the worker, and how children are made.
+
+Layer: supervise. Values only, so the modules beside it need not know each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
+from pyconnect_agent.channel import Job, Message, WorkerSettings
+from pyconnect_agent.children.child import Child
+from pyconnect_agent.children.child_end import ChildEnd
+
+CONNECTOR_GRACEFUL_MS = 5_000
+"""Kafka's constant: all connectors being stopped share it."""
+
+REQUEST_TIMEOUT_MS = 90_000
+"""The longest wait for a plugin's answer: Connect's limit of a REST request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSettings:
+    """`worker`: given to every child.
+
+    `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
+    `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
+    `sampling`: of the worker's metrics.
+    """
+
+    worker: WorkerSettings
+    task_shutdown_graceful_timeout_ms: int = 5_000
+    lease_ms: int | None = None
+    sampling: Sampling = DEFAULT_SAMPLING
+
+
+ChildFactory = Callable[[str, Job, Callable[[Message], None], Callable[[ChildEnd], None]], Child]
+"""Makes a child of name and job, with its `on_message` and `on_exit`."""

@@ -1,0 +1,250 @@
+"""The task children: start, target state, stop, and what their end means.
+
+Layer: supervise. Kafka: the task half of `Worker` and `WorkerTask`'s life cycle.
+A cancelled task (killed because it was late) never reports a state again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.channel import (
+    ConfirmStart,
+    FindOffsetKeys,
+    Message,
+    ReadOffsets,
+    RequestFailed,
+    RunTask,
+    SetTargetState,
+    StacksDumped,
+    StartConfirmed,
+    StateReported,
+    StatsReported,
+    TopicUsed,
+    WriteOffsets,
+)
+from pyconnect_agent.children.child import Child, kill_children, stop_children
+from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.inquiries import Inquiries
+from pyconnect_agent.children.offsets import OffsetService
+from pyconnect_agent.children.ports import ChildListener
+from pyconnect_agent.children.settings import ChildFactory, ChildSettings
+
+LOG = logging.getLogger(__name__)
+
+NOTHING_TOLD = StatsReported(request_id=0)
+FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
+
+
+@dataclass(slots=True)
+class RunningTask:
+    """A live task process and the last it told.
+
+    `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
+    killed, and that is why; nothing it says about its state counts any more. `came_up`: its start
+    has succeeded or failed. `start_number`, `start_request_id`: of its question whether it may
+    begin, for the listener and for the process. `figures`: the last it told of its work.
+    """
+
+    child: Child
+    since_ms: int
+    state: State = State.UNASSIGNED
+    state_reported: bool = False
+    version: str | None = None
+    killed_because: str | None = None
+    came_up: bool = False
+    start_number: int = 0
+    start_request_id: int = 0
+    figures: StatsReported = NOTHING_TOLD
+    topics: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTask:
+    """A FAILED task whose process is gone, with the last it told of its work."""
+
+    figures: StatsReported
+
+
+class TaskChildren:
+    """Owns the processes of the tasks; called on the event loop only."""
+
+    def __init__(
+        self,
+        settings: ChildSettings,
+        factory: ChildFactory,
+        listener: Callable[[], ChildListener],
+        offsets: OffsetService,
+        inquiries: Inquiries,
+    ) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._listener = listener
+        self._offsets = offsets
+        self._inquiries = inquiries
+        self._tasks: dict[ConnectorTaskId, RunningTask] = {}
+        self._ended: dict[ConnectorTaskId, EndedTask] = {}
+        self._start_numbers = itertools.count(1)
+        self.startups = Startups("task", settings.sampling)
+
+    def start(
+        self,
+        task_id: ConnectorTaskId,
+        connector_config: ConnectorConfig,
+        task_config: ConnectorConfig,
+        target_state: TargetState,
+        *,
+        task_count: int = 0,
+    ) -> None:
+        if task_id in self._tasks:
+            raise AgentError(f"Task already exists in this worker: {task_id}")
+        job = RunTask(
+            task_id=task_id,
+            worker=self._settings.worker,
+            connector_config=dict(connector_config),
+            task_config=dict(task_config),
+            target_state=target_state,
+            task_count=task_count,
+            lease_ms=self._settings.lease_ms,
+        )
+        child = self._factory(
+            f"task {task_id}",
+            job,
+            lambda message: self._message(task_id, message),
+            lambda end: self._exit(task_id, end),
+        )
+        self._tasks[task_id] = RunningTask(child, since_ms=_now_ms())
+        self._ended.pop(task_id, None)
+
+    async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
+        children = [self._tasks[task_id].child for task_id in task_ids if task_id in self._tasks]
+        await stop_children(children, graceful_s=graceful_s)
+        for task_id in task_ids:
+            self._ended.pop(task_id, None)
+
+    async def kill(self, task_id: ConnectorTaskId, *, graceful_s: float, reason: str) -> None:
+        """End a task that is to count as FAILED with `reason`; returns when it is gone."""
+        task = self._tasks[task_id]
+        if task.killed_because is None:
+            task.killed_because = reason
+        if graceful_s > 0:
+            await stop_children((task.child,), graceful_s=graceful_s)
+        else:
+            await kill_children((task.child,))
+
+    def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
+        """Answer the process that asked; one that has ended is not mistaken for its successor."""
+        task = self._tasks.get(task_id)
+        if task is None or task.start_number != number:
+            return
+        request_id = task.start_request_id
+        if refusal is None:
+            task.child.send(StartConfirmed(request_id=request_id))
+        else:
+            task.child.send(
+                RequestFailed(
+                    request_id=request_id, error_class="ConnectException", message=refusal
+                )
+            )
+
+    def set_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
+        task = self._tasks.get(task_id)
+        if task is not None:
+            task.child.send(SetTargetState(target_state=target_state))
+
+    def running(self) -> frozenset[ConnectorTaskId]:
+        return frozenset(self._tasks)
+
+    def children(self) -> tuple[Child, ...]:
+        return tuple(task.child for task in self._tasks.values())
+
+    def details(self) -> dict[ConnectorTaskId, RunningTask]:
+        """For the admin interface; not to be changed by the reader."""
+        return dict(self._tasks)
+
+    def ended(self) -> dict[ConnectorTaskId, EndedTask]:
+        """FAILED tasks without a process that were not taken away yet."""
+        return dict(self._ended)
+
+    def _message(self, task_id: ConnectorTaskId, message: Message) -> None:
+        task = self._tasks[task_id]
+        if task.child.cancelled:
+            return
+        match message:
+            case StateReported() if task.killed_because is None:
+                if task.state is not message.state:
+                    task.since_ms = _now_ms()
+                task.state, task.state_reported = message.state, True
+                task.version = message.version or task.version
+                self._note(task_id, task, message.state)
+                self._report(task_id, message.state, message.trace, task.version)
+            case ConfirmStart(request_id=request_id):
+                task.start_number, task.start_request_id = next(self._start_numbers), request_id
+                self._listener().task_start_asked(task_id, task.start_number)
+            case TopicUsed():
+                self._listener().topic_used(task_id, message.topic)
+            case ReadOffsets():
+                self._offsets.read(task.child, message)
+            case WriteOffsets():
+                self._offsets.write(task.child, message)
+            case FindOffsetKeys():
+                self._offsets.find_keys(task.child, message)
+            case StatsReported():
+                task.figures = message
+                if task_id in self._ended:
+                    self._ended[task_id] = EndedTask(message)
+                self._inquiries.answered(message)
+            case StacksDumped():
+                self._inquiries.answered(message)
+            case StateReported():
+                pass
+            case _:
+                LOG.error(
+                    "task process sent a message that is not for a task",
+                    extra={"task": str(task_id), "kind": type(message).__name__},
+                )
+
+    def _exit(self, task_id: ConnectorTaskId, end: ChildEnd) -> None:
+        task = self._tasks.pop(task_id)
+        if task.killed_because is not None:
+            self._note(task_id, task, State.FAILED)
+            self._report(task_id, State.FAILED, task.killed_because, task.version)
+            return
+        if end.lease_expired:
+            LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
+            self._report(task_id, State.UNASSIGNED, None, task.version)
+            self._listener().lease_expired()
+            return
+        if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
+            return
+        text = end.describe("task process", f"(task {task_id})")
+        LOG.error("task process ended by itself", extra={"task": str(task_id), "how": text})
+        if task.child.stopping:
+            self._report(task_id, State.UNASSIGNED, None, task.version)
+        else:
+            self._note(task_id, task, State.FAILED)
+            self._report(task_id, State.FAILED, text, task.version)
+
+    def _report(
+        self, task_id: ConnectorTaskId, state: State, trace: str | None, version: str | None
+    ) -> None:
+        self._listener().task_state(task_id, state, trace=trace, version=version)
+
+    def _note(self, task_id: ConnectorTaskId, task: RunningTask, state: State) -> None:
+        """Count a start, and keep what a failed task has measured."""
+        if not task.came_up:
+            task.came_up = self.startups.reported(state, time.monotonic() * 1000)
+        if state is State.FAILED:
+            self._ended[task_id] = EndedTask(task.figures)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

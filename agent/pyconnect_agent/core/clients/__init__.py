@@ -1,0 +1,1 @@
+"""Configuration of the Kafka clients that a worker creates. Pure."""

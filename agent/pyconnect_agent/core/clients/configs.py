@@ -1,0 +1,310 @@
+"""The configuration of every Kafka client the worker makes, in the keys of Java's clients.
+
+Layer: core. Corresponds to ``Worker.baseProducerConfigs``, ``baseConsumerConfigs``,
+``adminConfigs``, ``exactlyOnceSourceTaskProducerConfigs`` and to the client settings of the three
+backing stores of Kafka Connect (KIP-458, KIP-618). `librdkafka_config` translates the result;
+`build` does both.
+
+Connector clients take nothing unprefixed from the worker but ``bootstrap.servers``, except admin
+clients, which take everything. The worker's own clients take everything unprefixed but
+``transactional.id``, which would break those that are not transactional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.config.client_overrides import (
+    OverridePolicy,
+    check_overrides,
+    overrides_of,
+)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig, translate
+
+_FOR_LEADER = (
+    "for the worker's config topic producer when exactly-once source support is enabled or in "
+    "preparation to be enabled"
+)
+_FOR_TASKS = "for connectors when exactly-once source support is enabled"
+_FOR_OFFSETS_CONSUMER = (
+    "for source connectors' offset consumers when exactly-once source support is enabled"
+)
+_FOR_WORKER_OFFSETS = (
+    "for the worker offsets topic consumer when exactly-once source support is enabled"
+)
+_FOR_CONFIGS = "for the worker's config topic consumer when exactly-once source support is enabled"
+_CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
+_READ_COMMITTED = "read_committed"
+_PLAIN_PRODUCER = {
+    "acks": "all",
+    "max.in.flight.requests.per.connection": "1",
+    "enable.idempotence": "false",
+    "delivery.timeout.ms": str(2**31 - 1),
+}
+
+
+class InternalTopic(Enum):
+    """The topics of a distributed worker; the value is the end of their clients' ids."""
+
+    CONFIGS = "configs"
+    OFFSETS = "offsets"
+    STATUSES = "statuses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """A complete Java client configuration; ``warnings`` name user settings that were replaced."""
+
+    kind: ClientKind
+    java_config: Mapping[str, str | None] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def forced(self, key: str, value: str, why: str, *, exact: bool = False) -> ClientConfig:
+        """Return the configuration with ``key`` set, and a warning if the user said otherwise."""
+        given = self.java_config.get(key)
+        same = given is None or (given == value if exact else given.lower() == value.lower())
+        warning = (
+            f"The value '{given}' for the '{key}' property will be ignored as it cannot be "
+            f"overridden {why}. The value '{value}' will be used instead."
+        )
+        return replace(
+            self,
+            java_config={**self.java_config, key: value},
+            warnings=self.warnings if same else (*self.warnings, warning),
+        )
+
+    def build(self, passthrough: Mapping[str, str] | None = None) -> LibrdkafkaConfig:
+        """Return what to make the librdkafka client with; all warnings are in the result."""
+        built = translate(self.java_config, self.kind, passthrough=passthrough)
+        return replace(built, warnings=(*self.warnings, *built.warnings))
+
+
+def internal_producer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
+    """Return the plain, non-transactional producer for one of the worker's topics.
+
+    The status producer does not retry: its store does.
+    """
+    forced = dict(_PLAIN_PRODUCER)
+    if topic is InternalTopic.STATUSES:
+        del forced["delivery.timeout.ms"]
+        forced["retries"] = "0"
+    return _internal(worker, ClientKind.PRODUCER, topic.value, forced)
+
+
+def leader_producer(worker: DistributedConfig) -> ClientConfig:
+    """Return the transactional producer through which the leader writes to the config topic."""
+    config = _internal(
+        worker,
+        ClientKind.PRODUCER,
+        f"{InternalTopic.CONFIGS.value}-leader",
+        {"acks": "all", "max.in.flight.requests.per.connection": "5"},
+        transactional_id=worker.originals.get("transactional.id"),
+    )
+    return config.forced("enable.idempotence", "true", _FOR_LEADER).forced(
+        "transactional.id", worker.leader_transactional_id, _FOR_LEADER, exact=True
+    )
+
+
+def internal_consumer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
+    """Return the consumer that tails one of the worker's topics; it never commits.
+
+    Config and offsets topic are read committed only when exactly-once support is enabled, not
+    while it is prepared: workers of one group compare the offsets they have read up to, and an
+    aborted record counts for those that read uncommitted.
+    """
+    config = _internal(
+        worker,
+        ClientKind.CONSUMER,
+        topic.value,
+        {"auto.offset.reset": "earliest", "enable.auto.commit": "false"},
+    )
+    if topic is InternalTopic.STATUSES or not worker.exactly_once_source_enabled:
+        return config
+    why = _FOR_CONFIGS if topic is InternalTopic.CONFIGS else _FOR_WORKER_OFFSETS
+    return config.forced("isolation.level", _READ_COMMITTED, why)
+
+
+def shared_admin(worker: DistributedConfig) -> ClientConfig:
+    """Return the admin client for the worker's own topics."""
+    return _internal(worker, ClientKind.ADMIN, "shared-admin", {})
+
+
+def worker_admin(worker: WorkerConfig, client_id: str) -> ClientConfig:
+    """Return an admin client that asks about the cluster itself, in any mode."""
+    return ClientConfig(
+        kind=ClientKind.ADMIN,
+        java_config=_unprefixed(worker, ClientKind.ADMIN) | {"client.id": client_id},
+    )
+
+
+def connector_producer(
+    worker: WorkerConfig, connector_config: Mapping[str, str | None], client_id: str
+) -> ClientConfig:
+    """Return the producer of an at-least-once source task or of a dead letter queue.
+
+    Raises ConfigException when the worker's policy forbids one of the connector's overrides.
+    """
+    base = _PLAIN_PRODUCER | _base(worker, client_id) | {"max.block.ms": str(2**63 - 1)}
+    return _layered(worker, connector_config, ClientKind.PRODUCER, base)
+
+
+def exactly_once_producer(
+    worker: WorkerConfig,
+    connector_config: Mapping[str, str | None],
+    client_id: str,
+    transactional_id: str,
+) -> ClientConfig:
+    """Return the transactional producer of an exactly-once source task; errors as above."""
+    base = _PLAIN_PRODUCER | _base(worker, client_id) | {"max.block.ms": str(2**63 - 1)}
+    del base["enable.idempotence"]
+    config = _layered(worker, connector_config, ClientKind.PRODUCER, base)
+    return config.forced("enable.idempotence", "true", _FOR_TASKS).forced(
+        "transactional.id", transactional_id, _FOR_TASKS, exact=True
+    )
+
+
+def sink_consumer(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str | None],
+    client_id: str,
+) -> ClientConfig:
+    """Return the consumer of a sink task; its group is ``connect-<connector>`` unless overridden.
+
+    Raises ConfigException when the worker's policy forbids one of the connector's overrides.
+    """
+    base = _base(worker, client_id) | _consumer_base(connector)
+    return _layered(worker, connector_config, ClientKind.CONSUMER, base)
+
+
+def sink_group_id(
+    worker: WorkerConfig, connector: str, connector_config: Mapping[str, str | None]
+) -> str:
+    """Return the consumer group of a sink connector, for offset operations too."""
+    worker_group = worker.originals.get("consumer.group.id")
+    override = connector_config.get("consumer.override.group.id")
+    return override or worker_group or f"connect-{connector}"
+
+
+def source_offsets_consumer(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str | None],
+    client_id: str,
+) -> ClientConfig:
+    """Return the consumer with which a source connector or task reads its own offsets topic.
+
+    It reads committed: always with exactly-once support, else unless the user says otherwise.
+    """
+    base = _base(worker, client_id) | _consumer_base(connector)
+    base["isolation.level"] = _READ_COMMITTED
+    config = _layered(worker, connector_config, ClientKind.CONSUMER, base)
+    if worker.exactly_once_source_enabled:
+        return config.forced("isolation.level", _READ_COMMITTED, _FOR_OFFSETS_CONSUMER)
+    return config
+
+
+def connector_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str | None], client_id: str
+) -> ClientConfig:
+    """Return the admin client of a connector: topic creation, offsets, dead letter queue.
+
+    Raises ConfigException when the worker's policy forbids one of the connector's overrides.
+    """
+    base = _unprefixed(worker, ClientKind.ADMIN) | _base(worker, client_id)
+    return _layered(worker, connector_config, ClientKind.ADMIN, base)
+
+
+def producers_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str | None], client_id: str
+) -> ClientConfig:
+    """Return an admin client that connects as the connector's producer does; errors as above."""
+    producer = connector_producer(worker, connector_config, client_id)
+    known = CLIENT_CONFIG_DEFS[ClientKind.ADMIN].keys
+    config = {name: value for name, value in producer.java_config.items() if name in known}
+    return ClientConfig(kind=ClientKind.ADMIN, java_config=config)
+
+
+def fencing_producer(
+    worker: WorkerConfig,
+    connector_config: Mapping[str, str | None],
+    client_id: str,
+    transactional_id: str,
+) -> ClientConfig:
+    """Return a producer whose only purpose is to initialise, and so fence, a transactional id.
+
+    It connects as the connector's admin client does, as Java's fencing call would.
+    """
+    admin = connector_admin(worker, connector_config, client_id)
+    known = CLIENT_CONFIG_DEFS[ClientKind.PRODUCER].keys
+    config = {name: value for name, value in admin.java_config.items() if name in known}
+    config.pop("retries", None)
+    return ClientConfig(
+        kind=ClientKind.PRODUCER,
+        java_config=config
+        | {"transactional.id": transactional_id, "enable.idempotence": "true", "acks": "all"},
+    )
+
+
+def _base(worker: WorkerConfig, client_id: str) -> dict[str, str]:
+    return {"bootstrap.servers": ",".join(worker.bootstrap_servers), "client.id": client_id}
+
+
+def _consumer_base(connector: str) -> dict[str, str]:
+    return {
+        "group.id": f"connect-{connector}",
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+    }
+
+
+def _layered(
+    worker: WorkerConfig,
+    connector_config: Mapping[str, str | None],
+    kind: ClientKind,
+    base: Mapping[str, str],
+) -> ClientConfig:
+    policy = OverridePolicy.parse(
+        worker.connector_client_config_override_policy,
+        worker.connector_client_config_override_allowlist,
+    )
+    check_overrides(connector_config, kind, policy)
+    return ClientConfig(
+        kind=kind,
+        java_config={
+            **base,
+            **worker.with_prefix(f"{kind.name.lower()}."),
+            **overrides_of(connector_config, kind),
+        },
+    )
+
+
+def _internal(
+    worker: DistributedConfig,
+    kind: ClientKind,
+    id_suffix: str,
+    fixed: Mapping[str, str],
+    *,
+    transactional_id: str | None = None,
+) -> ClientConfig:
+    config = _unprefixed(worker, kind)
+    config.pop("transactional.id", None)
+    if transactional_id is not None:
+        config["transactional.id"] = transactional_id
+    client_id = worker.client_id_base + id_suffix
+    return ClientConfig(kind=kind, java_config=config | dict(fixed) | {"client.id": client_id})
+
+
+def _unprefixed(worker: WorkerConfig, kind: ClientKind) -> dict[str, str]:
+    """Return the worker's own properties that mean something to a client of this kind."""
+    known = CLIENT_CONFIG_DEFS[kind].keys
+    config = {
+        name: value
+        for name, value in worker.originals.items()
+        if name in known and not name.startswith(_CLIENT_PREFIXES)
+    }
+    return config | {"bootstrap.servers": ",".join(worker.bootstrap_servers)}

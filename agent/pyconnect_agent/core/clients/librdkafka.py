@@ -1,0 +1,321 @@
+"""From the keys of Kafka's Java clients to those of librdkafka.
+
+Layer: core. What librdkafka cannot do becomes a warning, or an error where going on would be
+wrong. Values are texts on both sides. What security means says `pyconnect_clients`; key stores are
+read where clients are made (`kafka/key_stores.py`).
+
+Settings added because librdkafka's defaults do not suit (reasons in docs/design.md): producers
+place keys as Java does (`partitioner=murmur2_random`), consumers ask for more data 10 ms after
+their queue was full instead of 1 s, and read uncommitted unless told otherwise, as Java's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
+from pyconnect_agent.core.clients.security import client_security
+from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security import SECURITY_PREFIXES
+
+INFINITE_MS = 2**31 - 1
+_INFINITE_LONG_MS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibrdkafkaConfig:
+    """What to build a client with; ``properties`` may hold secrets.
+
+    ``max_poll_records`` and ``max_block_ms`` are Java settings the caller has to honour itself;
+    None when unset. ``default_api_timeout_ms`` likewise limits admin and consumer calls.
+    """
+
+    properties: Mapping[str, str] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    max_poll_records: int | None = None
+    max_block_ms: int | None = None
+    default_api_timeout_ms: int | None = None
+
+
+_SAME = frozenset(
+    [
+        "acks",
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "batch.size",
+        "bootstrap.servers",
+        "check.crcs",
+        "client.dns.lookup",
+        "client.id",
+        "client.rack",
+        "compression.type",
+        "connections.max.idle.ms",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.idempotence",
+        "enable.metrics.push",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "linger.ms",
+        "max.in.flight.requests.per.connection",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "metadata.max.age.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metadata.recovery.strategy",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "retries",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "session.timeout.ms",
+        "socket.connection.setup.timeout.ms",
+        "transaction.timeout.ms",
+        "transactional.id",
+    ]
+)
+
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+
+_HONOURED_ELSEWHERE = frozenset(
+    [
+        "config.providers",
+        "default.api.timeout.ms",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "value.deserializer",
+        "value.serializer",
+    ]
+)
+"""Dropped without a warning: records are bytes here, metrics the worker's, limits the caller's."""
+
+_RANGES = {
+    "connections.max.idle.ms": (0, 2**31 - 1),
+    "linger.ms": (0, 900_000),
+    "message.max.bytes": (1_000, 1_000_000_000),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "reconnect.backoff.max.ms": (0, 3_600_000),
+    "reconnect.backoff.ms": (0, 3_600_000),
+    "retry.backoff.max.ms": (1, 300_000),
+    "retry.backoff.ms": (1, 300_000),
+    "socket.connection.setup.timeout.ms": (1_000, 2**31 - 1),
+    "socket.receive.buffer.bytes": (0, 100_000_000),
+    "socket.send.buffer.bytes": (0, 100_000_000),
+    "socket.timeout.ms": (10, 300_000),
+    "fetch.max.bytes": (1_000, 2**31 - 513),
+    "fetch.wait.max.ms": (0, 300_000),
+    "batch.size": (1, 2**31 - 1),
+}
+"""What librdkafka accepts (2.16, CONFIGURATION.md); values beyond are moved to the limit."""
+
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "range",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_PARTITIONERS = {
+    "DefaultPartitioner": "murmur2_random",
+    "UniformStickyPartitioner": "random",
+    "RoundRobinPartitioner": "random",
+}
+
+
+def translate(
+    java_config: Mapping[str, str | None],
+    kind: ClientKind,
+    *,
+    passthrough: Mapping[str, str] | None = None,
+) -> LibrdkafkaConfig:
+    """Return the librdkafka form of a complete Java client configuration.
+
+    ``passthrough`` are librdkafka properties put on top as they are. Null values count as unset.
+    Raises ConfigException for values that cannot be parsed or expressed.
+    """
+    config = {name: value.strip() for name, value in java_config.items() if value is not None}
+    translation = _Translation(kind)
+    for name, value in config.items():
+        translation.take(name, value)
+    security, warnings = client_security(config)
+    translation.properties.update(librdkafka_settings(security))
+    translation.warnings.extend(warnings)
+    translation.complete(config)
+    translation.properties.update(passthrough or {})
+    return LibrdkafkaConfig(
+        properties=translation.properties,
+        warnings=tuple(translation.warnings),
+        max_poll_records=_integer(config, "max.poll.records"),
+        max_block_ms=_integer(config, "max.block.ms"),
+        default_api_timeout_ms=_integer(config, "default.api.timeout.ms"),
+    )
+
+
+class _Translation:
+    """Collects properties and warnings of one client."""
+
+    def __init__(self, kind: ClientKind) -> None:
+        self._kind = kind
+        self._known = CLIENT_CONFIG_DEFS[kind].keys
+        self.properties: dict[str, str] = {}
+        self.warnings: list[str] = []
+
+    def take(self, name: str, value: str) -> None:
+        """Translate one setting, unless it is about security."""
+        if name.startswith(SECURITY_PREFIXES):
+            return
+        key = self._known.get(name)
+        if key is None:
+            if not any(name in other.keys for other in CLIENT_CONFIG_DEFS.values()):
+                self.warnings.append(f"The client setting '{name}' is unknown and has no effect")
+            return
+        if name in _HONOURED_ELSEWHERE:
+            return
+        if key.type in (ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.BOOLEAN):
+            parse_type(name, value, key.type)
+        if name in _SAME:
+            self._put(name, value)
+        elif name in _RENAMED:
+            self._put(_RENAMED[name], value)
+        elif not self._special(name, value) and not is_default(name, value):
+            self.warnings.append(f"The client setting '{name}' has no effect in this worker")
+
+    def _put(self, name: str, value: str) -> None:
+        limits = _RANGES.get(name)
+        if limits is not None:
+            number = int(value)
+            accepted = min(max(number, limits[0]), limits[1])
+            # -1 asks for the system's size of a buffer, which librdkafka writes as 0.
+            if number not in (accepted, -1):
+                self.warnings.append(
+                    f"The value {number} of '{name}' is out of range; {accepted} is used"
+                )
+            value = str(accepted)
+        if value != "":
+            self.properties[name] = value
+
+    def _special(self, name: str, value: str) -> bool:
+        """Translate settings whose values mean something else; False when there is no way."""
+        match name:
+            case "auto.offset.reset":
+                self.properties[name] = {"none": "error"}.get(value.lower(), value.lower())
+            case "buffer.memory":
+                self.properties["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
+            case "compression.gzip.level" | "compression.lz4.level" | "compression.zstd.level":
+                self.properties.setdefault(name, value)
+            case "partition.assignment.strategy":
+                self._assignors(value)
+            case "partitioner.class":
+                self._partitioner(value)
+            case "partitioner.ignore.keys":
+                if value.lower() == "true":
+                    self.properties["partitioner"] = "random"
+            case _:
+                return False
+        return True
+
+    def _assignors(self, value: str) -> None:
+        names = [item.strip().rpartition(".")[2] for item in value.split(",") if item.strip()]
+        chosen = [_ASSIGNORS[name] for name in names if name in _ASSIGNORS]
+        unknown = [name for name in names if name not in _ASSIGNORS or name == "StickyAssignor"]
+        if unknown:
+            self.warnings.append(
+                f"The assignors {', '.join(unknown)} are not available; "
+                f"{', '.join(dict.fromkeys(chosen)) or 'range'} is used"
+            )
+        # librdkafka cannot mix eager and cooperative assignors in one list.
+        eager = [name for name in chosen if name != "cooperative-sticky"]
+        self.properties["partition.assignment.strategy"] = ",".join(
+            dict.fromkeys(eager or chosen or ["range"])
+        )
+
+    def _partitioner(self, value: str) -> None:
+        simple = value.rpartition(".")[2]
+        if simple and simple not in _PARTITIONERS:
+            self.warnings.append(
+                f"The partitioner {value} is not available; keys are placed as Java's default does"
+            )
+        self.properties["partitioner"] = _PARTITIONERS.get(simple, "murmur2_random")
+
+    def complete(self, config: Mapping[str, str]) -> None:
+        """Add what this kind of client needs, and what several settings decide together."""
+        self._compression_level()
+        match self._kind:
+            case ClientKind.PRODUCER:
+                self._complete_producer(config)
+            case ClientKind.CONSUMER:
+                self._complete_consumer()
+            case ClientKind.ADMIN:
+                # The admin client is a producer below, which has no use for retries of records.
+                self.properties.pop("retries", None)
+
+    def _compression_level(self) -> None:
+        chosen = self.properties.get("compression.type", "none").lower()
+        for codec in ("gzip", "lz4", "zstd"):
+            level = self.properties.pop(f"compression.{codec}.level", None)
+            if level is not None and codec == chosen:
+                self.properties["compression.level"] = level
+
+    def _complete_producer(self, config: Mapping[str, str]) -> None:
+        properties = self.properties
+        properties.setdefault("partitioner", "murmur2_random")
+        properties.setdefault("queue.buffering.max.messages", "1000000")
+        if "request.timeout.ms" in config:
+            properties["request.timeout.ms"] = str(min(int(config["request.timeout.ms"]), 900_000))
+        delivery = int(properties.pop("delivery.timeout.ms", "120000"))
+        if "transactional.id" in properties:
+            self._complete_transactional(delivery)
+        else:
+            # 0 is librdkafka's way to say without limit.
+            properties["delivery.timeout.ms"] = "0" if delivery >= INFINITE_MS else str(delivery)
+
+    def _complete_transactional(self, delivery_ms: int) -> None:
+        properties = self.properties
+        limit = int(properties.setdefault("transaction.timeout.ms", "60000"))
+        if delivery_ms < limit:
+            properties["delivery.timeout.ms"] = str(delivery_ms)
+        # Unset, it follows transaction.timeout.ms: librdkafka refuses anything longer.
+        timeout = properties.get("socket.timeout.ms")
+        if timeout is not None and int(timeout) > limit:
+            properties["socket.timeout.ms"] = str(limit)
+
+    def _complete_consumer(self) -> None:
+        properties = self.properties
+        properties.setdefault("isolation.level", "read_uncommitted")
+        properties.setdefault("fetch.queue.backoff.ms", "10")
+        properties.setdefault("enable.auto.offset.store", "false")
+        properties.setdefault("enable.partition.eof", "false")
+        fetch_max = properties.get("fetch.max.bytes")
+        if fetch_max is not None and int(fetch_max) < 1_000_000:
+            properties["message.max.bytes"] = fetch_max
+        wait = int(properties.get("fetch.wait.max.ms", "500"))
+        timeout = properties.get("socket.timeout.ms")
+        if timeout is not None and int(timeout) < wait + 1_000:
+            properties["socket.timeout.ms"] = str(wait + 1_000)
+
+
+def _integer(config: Mapping[str, str], name: str) -> int | None:
+    """Return a number of the configuration; Java's largest one means without limit: None."""
+    if name not in config:
+        return None
+    value = parse_type(name, config[name], ConfigType.LONG)
+    return value if isinstance(value, int) and value != _INFINITE_LONG_MS else None

@@ -1,0 +1,1 @@
+"""Transaction boundaries and transactional ids of source connectors (KIP-618). Pure."""

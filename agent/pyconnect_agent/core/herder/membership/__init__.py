@@ -1,0 +1,1 @@
+"""The membership in the group: rebalances, leadership, draining, session keys. Pure."""

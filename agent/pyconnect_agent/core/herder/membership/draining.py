@@ -1,0 +1,128 @@
+"""Give up all work, stay up for REST; later take part again (spec agent-admin.md).
+
+Wherever a rebalance stands: all work stops, the statuses are flushed, then this worker leaves the
+group and joins no more until it is told to. No Kafka counterpart. A drain and its end may come at
+any time and in any order; the last one counts.
+
+Drained, a worker reads on in the internal topics: it answers reads and writes target states, as
+every worker does; what needs a leader or an owner is refused with 503.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.herder.requests import operations, stages
+from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.effects import FlushStatuses, LeaveGroup
+from pyconnect_agent.core.herder.events import Joined
+from pyconnect_agent.core.herder.requests.messages import (
+    GetConnectorConfig,
+    GetConnectorInfo,
+    GetTaskConfigs,
+    Probe,
+    SetTargetState,
+)
+from pyconnect_agent.core.herder.state import (
+    ApplyTaskConfigs,
+    Membership,
+    Operation,
+    Phase,
+    WritePrivilege,
+)
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import DrainWaiter
+
+LEAVE_REASON = "the worker is drained"
+DRAINED = (
+    "This worker is drained and no member of its group. Send the request to another worker, or"
+    ' take this one back with POST /agent/drain {"undrain": true}.'
+)
+_SERVED = (
+    Probe,
+    GetConnectorInfo,
+    GetConnectorConfig,
+    GetTaskConfigs,
+    SetTargetState,
+    # The herder's own: it finds that the connector does not run here.
+    ApplyTaskConfigs,
+)
+
+
+def drain(turn: Turn) -> None:
+    """Begin; no-op when it has been begun."""
+    state = turn.state
+    if state.drain_wanted or state.phase is Phase.STOPPED:
+        return
+    turn.update(drain_wanted=True)
+    match state.phase:
+        case Phase.STARTING | Phase.LEAVING | Phase.DRAINED:
+            pass
+        case Phase.JOINING:
+            # The join cannot be taken back; what it brings is not taken up.
+            work.give_up_everything(turn)
+            turn.update(claims_outdated=True)
+        case _:
+            work.give_up_everything(turn)
+            begin(turn)
+
+
+def undrain(turn: Turn) -> None:
+    """Take part again, once a drain under way is through."""
+    turn.update(drain_wanted=False)
+    if turn.state.phase is Phase.DRAINED:
+        _return(turn)
+
+
+def joined(turn: Turn, event: Joined) -> None:
+    """A join that was under way has completed: leave the group without taking anything."""
+    turn.update(
+        membership=Membership(
+            member_id=event.member_id,
+            generation=event.generation,
+            assignment=event.assignment,
+            owners=event.owners,
+        ),
+        claims_outdated=False,
+    )
+    begin(turn)
+
+
+def begin(turn: Turn) -> None:
+    """All work is being stopped; `advance` goes on when it is gone."""
+    turn.end_stage(turn.state.stage)
+    turn.update(phase=Phase.DRAINING, rejoin_wanted=False, scheduled_rebalance=False)
+
+
+def advance(turn: Turn) -> None:
+    """All work and all writes are through: have the last statuses written, then leave."""
+    turn.begin_stage(stages.FLUSHING_STATUSES)
+    turn.update(phase=Phase.LEAVING)
+    turn.emit(FlushStatuses(effect_id=turn.wait_for(DrainWaiter())))
+
+
+def flushed(turn: Turn) -> None:
+    """Leave also when the statuses could not be written: others will write theirs."""
+    if turn.state.phase is not Phase.LEAVING:
+        return
+    turn.end_stage(turn.state.stage)
+    turn.emit(LeaveGroup(reason=LEAVE_REASON))
+    drained(turn)
+
+
+def drained(turn: Turn) -> None:
+    """Nothing runs here and nobody counts on this worker."""
+    turn.update(phase=Phase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True)
+    if not turn.state.drain_wanted:
+        _return(turn)
+
+
+def refused(turn: Turn, operation: Operation) -> bool:
+    """Fail an operation that this worker cannot serve while it is drained."""
+    if turn.state.phase is not Phase.DRAINED or isinstance(operation.request, _SERVED):
+        return False
+    operations.fail(turn, operation, ServiceUnavailableError(DRAINED))
+    return True
+
+
+def _return(turn: Turn) -> None:
+    turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)

@@ -1,0 +1,384 @@
+"""From one assignment to the next: stop what is revoked, catch up, start, join again.
+
+Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener; spec group-protocol.md
+§6-§7. Nothing joins before everything that must not run during the join has stopped, and before
+the leader's operations on the config topic that have begun are through: in Apache's worker one
+thread does both, so a half-done stop of a connector never meets a rebalance there either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyconnect_agent.core.herder.work import start_permissions as clearances, instances as work
+from pyconnect_agent.core.herder.membership import draining, session_keys
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.changes import adopt_read
+from pyconnect_agent.core.herder.effects import (
+    Abort,
+    ClaimWrites,
+    CleanStatuses,
+    FlushStatuses,
+    ForgetTopics,
+    LeaveGroup,
+    ReadConfigToEnd,
+    RequestRejoin,
+    WarnOfOtherConfigTopic,
+)
+from pyconnect_agent.core.herder.events import (
+    CatchUpRetry,
+    ClaimRetry,
+    Joined,
+    JoinRetry,
+    ScheduledRebalance,
+    Started,
+)
+from pyconnect_agent.core.herder.requests.operations import writes_in_flight
+from pyconnect_agent.core.herder.state import (
+    Membership,
+    Phase,
+    WritePrivilege,
+    owned_work,
+)
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
+from pyconnect_agent.core.protocol.messages import AssignmentError, Work
+
+_NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
+_GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
+BACKOFF_RETRIES = 5
+SHORTEST_BACKOFF_MS = 100
+CLAIM_BACKOFF_MS = 250
+UNREADABLE_BACKOFF_MS = 1_000
+
+
+def started(turn: Turn, event: Started) -> None:
+    turn.end_stage(turn.state.stage)
+    # A change may have come before.
+    if event.snapshot.offset > turn.state.snapshot.offset:
+        turn.update(snapshot=event.snapshot)
+    if turn.state.drain_wanted:
+        draining.drained(turn)
+        return
+    turn.update(rejoin_wanted=True, phase=Phase.JOINING)
+    _join(turn)
+
+
+def request_rejoin(turn: Turn) -> None:
+    """Join as soon as nothing stands against it; `advance` looks."""
+    turn.update(rejoin_wanted=True)
+
+
+def advance(turn: Turn) -> None:
+    """Take the next step that nothing holds up any more. Called at the end of every turn."""
+    state = turn.state
+    if state.phase is Phase.STOPPED or turn.stops_pending:
+        return
+    if state.phase is Phase.REVOKING:
+        _revocations_done(turn)
+        return
+    if state.phase is Phase.DRAINING:
+        if not writes_in_flight(turn):
+            draining.advance(turn)
+        return
+    may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
+    if not state.rejoin_wanted or not may_leave or writes_in_flight(turn):
+        return
+    if _eager_work_stopped(turn):
+        _join(turn)
+
+
+def joined(turn: Turn, event: Joined) -> None:
+    """Note what is ours now and have the rest stopped; statuses keep the old generation so long."""
+    if turn.state.phase is Phase.STOPPED:
+        return
+    if turn.state.drain_wanted:
+        draining.joined(turn, event)
+        return
+    turn.end_stage(turn.state.stage)
+    membership = Membership(
+        member_id=event.member_id,
+        generation=event.generation,
+        assignment=event.assignment,
+        owners=event.owners,
+        ahead=event.ahead,
+        other_leader_ids=event.other_leader_ids,
+    )
+    assignment = event.assignment
+    if membership.incremental:
+        revoked = assignment.revoked
+    else:
+        revoked = owned_work(turn.work.current) - assignment.assigned
+    _disown(turn, revoked)
+    _own(turn, assignment.assigned)
+    turn.update(
+        membership=membership,
+        phase=Phase.REVOKING,
+        revoked=revoked,
+        rejoin_wanted=turn.state.claims_outdated,
+        claims_outdated=False,
+        scheduled_rebalance=assignment.delay_ms > 0,
+        privilege=turn.state.privilege if membership.may_write else WritePrivilege.NONE,
+    )
+    if assignment.delay_ms > 0:
+        timer = ScheduledRebalance(generation=event.generation)
+        turn.wake_at(turn.now_ms + assignment.delay_ms, timer)
+
+
+def assignment_unreadable(turn: Turn) -> None:
+    """Join again after a pause: a leader that fails each time must not keep the group busy.
+
+    What runs goes on, as between any two joins; only this worker's generation is not known.
+    """
+    if turn.state.phase is Phase.STOPPED:
+        return
+    turn.update(membership=None, privilege=WritePrivilege.NONE)
+    turn.wake_at(turn.now_ms + UNREADABLE_BACKOFF_MS, JoinRetry())
+
+
+def join_due(turn: Turn) -> None:
+    """`advance` joins, as soon as nothing stands against it; or what has to be drained leaves."""
+    if turn.state.phase is not Phase.JOINING:
+        return
+    turn.update(claims_outdated=False)
+    if turn.state.drain_wanted:
+        draining.begin(turn)
+    else:
+        turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
+
+
+def membership_lost(turn: Turn) -> None:
+    """Nothing may run outside the group (group-protocol.md §6.3): stop all, then join again."""
+    if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
+        return
+    work.give_up_everything(turn)
+    if turn.state.phase is Phase.JOINING:
+        # The join that is under way claims what has just been given up: another must follow it.
+        turn.update(claims_outdated=True)
+        return
+    turn.update(
+        membership=None,
+        phase=Phase.UNRESOLVED,
+        rejoin_wanted=True,
+        scheduled_rebalance=False,
+        privilege=WritePrivilege.NONE,
+    )
+
+
+def flushed(turn: Turn, waiter: FlushWaiter) -> None:
+    """Statuses of revoked work are out (or given up on): the new generation begins."""
+    if turn.state.phase is Phase.FLUSHING and _current(turn, waiter.generation):
+        turn.end_stage(turn.state.stage)
+        _begin_generation(turn)
+
+
+def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
+    adopt_read(turn, snapshot)
+    turn.end_stage(turn.state.stage)
+    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
+        return
+    assignment = _membership(turn).assignment
+    if turn.state.snapshot.offset < assignment.config_offset:
+        # There is no more to read, so who has read further reads something else.
+        _warn_of_other_config_topic(turn)
+        _leave_and_back_off(turn, "its config topic ends before that of the group")
+        return
+    turn.update(backoff_retries=BACKOFF_RETRIES)
+    left_group = turn.state.rejoin_wanted
+    if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
+        _give_up_assignment(turn)
+    else:
+        _resolve(turn)
+
+
+def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
+    """Leave the group and wait before reading again (group-protocol.md §7.4)."""
+    turn.end_stage(turn.state.stage)
+    if turn.state.phase is Phase.CATCHING_UP and _current(turn, waiter.generation):
+        _leave_and_back_off(turn, "taking too long to read the log")
+
+
+def _leave_and_back_off(turn: Turn, reason: str) -> None:
+    turn.emit(LeaveGroup(reason=reason))
+    turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
+    settings, retries = turn.state.settings, turn.state.backoff_retries
+    if not _membership(turn).incremental:
+        delay_ms = settings.worker_unsync_backoff_ms
+    elif retries > 0:
+        delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
+        turn.update(backoff_retries=retries - 1)
+    else:
+        delay_ms = 0
+        work.stop_everything(turn)
+        turn.update(backoff_retries=BACKOFF_RETRIES)
+    timer = CatchUpRetry(generation=_membership(turn).generation)
+    turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), timer)
+
+
+def _warn_of_other_config_topic(turn: Turn) -> None:
+    membership = _membership(turn)
+    turn.emit(
+        WarnOfOtherConfigTopic(
+            own_topic=turn.state.settings.config_topic,
+            own_offset=turn.state.snapshot.offset,
+            others=membership.ahead or (membership.assignment.leader_url,),
+            their_offset=membership.assignment.config_offset,
+        )
+    )
+
+
+def catch_up_due(turn: Turn, timer: CatchUpRetry) -> None:
+    if turn.state.phase is Phase.BACKING_OFF and _current(turn, timer.generation):
+        _read_config(turn)
+
+
+def scheduled_rebalance_due(turn: Turn, timer: ScheduledRebalance) -> None:
+    if turn.state.scheduled_rebalance and _current(turn, timer.generation):
+        turn.update(scheduled_rebalance=False)
+        request_rejoin(turn)
+
+
+def claimed(turn: Turn, waiter: ClaimWaiter) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
+        turn.update(privilege=WritePrivilege.HELD)
+
+
+def claim_failed(turn: Turn, waiter: ClaimWaiter) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
+        at_ms = turn.now_ms + CLAIM_BACKOFF_MS
+        turn.wake_at(at_ms, ClaimRetry(generation=waiter.generation))
+
+
+def claim_due(turn: Turn, timer: ClaimRetry) -> None:
+    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, timer.generation):
+        claim_writes(turn)
+
+
+def claim_writes(turn: Turn) -> None:
+    """As leader: fence earlier leaders from the config topic before writing to it."""
+    turn.update(privilege=WritePrivilege.CLAIMING)
+    waiter = ClaimWaiter(generation=_membership(turn).generation)
+    turn.emit(ClaimWrites(effect_id=turn.wait_for(waiter)))
+
+
+def stop_failed(turn: Turn, error: Exception) -> None:
+    """Work that cannot be stopped must not be started elsewhere: only ending the process helps."""
+    turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
+
+
+def _join(turn: Turn) -> None:
+    clearances.rebalancing(turn)
+    turn.begin_stage(stages.ENSURING_MEMBERSHIP)
+    turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
+    turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
+
+
+def _eager_work_stopped(turn: Turn) -> bool:
+    """With the `default` protocol everything stops before the join; True when nothing runs."""
+    membership = turn.state.membership
+    if membership is None or membership.incremental:
+        return True
+    work.stop_everything(turn)
+    return not turn.stops_pending
+
+
+def _own(turn: Turn, assigned: Work) -> None:
+    tasks: dict[str, set[int]] = {}
+    for task_id in assigned.tasks:
+        tasks.setdefault(task_id.connector, set()).add(task_id.task)
+    for connector in {*assigned.connectors, *tasks}:
+        share = turn.work_of(connector)
+        numbers = share.tasks_assigned | tasks.get(connector, set())
+        turn.put_work(connector, replace(share, tasks_assigned=numbers))
+    for connector in assigned.connectors:
+        turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=True))
+
+
+def _disown(turn: Turn, revoked: Work) -> None:
+    tasks: dict[str, set[int]] = {}
+    for task_id in revoked.tasks:
+        tasks.setdefault(task_id.connector, set()).add(task_id.task)
+    for connector, numbers in tasks.items():
+        work.stop_tasks(turn, connector, numbers)
+        share = turn.work_of(connector)
+        turn.put_work(connector, replace(share, tasks_assigned=share.tasks_assigned - numbers))
+    for connector in revoked.connectors:
+        work.stop_connector(turn, connector)
+        turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=False))
+
+
+def _revocations_done(turn: Turn) -> None:
+    if turn.state.revoked.empty:
+        _begin_generation(turn)
+        return
+    turn.begin_stage(stages.FLUSHING_STATUSES)
+    turn.update(phase=Phase.FLUSHING)
+    waiter = FlushWaiter(generation=_membership(turn).generation)
+    turn.emit(FlushStatuses(effect_id=turn.wait_for(waiter)))
+
+
+def _begin_generation(turn: Turn) -> None:
+    """Take up the new generation; read the config topic first when the leader is ahead of us."""
+    membership = _membership(turn)
+    assignment, snapshot = membership.assignment, turn.state.snapshot
+    turn.update(status_generation=membership.generation)
+    gone = tuple(c for c in turn.state.revoked.connectors if not snapshot.contains(c))
+    if gone:
+        turn.emit(ForgetTopics(connectors=gone))
+    if membership.may_write and turn.state.privilege is not WritePrivilege.HELD:
+        claim_writes(turn)
+    behind = snapshot.offset < assignment.config_offset
+    failed = assignment.error != AssignmentError.NONE
+    if behind or (failed and membership.is_leader):
+        _read_config(turn)
+    elif failed or snapshot.offset != assignment.config_offset:
+        _give_up_assignment(turn)
+    else:
+        _resolve(turn)
+
+
+def _read_config(turn: Turn) -> None:
+    turn.begin_stage(stages.READING_CONFIG)
+    turn.update(phase=Phase.CATCHING_UP)
+    waiter = CatchUpWaiter(generation=_membership(turn).generation)
+    turn.emit(
+        ReadConfigToEnd(
+            effect_id=turn.wait_for(waiter),
+            timeout_ms=turn.state.settings.worker_sync_timeout_ms,
+        )
+    )
+
+
+def _resolve(turn: Turn) -> None:
+    """Start the work; when something was revoked, join again so that others get it."""
+    membership = _membership(turn)
+    turn.update(phase=Phase.RESOLVED, ready=True)
+    if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
+        _warn_of_other_config_topic(turn)
+    if membership.is_leader:
+        turn.emit(CleanStatuses(snapshot=turn.state.snapshot, revoked=turn.state.revoked))
+        session_keys.watch(turn)
+    begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
+    if begun:
+        turn.end_stage(turn.begin_stage(stages.starting_work(begun)))
+    if not membership.assignment.revoked.empty:
+        # Or the next subscription would carry the revocations again.
+        assignment = replace(membership.assignment, revoked=Work())
+        turn.update(membership=replace(membership, assignment=assignment))
+        request_rejoin(turn)
+
+
+def _give_up_assignment(turn: Turn) -> None:
+    """The assignment was made for another state of the config topic: nothing starts from it."""
+    turn.update(phase=Phase.UNRESOLVED)
+    request_rejoin(turn)
+
+
+def _current(turn: Turn, generation: int) -> bool:
+    return turn.state.membership is not None and turn.state.membership.generation == generation
+
+
+def _membership(turn: Turn) -> Membership:
+    assert turn.state.membership is not None
+    return turn.state.membership

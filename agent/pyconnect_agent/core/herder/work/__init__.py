@@ -1,0 +1,1 @@
+"""Connectors and tasks of this worker: when they start, stop and are configured. Pure."""

@@ -1,0 +1,225 @@
+"""Bring what runs here in line with what should: start, stop and move connectors and tasks.
+
+Starting is decided by comparing, not by remembering what to do: `reconcile` may be called at any
+time and as often as one likes. Work starts only while the assignment is resolved and no rejoin is
+wanted, so a task never starts from a task set that is about to be dealt anew; it stops as soon as
+it should not run any more (group-protocol.md §7.5, §7.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.herder.work import start_permissions as clearances, task_start
+from pyconnect_agent.core.herder.effects import (
+    PutConnectorStatus,
+    PutTaskStatus,
+    StartConnector,
+    TransitionConnector,
+    TransitionTask,
+)
+from pyconnect_agent.core.herder.work.status import status as status  # noqa: PLC0414  others ask here
+from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.waiters import StopWaiter
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+
+
+def reconcile(turn: Turn, connector: str) -> int:
+    """Start, stop and transition what differs; returns how many instances were started."""
+    _stop_unwanted(turn, connector)
+    _transition(turn, connector)
+    if not turn.state.may_start_work:
+        return 0
+    return _start_connector(turn, connector) + _start_tasks(turn, connector)
+
+
+def stop_connector(turn: Turn, connector: str) -> None:
+    """No-op unless it is started; `reconcile` starts it again when it is still wanted."""
+    work = turn.work_of(connector)
+    if work.connector is None or work.connector.life is not Life.STARTED:
+        return
+    stopping = replace(work.connector, life=Life.STOPPING)
+    turn.put_work(connector, replace(work, connector=stopping))
+    turn.stop(connectors=(connector,))
+
+
+def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
+    """Stop those of `numbers` that are started; forget those that have no process yet."""
+    numbers = sorted(numbers)
+    work = turn.work_of(connector)
+    waiting = [n for n in numbers if (t := work.tasks.get(n)) and not t.life.has_process]
+    if waiting:
+        clearances.gone(turn, connector, waiting)
+        rest = {n: task for n, task in work.tasks.items() if n not in waiting}
+        work = replace(work, tasks=rest)
+        turn.put_work(connector, work)
+    started = [
+        n for n in numbers if (task := work.tasks.get(n)) is not None and task.life is Life.STARTED
+    ]
+    if not started:
+        return
+    tasks = dict(work.tasks)
+    for number in started:
+        tasks[number] = replace(tasks[number], life=Life.STOPPING)
+    turn.put_work(connector, replace(work, tasks=tasks))
+    turn.stop(tasks=[ConnectorTaskId(connector, n) for n in started])
+
+
+def stop_everything(turn: Turn) -> None:
+    for connector in turn.work.keys_now():
+        stop_connector(turn, connector)
+        stop_tasks(turn, connector, turn.work_of(connector).tasks)
+
+
+def give_up_everything(turn: Turn) -> None:
+    """Stop everything, and own nothing any more."""
+    for connector in turn.work.keys_now():
+        share = turn.work_of(connector)
+        turn.put_work(
+            connector, replace(share, connector_assigned=False, tasks_assigned=frozenset())
+        )
+    stop_everything(turn)
+
+
+def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
+    """Forget what is gone, publish what is RESTARTING; returns the connectors concerned."""
+    turn.update(stops_in_flight=turn.state.stops_in_flight - 1)
+    for connector in waiter.connectors:
+        work = turn.work_of(connector)
+        turn.put_work(connector, replace(work, connector=None))
+    gone: dict[str, set[int]] = {}
+    for task_id in waiter.tasks:
+        gone.setdefault(task_id.connector, set()).add(task_id.task)
+    for connector, numbers in gone.items():
+        work = turn.work_of(connector)
+        tasks = {n: task for n, task in work.tasks.items() if n not in numbers}
+        turn.put_work(connector, replace(work, tasks=tasks))
+    concerned = frozenset(waiter.connectors) | gone.keys()
+    for connector in sorted(concerned):
+        publish_restarting(turn, connector)
+        reconcile(turn, connector)
+    return concerned
+
+
+def publish_restarting(turn: Turn, connector: str) -> None:
+    """Write RESTARTING for what a restart plan selected and what does not run any more."""
+    work = turn.work_of(connector)
+    if work.restarting_connector and work.connector is None:
+        work = replace(work, restarting_connector=False)
+        turn.emit(
+            PutConnectorStatus(
+                connector=connector, status=status(turn, State.RESTARTING), safe=False
+            )
+        )
+    ready = frozenset(n for n in work.restarting_tasks if n not in work.tasks)
+    for number in sorted(ready):
+        task_id = ConnectorTaskId(connector, number)
+        turn.emit(PutTaskStatus(task_id=task_id, status=status(turn, State.RESTARTING), safe=False))
+    turn.put_work(connector, replace(work, restarting_tasks=work.restarting_tasks - ready))
+
+
+def _stop_unwanted(turn: Turn, connector: str) -> None:
+    """Stop what is not assigned, not configured any more, or started from something older."""
+    work = turn.work.get(connector)
+    if work is None:
+        return
+    snapshot = turn.state.snapshot
+    config = snapshot.connector_config(connector)
+    running = work.connector
+    if running is not None and (
+        not work.connector_assigned
+        or config is None
+        or (running.config is not config and running.config != config)
+    ):
+        stop_connector(turn, connector)
+    if not work.tasks:
+        return
+    generation = snapshot.task_config_generations.get(connector, 0)
+    usable = _usable_tasks(snapshot, connector)
+    unwanted = [
+        number
+        for number, task in work.tasks.items()
+        if number not in work.tasks_assigned or number >= usable or task.generation != generation
+    ]
+    stop_tasks(turn, connector, unwanted)
+
+
+def _transition(turn: Turn, connector: str) -> None:
+    """Pass a changed target state to what runs."""
+    work = turn.work.get(connector)
+    target = turn.state.snapshot.target_state(connector)
+    if work is None or target is None:
+        return
+    running = work.connector
+    if running is not None and running.life is Life.STARTED and running.target_state is not target:
+        turn.emit(TransitionConnector(connector=connector, target_state=target))
+        # What it reported belongs to the old target state.
+        running = replace(running, target_state=target, reported=None)
+        work = replace(work, connector=running)
+    moving = [
+        number
+        for number, task in work.tasks.items()
+        if task.life is Life.STARTED and task.target_state is not target
+    ]
+    if moving:
+        tasks = dict(work.tasks)
+        for number in moving:
+            task_id = ConnectorTaskId(connector, number)
+            turn.emit(TransitionTask(task_id=task_id, target_state=target))
+            tasks[number] = replace(tasks[number], target_state=target)
+        work = replace(work, tasks=tasks)
+    if work is not turn.work.get(connector):
+        turn.put_work(connector, work)
+
+
+def _start_connector(turn: Turn, connector: str) -> int:
+    work = turn.work_of(connector)
+    config = turn.state.snapshot.connector_config(connector)
+    if not work.connector_assigned or work.connector is not None or config is None:
+        return 0
+    target = turn.state.snapshot.target_state(connector) or TargetState.STARTED
+    turn.emit(StartConnector(connector=connector, config=config, target_state=target))
+    running = RunningConnector(config=config, target_state=target)
+    turn.put_work(connector, replace(work, connector=running))
+    return 1
+
+
+def _start_tasks(turn: Turn, connector: str) -> int:
+    work = turn.work_of(connector)
+    startable = _startable(turn, connector, work)
+    if not startable:
+        return 0
+    config = turn.state.snapshot.connector_configs[connector]
+    if turn.state.settings.needs_clearance(config):
+        return clearances.await_clearance(turn, startable)
+    task_start.start(turn, startable)
+    return len(startable)
+
+
+def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[ConnectorTaskId]:
+    if not work.tasks_assigned:
+        return []
+    snapshot = turn.state.snapshot
+    usable = _usable_tasks(snapshot, connector)
+    return [
+        task_id
+        for number in sorted(work.tasks_assigned)
+        if number < usable
+        and (number not in work.tasks or work.tasks[number].life is Life.PAUSED)
+        and (task_id := ConnectorTaskId(connector, number)) in snapshot.task_configs
+    ]
+
+
+def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:
+    """How many tasks may run.
+
+    A stopped connector has an empty task set; one that has tasks all the same (written by a worker
+    that does not know STOPPED) must not run them.
+    """
+    target = snapshot.target_state(connector)
+    if not snapshot.contains(connector) or target is TargetState.STOPPED:
+        return 0
+    return 0 if connector in snapshot.inconsistent else snapshot.task_count(connector)

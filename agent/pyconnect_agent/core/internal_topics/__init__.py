@@ -1,0 +1,1 @@
+"""Records and reducers of the config, offset and status topics. Pure."""

@@ -1,0 +1,392 @@
+"""The reducer of the config topic: records in, state and changes out.
+
+Layer: core. Kafka: the consume callback of KafkaConfigBackingStore; spec internal-topics.md
+§2.2-2.4. Deviations from Apache, all for records that no worker writes: what makes Apache throw
+out of its callback (a task count that is no integer, a key that is no base64) is a notice here; a
+negative count and an unknown logger level are refused; a property that is neither string nor null
+becomes its JSON text.
+Not done here: whether changes are reported during the first read (the store decides), expiry of
+session keys, writing.
+
+Threading: one owner applies records and takes snapshots. A snapshot shares nothing mutable.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from sys import intern
+from typing import ClassVar, TypeGuard
+
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.internal_topics.config_snapshot import (
+    ConfigSnapshot,
+    ConnectorConfig,
+    SessionKey,
+)
+from pyconnect_agent.core.internal_topics.copy_on_change import NameSet, Table
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.log_record import Notice, Severity, json_type, key_text
+from pyconnect_agent.core.loggers import known_level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorConfigUpdated:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorConfigRemoved:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskConfigsUpdated:
+    """A commit record was read; `task_ids` is empty for an incomplete or empty task set."""
+
+    connector: str
+    task_ids: tuple[ConnectorTaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetStateChanged:
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeyUpdated:
+    session_key: SessionKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartRequested:
+    connector: str
+    only_failed: bool
+    include_tasks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggerLevelUpdated:
+    namespace: str
+    level: str
+
+
+ConfigChange = (
+    ConnectorConfigUpdated
+    | ConnectorConfigRemoved
+    | TaskConfigsUpdated
+    | TargetStateChanged
+    | SessionKeyUpdated
+    | RestartRequested
+    | LoggerLevelUpdated
+)
+"""The callbacks of internal-topics.md §2.3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What one record did: `changes` for the herder, `notices` for the worker's log."""
+
+    changes: tuple[ConfigChange, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+_NOTHING = Applied()
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a notice comes from."""
+
+    offset: int
+    key: str
+
+    def error(self, event: str, detail: str = "") -> Applied:
+        return Applied(notices=(self.notice(Severity.ERROR, event, detail),))
+
+    def notice(self, severity: Severity, event: str, detail: str) -> Notice:
+        return Notice(
+            severity=severity, event=event, key=self.key, detail=detail, offset=self.offset
+        )
+
+
+class ConfigLog:
+    """State of the config topic, advanced one record at a time.
+
+    Invariants: `offset` is that of the last decoded record + 1, whatever its key; every connector
+    with a config has a target state; surplus task configs of a shrunk connector stay until it is
+    removed, `task_counts` says which of them exist; removing a connector keeps its target state,
+    inconsistency, task count record, pending fencing and generation.
+    """
+
+    def __init__(self) -> None:
+        self._offset = -1
+        self._session_key: SessionKey | None = None
+        self._connector_configs = Table[str, ConnectorConfig]()
+        self._target_states = Table[str, TargetState]()
+        self._task_counts = Table[str, int]()
+        self._task_configs = Table[ConnectorTaskId, ConnectorConfig]()
+        self._task_count_records = Table[str, int]()
+        self._generations = Table[str, int]()
+        self._applied_configs = Table[str, ConnectorConfig]()
+        self._inconsistent = NameSet()
+        self._pending_fencing = NameSet()
+        # Task configs read but not committed. The inner dict stays, emptied, after a commit:
+        # that it exists is what makes an empty commit a new generation.
+        self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
+        # Which numbers `_task_configs` has of a connector, so that a removal need not look at all.
+        self._task_numbers: dict[str, set[int]] = {}
+        self._snapshot: ConfigSnapshot | None = None
+
+    @property
+    def offset(self) -> int:
+        """Offset of the last decoded record + 1; -1 before any."""
+        return self._offset
+
+    def snapshot(self) -> ConfigSnapshot:
+        """Return the state now; the same object while nothing is applied.
+
+        Costs a shallow copy of each map that changed since the previous snapshot.
+        """
+        if self._snapshot is None:
+            self._snapshot = ConfigSnapshot(
+                offset=self._offset,
+                session_key=self._session_key,
+                connector_configs=self._connector_configs.frozen(),
+                target_states=self._target_states.frozen(),
+                task_counts=self._task_counts.frozen(),
+                task_configs=self._task_configs.frozen(),
+                inconsistent=self._inconsistent.frozen(),
+                task_count_records=self._task_count_records.frozen(),
+                pending_fencing=self._pending_fencing.frozen(),
+                task_config_generations=self._generations.frozen(),
+                applied_connector_configs=self._applied_configs.frozen(),
+            )
+        return self._snapshot
+
+    def apply(self, offset: int, key: bytes | None, value: bytes | None) -> Applied:
+        """Advance by one record of the topic; never raises for its content."""
+        place = _Place(offset, "null" if key is None else key_text(key))
+        try:
+            decoded = None if value is None else json_text.loads(value)
+        except ValueError:
+            return place.error("Failed to convert config data to Kafka Connect format")
+        self._offset = offset + 1
+        self._snapshot = None
+        if key is not None:
+            for prefix, reduce in self._reducers:
+                if place.key.startswith(prefix):
+                    return reduce(self, place, place.key[len(prefix) :], decoded)
+            if place.key == config_records.SESSION_KEY:
+                return self._apply_session_key(place, decoded)
+        return place.error("Discarding config update record with invalid key")
+
+    def _apply_target_state(self, place: _Place, connector: str, value: object) -> Applied:
+        if value is None:
+            self._target_states.remove(connector)
+            if connector in self._connector_configs.live:
+                self._target_states.put(connector, TargetState.STARTED)
+            return _NOTHING
+        if not isinstance(value, dict):
+            return _wrong_format(place, "target state", value)
+        notices: tuple[Notice, ...] = ()
+        name = value.get("state.v2")
+        if name is not None and not isinstance(name, str):
+            notices = _wrong_member(place, "target state", "state.v2", "string", name).notices
+            name = None
+        if name is None:
+            name = value.get("state")
+        if not isinstance(name, str):
+            problem = _wrong_member(place, "target state", "state", "string", name)
+            return Applied(notices=notices + problem.notices)
+        if name not in TargetState.__members__:
+            problem = place.error("Invalid target state", "not the name of a target state")
+            return Applied(notices=notices + problem.notices)
+        state = TargetState[name]
+        changed = self._target_states.live.get(connector) is not state
+        self._target_states.put(connector, state)
+        # A state that precedes its connector's config belongs to a creation, which reports itself.
+        if changed and connector in self._connector_configs.live:
+            return Applied((TargetStateChanged(connector=connector),), notices)
+        return Applied(notices=notices) if notices else _NOTHING
+
+    def _apply_connector_config(self, place: _Place, connector: str, value: object) -> Applied:
+        if value is None:
+            self._remove_connector(connector)
+            return Applied((ConnectorConfigRemoved(connector=connector),))
+        properties = _properties(place, "configuration for connector", value)
+        if isinstance(properties, Applied):
+            return properties
+        self._connector_configs.put(connector, properties)
+        if connector not in self._target_states.live:
+            self._target_states.put(connector, TargetState.STARTED)
+        return Applied((ConnectorConfigUpdated(connector=connector),))
+
+    def _apply_task_config(self, place: _Place, rest: str, value: object) -> Applied:
+        try:
+            task_id = ConnectorTaskId.parse(rest)
+        except ValueError:
+            return place.error("Ignoring task configuration: key cannot be parsed as a task's")
+        properties = _properties(place, "task configuration", value)
+        if isinstance(properties, Applied):
+            return properties
+        self._deferred.setdefault(task_id.connector, {})[task_id.task] = properties
+        return _NOTHING
+
+    def _apply_commit(self, place: _Place, connector: str, value: object) -> Applied:
+        config = self._connector_configs.live.get(connector)
+        if config is None:
+            # Deleted, and compaction has taken both the config and its tombstone.
+            self._remove_connector(connector)
+            return _NOTHING
+        if not isinstance(value, dict):
+            return _wrong_format(place, "connector tasks configuration commit", value)
+        count = value.get("tasks")
+        if not _is_count(count):
+            return _wrong_member(place, "tasks commit", "tasks", "integer", count)
+        deferred = self._deferred.get(connector)
+        numbers = frozenset(deferred or ())
+        task_ids: tuple[ConnectorTaskId, ...] = ()
+        if all(number in numbers for number in range(count)):
+            if deferred is not None:
+                task_ids = self._apply_deferred(connector, deferred)
+                generation = self._generations.live.get(connector, -1) + 1
+                self._generations.put(connector, generation)
+            self._inconsistent.remove(connector)
+            self._applied_configs.put(connector, config)
+        else:
+            self._inconsistent.add(connector)
+        if deferred is not None:
+            deferred.clear()
+        self._task_counts.put(connector, count)
+        self._pending_fencing.add(connector)
+        return Applied((TaskConfigsUpdated(connector=connector, task_ids=task_ids),))
+
+    def _apply_task_count_record(self, place: _Place, connector: str, value: object) -> Applied:
+        if not isinstance(value, dict):
+            return _wrong_format(place, "task count record", value)
+        count = value.get("task-count")
+        if not _is_count(count):
+            return _wrong_member(place, "task count record", "task-count", "integer", count)
+        self._task_count_records.put(connector, count)
+        self._pending_fencing.remove(connector)
+        return _NOTHING
+
+    def _apply_session_key(self, place: _Place, value: object) -> Applied:
+        if not isinstance(value, dict):
+            return _wrong_format(place, "session key", value)
+        text, algorithm = value.get("key"), value.get("algorithm")
+        if not isinstance(text, str):
+            return _wrong_member(place, "session key", "key", "string", text)
+        if not isinstance(algorithm, str):
+            return _wrong_member(place, "session key", "algorithm", "string", algorithm)
+        created_ms = value.get("creation-timestamp")
+        if type(created_ms) is not int:
+            return _wrong_member(place, "session key", "creation-timestamp", "long", created_ms)
+        try:
+            # Java's decoder takes keys without padding too.
+            key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            return place.error("Invalid data for session key", "'key' field is not base64")
+        self._session_key = SessionKey(key=key, algorithm=algorithm, created_ms=created_ms)
+        return Applied((SessionKeyUpdated(session_key=self._session_key),))
+
+    def _apply_restart_request(self, place: _Place, connector: str, value: object) -> Applied:
+        if not isinstance(value, dict):
+            return _wrong_format(place, "restart request", value)
+        only_failed, include_tasks = value.get("only-failed"), value.get("include-tasks")
+        notices = tuple(
+            place.notice(
+                Severity.WARNING,
+                "Invalid data for restart request, defaulting to false",
+                f"'{member}' field should be a boolean but is {json_type(found)}",
+            )
+            for member, found in (("only-failed", only_failed), ("include-tasks", include_tasks))
+            if not isinstance(found, bool)
+        )
+        change = RestartRequested(
+            connector=connector,
+            only_failed=only_failed is True,
+            include_tasks=include_tasks is True,
+        )
+        return Applied((change,), notices)
+
+    def _apply_logger_level(self, place: _Place, namespace: str, value: object) -> Applied:
+        if not isinstance(value, dict):
+            return _wrong_format(place, "logging level", value)
+        level = value.get("level")
+        if not isinstance(level, str):
+            return _wrong_member(place, "logging level", "level", "string", level)
+        # A Java worker writes the text as its client sent it, "debug" for instance.
+        known = known_level(level)
+        if known is None:
+            return place.error("Invalid logging level", "not the name of a level")
+        return Applied((LoggerLevelUpdated(namespace=namespace, level=known),))
+
+    def _apply_deferred(
+        self, connector: str, deferred: Mapping[int, ConnectorConfig]
+    ) -> tuple[ConnectorTaskId, ...]:
+        numbers = self._task_numbers.setdefault(connector, set())
+        task_ids = tuple(ConnectorTaskId(connector, number) for number in sorted(deferred))
+        for task_id in task_ids:
+            self._task_configs.put(task_id, deferred[task_id.task])
+            numbers.add(task_id.task)
+        return task_ids
+
+    def _remove_connector(self, connector: str) -> None:
+        self._connector_configs.remove(connector)
+        self._task_counts.remove(connector)
+        self._applied_configs.remove(connector)
+        self._deferred.pop(connector, None)
+        for number in self._task_numbers.pop(connector, ()):
+            self._task_configs.remove(ConnectorTaskId(connector, number))
+
+    # No prefix is a prefix of another, so the order only decides how soon frequent kinds are found.
+    _reducers: ClassVar[tuple[tuple[str, Callable[..., Applied]], ...]] = (
+        (config_records.TASK, _apply_task_config),
+        (config_records.COMMIT, _apply_commit),
+        (config_records.CONNECTOR, _apply_connector_config),
+        (config_records.TARGET_STATE, _apply_target_state),
+        (config_records.TASK_COUNT, _apply_task_count_record),
+        (config_records.RESTART, _apply_restart_request),
+        (config_records.LOGGER, _apply_logger_level),
+    )
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= _INT32_MAX
+
+
+def _properties(place: _Place, what: str, value: object) -> ConnectorConfig | Applied:
+    """Return the config of a connector or task record, or why there is none."""
+    if not isinstance(value, dict):
+        return _wrong_format(place, what, value)
+    properties = value.get("properties")
+    if not isinstance(properties, dict):
+        return _wrong_member(place, what, "properties", "map", properties)
+    # Interned because tasks by the ten thousand have the same few property names.
+    return {intern(name): _property(found) for name, found in properties.items()}
+
+
+def _property(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json_text.dumps(value).decode()
+
+
+def _wrong_format(place: _Place, what: str, value: object) -> Applied:
+    return place.error(
+        f"Ignoring {what} because it is in the wrong format",
+        f"the value should be a map but is {json_type(value)}",
+    )
+
+
+def _wrong_member(place: _Place, what: str, member: str, wanted: str, value: object) -> Applied:
+    return place.error(
+        f"Invalid data for {what}",
+        f"'{member}' field should be a {wanted} but is {json_type(value)}",
+    )

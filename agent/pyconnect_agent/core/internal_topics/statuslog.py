@@ -1,0 +1,360 @@
+"""The reducer of the status topic, its record formats, and the rules of writing to it.
+
+Layer: core. Kafka: KafkaStatusBackingStore with its CacheEntry, TopicStatus (KIP-558), plugin
+versions in statuses (KIP-891); spec internal-topics.md §4.
+
+`status-connector-<c>` and `status-task-<c>-<n>`:
+`{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`.
+`status-topic-<t>:connector-<c>`:
+`{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
+
+A null value removes. Sends are numbered per connector or task, so that a failed send is repeated
+only while nothing newer was sent. What to do after a failure is decided here, done by the store.
+
+Threading: one owner; the store serialises its threads with a lock around every call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.log_record import (
+    LogRecord,
+    Notice,
+    Severity,
+    json_type,
+    key_text,
+)
+from pyconnect_agent.core.reporting import Status
+
+CONNECTOR = "status-connector-"
+TASK = "status-task-"
+TOPIC = "status-topic-"
+TOPIC_SEPARATOR = ":connector-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStatus:
+    """A topic that a connector has used; `discovered_ms` is epoch milliseconds."""
+
+    topic: str
+    connector: str
+    task: int
+    discovered_ms: int
+
+
+class _Entry:
+    """What is known of one connector or task: the last status read, how often it was sent."""
+
+    __slots__ = ("deleted", "sequence", "status")
+
+    def __init__(self) -> None:
+        self.status: Status | None = None
+        self.sequence = 0
+        self.deleted = False
+
+    def can_write_safely(self, status: Status) -> bool:
+        return (
+            self.status is None
+            or self.status.worker_id == status.worker_id
+            or self.status.generation <= status.generation
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSend:
+    """A send under way: `record` is what to produce, the rest decides about repeating it."""
+
+    record: LogRecord
+    entry: _Entry
+    status: Status | None
+    sequence: int
+    generation: int
+    safe: bool
+
+
+class StatusLog:
+    """State of the status topic and of this worker's sends to it."""
+
+    def __init__(self) -> None:
+        self._connectors: dict[str, _Entry] = {}
+        self._tasks: dict[str, dict[int, _Entry]] = {}
+        self._topics: dict[str, dict[str, TopicStatus]] = {}
+        self._generation = 0
+
+    def connector(self, connector: str) -> Status | None:
+        entry = self._connectors.get(connector)
+        return None if entry is None else entry.status
+
+    def task(self, task_id: ConnectorTaskId) -> Status | None:
+        entry = self._tasks.get(task_id.connector, {}).get(task_id.task)
+        return None if entry is None else entry.status
+
+    def tasks(self, connector: str) -> dict[int, Status]:
+        """Statuses read, by task number in order."""
+        entries = self._tasks.get(connector, {})
+        return {
+            number: status
+            for number in sorted(entries)
+            if (status := entries[number].status) is not None
+        }
+
+    def connectors(self) -> frozenset[str]:
+        """Connectors with a status read or sent."""
+        return frozenset(self._connectors)
+
+    def topics(self, connector: str) -> tuple[str, ...]:
+        """Active topics, sorted."""
+        return tuple(sorted(self._topics.get(connector, ())))
+
+    def topic(self, connector: str, topic: str) -> TopicStatus | None:
+        return self._topics.get(connector, {}).get(topic)
+
+    def apply(self, key: bytes | None, value: bytes | None) -> tuple[Notice, ...]:
+        """Advance by one record of the topic; never raises for its content."""
+        text = "null" if key is None else key_text(key)
+        if key is None:
+            return _discard(text, "Discarding record with invalid key")
+        if text.startswith(CONNECTOR):
+            return self._apply_connector(text, text[len(CONNECTOR) :], value)
+        if text.startswith(TASK):
+            return self._apply_task(text, text[len(TASK) :], value)
+        if text.startswith(TOPIC):
+            return self._apply_topic(text, text[len(TOPIC) :], value)
+        return _discard(text, "Discarding record with invalid key")
+
+    def _apply_connector(self, key: str, connector: str, value: bytes | None) -> tuple[Notice, ...]:
+        if not connector:
+            return _discard(key, "Discarding record with invalid connector status key")
+        if value is None:
+            _forget(self._connectors.pop(connector, None))
+            for entry in self._tasks.pop(connector, {}).values():
+                _forget(entry)
+            return ()
+        status = _decode_status(value)
+        if isinstance(status, str):
+            return _undecodable(key, "Failed to deserialize connector status", status)
+        entry = self._connector_entry(connector)
+        if not _is_of_a_former_owner(status, entry.status):
+            entry.status = status
+        return ()
+
+    def _apply_task(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
+        try:
+            task_id = ConnectorTaskId.parse(rest)
+        except ValueError:
+            return _discard(key, "Discarding record with invalid task status key")
+        if value is None:
+            _forget(self._tasks.get(task_id.connector, {}).pop(task_id.task, None))
+            if not self._tasks.get(task_id.connector, True):
+                del self._tasks[task_id.connector]
+            return ()
+        status = _decode_status(value)
+        if isinstance(status, str):
+            return _undecodable(key, "Failed to deserialize task status", status)
+        entry = self._task_entry(task_id)
+        if not _is_stale(status, entry.status):
+            entry.status = status
+        return ()
+
+    def _apply_topic(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
+        topic, _, tail = rest.partition(":")
+        connector = tail.removeprefix(TOPIC_SEPARATOR[1:])
+        if not topic or not connector or connector == tail:
+            return _discard(key, "Discarding record with invalid topic status key")
+        if value is None:
+            active = self._topics.get(connector, {})
+            active.pop(topic, None)
+            if not active:
+                self._topics.pop(connector, None)
+            return ()
+        status = _decode_topic(value)
+        if isinstance(status, str):
+            return _undecodable(key, "Failed to deserialize topic status", status)
+        self._topics.setdefault(connector, {})[topic] = status
+        return ()
+
+    def send_connector(self, connector: str, status: Status, *, safe: bool) -> StatusSend | None:
+        """Number a send; None when `safe` and a newer worker's status must not be overwritten."""
+        return self._send(CONNECTOR + connector, self._connector_entry(connector), status, safe)
+
+    def send_task(
+        self, task_id: ConnectorTaskId, status: Status, *, safe: bool
+    ) -> StatusSend | None:
+        """As `send_connector`."""
+        return self._send(TASK + str(task_id), self._task_entry(task_id), status, safe)
+
+    def send_connector_removal(self, connector: str) -> StatusSend:
+        return self._send_removal(CONNECTOR + connector, self._connector_entry(connector))
+
+    def send_task_removal(self, task_id: ConnectorTaskId) -> StatusSend:
+        return self._send_removal(TASK + str(task_id), self._task_entry(task_id))
+
+    def should_repeat(self, send: StatusSend) -> bool:
+        """Decide about a send that failed with a retriable error."""
+        if send.entry.deleted or send.generation != self._generation:
+            return False
+        if not send.safe or send.status is None:
+            return True
+        return send.entry.can_write_safely(send.status) and send.entry.sequence == send.sequence
+
+    def _send(self, key: str, entry: _Entry, status: Status, safe: bool) -> StatusSend | None:
+        if status.state is State.DESTROYED:
+            self._generation = status.generation
+            return self._send_removal(key, entry)
+        self._generation = status.generation
+        if safe and not entry.can_write_safely(status):
+            return None
+        entry.sequence += 1
+        return StatusSend(
+            LogRecord(_key(key), encode_status(status)),
+            entry,
+            status,
+            entry.sequence,
+            status.generation,
+            safe,
+        )
+
+    def _send_removal(self, key: str, entry: _Entry) -> StatusSend:
+        entry.sequence += 1
+        return StatusSend(
+            LogRecord(_key(key), None), entry, None, entry.sequence, self._generation, safe=False
+        )
+
+    def _connector_entry(self, connector: str) -> _Entry:
+        entry = self._connectors.get(connector)
+        if entry is None:
+            entry = self._connectors[connector] = _Entry()
+        return entry
+
+    def _task_entry(self, task_id: ConnectorTaskId) -> _Entry:
+        entries = self._tasks.setdefault(task_id.connector, {})
+        entry = entries.get(task_id.task)
+        if entry is None:
+            entry = entries[task_id.task] = _Entry()
+        return entry
+
+
+def encode_status(status: Status) -> bytes:
+    """`trace` and `version` are always present, null when there is none."""
+    return json_text.dumps(
+        {
+            "state": status.state.value,
+            "trace": status.trace,
+            "worker_id": status.worker_id,
+            "generation": status.generation,
+            "version": status.version,
+        }
+    )
+
+
+def topic_record(status: TopicStatus) -> LogRecord:
+    value = {
+        "topic": {
+            "name": status.topic,
+            "connector": status.connector,
+            "task": status.task,
+            "discoverTimestamp": status.discovered_ms,
+        }
+    }
+    return LogRecord(_topic_key(status.connector, status.topic), json_text.dumps(value))
+
+
+def topic_removal(connector: str, topic: str) -> LogRecord:
+    return LogRecord(_topic_key(connector, topic), None)
+
+
+def _topic_key(connector: str, topic: str) -> bytes:
+    return _key(f"{TOPIC}{topic}{TOPIC_SEPARATOR}{connector}")
+
+
+def _key(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _is_stale(status: Status, known: Status | None) -> bool:
+    """Tell whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525)."""
+    return (
+        status.state is State.UNASSIGNED
+        and known is not None
+        and known.state is State.RUNNING
+        and known.generation >= status.generation
+    )
+
+
+def _is_of_a_former_owner(status: Status, known: Status | None) -> bool:
+    """Tell the same of a connector, which Kafka does not protect.
+
+    A worker that was frozen past its session writes UNASSIGNED before it has read that another one
+    runs the connector; nobody would correct that. What the owner itself says always counts.
+    """
+    return (
+        _is_stale(status, known)
+        and known is not None
+        and known.worker_id != status.worker_id
+        and known.generation > status.generation
+    )
+
+
+def _forget(entry: _Entry | None) -> None:
+    if entry is not None:
+        entry.deleted = True
+
+
+def _decode_status(value: bytes) -> Status | str:
+    """Return the status, or what is wrong with it."""
+    body = _decode_object(value)
+    if isinstance(body, str):
+        return body
+    state, trace, version = body.get("state"), body.get("trace"), body.get("version")
+    worker_id, generation = body.get("worker_id"), body.get("generation")
+    if not isinstance(state, str) or state not in State.__members__:
+        return "'state' is not the name of a state"
+    if trace is not None and not isinstance(trace, str):
+        return f"'trace' should be a string but is {json_type(trace)}"
+    if not isinstance(worker_id, str):
+        return f"'worker_id' should be a string but is {json_type(worker_id)}"
+    if type(generation) is not int:
+        return f"'generation' should be an integer but is {json_type(generation)}"
+    return Status(
+        state=State[state],
+        worker_id=worker_id,
+        generation=generation,
+        trace=trace,
+        version=version if isinstance(version, str) else None,
+    )
+
+
+def _decode_topic(value: bytes) -> TopicStatus | str:
+    """Return the topic status, or what is wrong with it."""
+    body = _decode_object(value)
+    if isinstance(body, str):
+        return body
+    inner = body.get("topic")
+    if not isinstance(inner, dict):
+        return f"'topic' should be an object but is {json_type(inner)}"
+    name, connector = inner.get("name"), inner.get("connector")
+    task, discovered_ms = inner.get("task"), inner.get("discoverTimestamp")
+    if not isinstance(name, str) or not isinstance(connector, str):
+        return "'name' and 'connector' should be strings"
+    if type(task) is not int or type(discovered_ms) is not int:
+        return "'task' and 'discoverTimestamp' should be integers"
+    return TopicStatus(topic=name, connector=connector, task=task, discovered_ms=discovered_ms)
+
+
+def _decode_object(value: bytes) -> dict[str, object] | str:
+    try:
+        body = json_text.loads(value)
+    except ValueError:
+        return "the value is not JSON"
+    return body if isinstance(body, dict) else f"the value is {json_type(body)}, not an object"
+
+
+def _discard(key: str, event: str) -> tuple[Notice, ...]:
+    return (Notice(severity=Severity.WARNING, event=event, key=key),)
+
+
+def _undecodable(key: str, event: str, detail: str) -> tuple[Notice, ...]:
+    return (Notice(severity=Severity.ERROR, event=event, key=key, detail=detail),)

@@ -1,0 +1,1 @@
+"""Behaviour of Java's libraries that configurations rely on: patterns, JSON text. Pure."""

@@ -1,0 +1,241 @@
+"""Changing the offsets of a stopped connector (KIP-875): what is asked, and the words of answers.
+
+Layer: core. Kafka: `Worker.modifyConnectorOffsets`, SinkUtils, the normalisation of source offsets.
+Over REST Apache's lenient rules hold: of entries for one partition the last counts, unknown
+partitions are taken, extra members of a sink's entries are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto
+from typing import Any
+
+from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.offsets.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
+from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.offsets.documents import OffsetPair, each_entry, is_plain
+from pyconnect_agent.core.internal_topics.offsetlog import content_of
+from pyconnect_agent.core.offsets.source import offset_value, partition_key
+from pyconnect_api import DataException, TopicPartition
+
+JsonMap = Mapping[str, Any]
+
+NOTHING_TO_ALTER = "Partitions / offsets need to be provided for an alter offsets request"
+LEADER_CHANGES = "Only the leader can process external offsets modification requests"
+CONFIG_UNREADABLE = "Failed to read to end of config topic before modifying connector offsets"
+FENCING_FAILED = "Failed to perform zombie fencing for source connector prior to modifying offsets"
+
+_DECODER = json.JSONDecoder()
+_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
+_INT, _LONG = 1 << 31, 1 << 63
+_PLAIN = frozenset({str, bool, type(None)})
+"""Types that come back as they are."""
+
+
+class ChangeStage(Enum):
+    """How far the change of a connector's offsets has come; the next wait is named by it."""
+
+    READING = auto()
+    CALLING = auto()
+    WRITING = auto()
+
+
+def must_be_stopped(connector: str) -> str:
+    return (
+        "Connectors must be in the STOPPED state before their offsets can be modified. This can be"
+        " done for the specified connector by issuing a 'PUT' request to the"
+        f" '/connectors/{connector}/stop' endpoint"
+    )
+
+
+def success_text(*, is_reset: bool, complete: bool) -> str:
+    """`complete`: the connector said that nothing is left to do outside of Kafka Connect."""
+    done = "reset" if is_reset else "altered"
+    if complete:
+        return f"The offsets for this connector have been {done} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {done} successfully."
+        " However, if this connector manages offsets externally, they will need to be manually"
+        f" {done} in the system that the connector uses."
+    )
+
+
+def timed_out_text(connector: str, kind: str, stage: ChangeStage) -> str:
+    """`kind`: source or sink."""
+    match stage:
+        case ChangeStage.READING if kind == "sink":
+            return (
+                f"Failed to list offsets prior to resetting offsets for sink connector {connector}"
+            )
+        case ChangeStage.READING:
+            return (
+                "Timed out while trying to read to the end of the offsets topic prior to modifying"
+                f" offsets for source connector {connector}"
+            )
+        case ChangeStage.CALLING:
+            return (
+                "Timed out while calling the 'alterOffsets' method for"
+                f" {kind} connector {connector}"
+            )
+        case ChangeStage.WRITING:
+            return f"Timed out while attempting to modify offsets for {kind} connector {connector}"
+
+
+def failed_text(connector: str, kind: str) -> str:
+    return f"Failed to modify offsets for {kind} connector {connector}"
+
+
+def unsupported_text(connector: str) -> str:
+    return (
+        f"Failed to modify offsets for connector {connector} because it doesn't support external"
+        " modification of offsets"
+    )
+
+
+def zombie_text(connector: str, verb: str) -> str:
+    """`verb`: alter or reset; members of the group keep its offsets from being changed."""
+    return (
+        f"Failed to {verb} consumer group offsets for connector {connector} either because its"
+        " tasks haven't stopped completely yet or the connector was resumed before the request to"
+        f" {verb} its offsets could be successfully completed. If the connector is in a stopped"
+        " state, this operation can be safely retried. If it doesn't eventually succeed, the"
+        " Connect cluster may need to be restarted to get rid of the zombie sink tasks."
+    )
+
+
+def read_pairs(text: bytes) -> Iterator[OffsetPair]:
+    """Yield the pairs of a request whose JSON `text` is known to be bound without errors."""
+    document = text.decode()
+    plain = is_plain(document)
+    entries = each_entry(document, _DECODER) if plain else json.loads(document)["offsets"]
+    for entry in entries:
+        yield entry.get("partition"), entry.get("offset")
+
+
+def sink_offsets_asked(pairs: Iterable[OffsetPair]) -> dict[TopicPartition, int | None]:
+    """Return the positions asked for, None where there shall be none. Raises BadRequestError."""
+    asked: dict[TopicPartition, int | None] = {}
+    for partition, offset in _last_of_each(pairs):
+        if partition is None:
+            raise BadRequestError(
+                "The partition for a sink connector offset cannot be null or missing"
+            )
+        asked[_topic_partition(partition)] = None if offset is None else _position(offset)
+    return asked
+
+
+def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[bytes, bytes | None]:
+    """Return the raw entries of the pairs, of those of one partition the last.
+
+    As in Java 1, 1.0, "1" and true are four partitions. Integers are 64-bit, other numbers
+    floats. Raises DataException for other values than primitive ones.
+    """
+    return {
+        partition_key(connector, _normalized(partition)): offset_value(_normalized(offset))
+        for partition, offset in pairs
+    }
+
+
+def _last_of_each(pairs: Iterable[OffsetPair]) -> list[OffsetPair]:
+    """Of pairs of one partition the last; as in Java 1, 1.0, "1" and true are four partitions."""
+    last: dict[str, OffsetPair] = {}
+    for partition, offset in pairs:
+        last[content_of(partition)] = (partition, offset)
+    return list(last.values())
+
+
+def _topic_partition(partition: JsonMap) -> TopicPartition:
+    if TOPIC_KEY not in partition or PARTITION_KEY not in partition:
+        raise BadRequestError(
+            "The partition for a sink connector offset must contain the keys"
+            f" '{TOPIC_KEY}' and '{PARTITION_KEY}'"
+        )
+    topic, number = partition[TOPIC_KEY], partition[PARTITION_KEY]
+    if topic is None:
+        raise BadRequestError("Kafka topic names must be valid strings and may not be null")
+    if number is None:
+        raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
+    parsed = _integer(number, _INT)
+    if parsed is None:
+        raise BadRequestError(
+            "Failed to parse the following Kafka partition value in the provided offsets:"
+            f" '{_java_text(number)}'. Partition values for sink connectors need to be integers."
+        )
+    return TopicPartition(_java_text(topic), parsed)
+
+
+def _position(offset: JsonMap) -> int:
+    if OFFSET_KEY not in offset:
+        raise BadRequestError(
+            "The offset for a sink connector should either be null or contain the key"
+            f" '{OFFSET_KEY}'"
+        )
+    parsed = _integer(offset[OFFSET_KEY], _LONG)
+    if parsed is None:
+        raise BadRequestError(
+            "Failed to parse the following Kafka offset value in the provided offsets:"
+            f" '{_java_text(offset[OFFSET_KEY])}'. Offset values for sink connectors need to be"
+            " integers."
+        )
+    return parsed
+
+
+def _integer(value: object, limit: int) -> int | None:
+    """Read a number or its text as Java's parseInt and parseLong do; None when they would not."""
+    text = _java_text(value)
+    if _INTEGER.fullmatch(text) is None or not -limit <= (number := int(text)) < limit:
+        return None
+    return number
+
+
+def _java_text(value: object) -> str:
+    """Return what Java's `String.valueOf` makes of a value that Jackson has read."""
+    match value:
+        case str():
+            return value
+        case dict():
+            members = (f"{name}={_java_text(member)}" for name, member in value.items())
+            return f"{{{', '.join(members)}}}"
+        case list():
+            return f"[{', '.join(_java_text(element) for element in value)}]"
+        case int() if not isinstance(value, bool):
+            return str(value)
+        case _:
+            return json_text.text_of(value).strip('"')
+
+
+def _normalized(values: JsonMap | None) -> JsonMap | None:
+    if values is None or _PLAIN.issuperset(map(type, values.values())):
+        return values
+    _check_values(values)
+    if any(isinstance(value, float) and math.isinf(value) for value in values.values()):
+        # Written as strings, they come back as strings.
+        return {
+            name: _java_text(value) if isinstance(value, float) and math.isinf(value) else value
+            for name, value in values.items()
+        }
+    return values
+
+
+def _check_values(values: JsonMap) -> None:
+    for name, value in values.items():
+        match value:
+            case list():
+                found = "ARRAY"
+            case dict():
+                found = "MAP"
+            case bool() | float() | str() | None:
+                continue
+            case int() if -_LONG <= value < _LONG:
+                continue
+            case int():
+                found = "class java.math.BigInteger"
+            case _:
+                found = type(value).__name__
+        raise DataException(
+            f"Offsets may only contain primitive types as values, but field {name} contains {found}"
+        )

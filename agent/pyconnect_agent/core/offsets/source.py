@@ -1,0 +1,98 @@
+"""Source offsets between their flushes, and their bytes (Kafka: OffsetStorageWriter, OffsetUtils).
+
+Layer: core. The bytes are those of internal-topics.md §3: key `["<connector>",{partition}]`, value
+`{offset}` or null, JSON without blanks. Partition members are sorted: the key is a compaction key,
+so its bytes must not depend on the order in which a task fills its dict.
+
+Threads: none of its own; the owner locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyconnect_agent.core.java import json_text
+from pyconnect_api import DataException
+
+PartitionOffset = tuple[Mapping[str, object] | None, Mapping[str, object] | None]
+Entries = dict[bytes, bytes | None]
+
+
+class OffsetWriter:
+    """Holds offsets until a flush of them succeeded.
+
+    A failed flush puts its offsets back under those that came meanwhile.
+    """
+
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        self._waiting: dict[bytes, PartitionOffset] = {}
+        self._flushing: dict[bytes, PartitionOffset] | None = None
+
+    def put(self, offsets: Iterable[PartitionOffset]) -> None:
+        """Remember newer offsets. Raises DataException for a partition that has no bytes."""
+        for partition, offset in offsets:
+            self._waiting[partition_key(self._connector, partition)] = (partition, offset)
+
+    def begin_flush(self) -> Entries:
+        """Return what is to be written; empty when there is nothing, and no flush began.
+
+        Raises DataException for an offset that has no bytes: no flush began then.
+        """
+        entries = {key: offset_value(offset) for key, (_, offset) in self._waiting.items()}
+        if entries:
+            self._flushing, self._waiting = self._waiting, {}
+        return entries
+
+    def end_flush(self) -> None:
+        """The entries are durable."""
+        self._flushing = None
+
+    def cancel_flush(self) -> None:
+        """The entries may not be durable: write them again, unless there are newer ones."""
+        if self._flushing is not None:
+            self._waiting = {**self._flushing, **self._waiting}
+            self._flushing = None
+
+
+def partition_key(connector: str, partition: Mapping[str, object] | None) -> bytes:
+    """Raises DataException."""
+    if partition is None:
+        return json_text.dumps([connector, None])
+    check_offset_map(partition)
+    return json_text.dumps([connector, {name: partition[name] for name in sorted(partition)}])
+
+
+def offset_value(offset: Mapping[str, object] | None) -> bytes | None:
+    """Return the bytes of an offset, None (a tombstone) for None. Raises DataException."""
+    if offset is None:
+        return None
+    check_offset_map(offset)
+    return json_text.dumps(dict(offset))
+
+
+def parse_offset(value: bytes | None) -> Mapping[str, object] | None:
+    """Read an offset's bytes. Raises DataException when they are no JSON object."""
+    if value is None:
+        return None
+    try:
+        offset = json_text.loads(value)
+    except ValueError as exc:
+        raise DataException(f"Offset is not JSON: {exc}") from exc
+    if offset is not None and not isinstance(offset, dict):
+        raise DataException("Offset is no JSON object")
+    return offset
+
+
+def check_offset_map(offset: object) -> None:
+    """Raise DataException unless `offset` has string keys and primitive values."""
+    if not isinstance(offset, Mapping):
+        raise DataException("Offsets must be specified as a Map")
+    for name, value in offset.items():
+        if not isinstance(name, str):
+            raise DataException("Offsets may only use String keys")
+        if value is not None and not isinstance(value, bool | int | float | str):
+            raise DataException(
+                "Offsets may only contain primitive types as values, but field "
+                f"{name} contains {type(value).__name__}"
+            )

@@ -1,0 +1,257 @@
+"""Which plugins this worker has, by name: metadata only, no plugin code.
+
+Layer: core. Corresponds to ``PluginDesc``, ``PluginType``, ``PluginUtils.computeAliases`` and the
+look-ups of ``DelegatingClassLoader`` and ``Plugins`` in Kafka Connect; error texts are theirs.
+How plugins are found and loaded is the work of `pyconnect_agent.plugins`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Self
+
+from pyconnect_agent.core.plugins.version_range import Version, VersionRange
+
+
+class PluginKind(Enum):
+    """What a plugin is; the value is Connect's name of it.
+
+    CONNECTOR is a connector of which only the entry point is known yet: whether it is a source or
+    a sink takes importing it, which a scan does.
+    """
+
+    SINK = "sink"
+    SOURCE = "source"
+    CONNECTOR = "connector"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+    CONFIG_PROVIDER = "configprovider"
+    REST_EXTENSION = "rest_extension"
+    CLIENT_CONFIG_OVERRIDE_POLICY = "connector_client_config_override_policy"
+
+    @property
+    def is_connector(self) -> bool:
+        """Whether it is a connector of any sort."""
+        return self in (PluginKind.SINK, PluginKind.SOURCE, PluginKind.CONNECTOR)
+
+
+_SUFFIXES = {
+    PluginKind.SINK: "Connector",
+    PluginKind.SOURCE: "Connector",
+    PluginKind.CONNECTOR: "Connector",
+    PluginKind.CONVERTER: "Converter",
+    PluginKind.HEADER_CONVERTER: "HeaderConverter",
+    PluginKind.TRANSFORMATION: "Transformation",
+    PluginKind.PREDICATE: "Predicate",
+    PluginKind.CONFIG_PROVIDER: "ConfigProvider",
+    PluginKind.REST_EXTENSION: "ConnectRestExtension",
+    PluginKind.CLIENT_CONFIG_OVERRIDE_POLICY: "ConnectorClientConfigOverridePolicy",
+}
+
+LISTED_KINDS = (
+    PluginKind.SINK,
+    PluginKind.SOURCE,
+    PluginKind.TRANSFORMATION,
+    PluginKind.PREDICATE,
+    PluginKind.CONVERTER,
+    PluginKind.HEADER_CONVERTER,
+)
+"""The kinds ``GET /connector-plugins`` lists, in its order."""
+
+
+class PluginNotFoundError(LookupError):
+    """No plugin answers to a name, or more than one does; the text is for the user."""
+
+
+class PluginVersionNotFoundError(PluginNotFoundError):
+    """The plugin exists, but not in a wanted version (KIP-891)."""
+
+    def __init__(self, class_name: str, wanted: VersionRange, available: Iterable[str]) -> None:
+        self.available = tuple(available)
+        super().__init__(
+            f"Plugin {class_name} not found that matches the version range {wanted}, "
+            f"available versions: [{', '.join(self.available)}]"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginDesc:
+    """One class in one role.
+
+    ``class_name`` is what the REST API shows: Java's name for the built-in ones, else the dotted
+    Python path. ``python_path`` is ``module:Class``. ``location`` says where it comes from: the
+    distribution, or the plugin directory, which is then put on ``sys.path`` to load it
+    (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
+    """
+
+    class_name: str
+    python_path: str
+    kind: PluginKind
+    version: str | None
+    location: str = "classpath"
+    search_path: str | None = None
+    extra_aliases: tuple[str, ...] = ()
+
+    @property
+    def simple_name(self) -> str:
+        """The last part of the name."""
+        return re.split(r"[.$:]", self.class_name)[-1]
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """Short names: the simple one, without the suffix of its kind, and with its outer class."""
+        simple = self.simple_name
+        position = simple.rfind(_SUFFIXES[self.kind])
+        pruned = simple[:position] if position > 0 else simple
+        nested = {self.class_name.rpartition(".")[2]} if "$" in self.class_name else set()
+        return frozenset({simple, pruned} | nested | set(self.extra_aliases))
+
+    def describe(self) -> str:
+        """Return the text Connect shows of a plugin in errors."""
+        version = "undefined" if self.version is None else self.version
+        return (
+            f"PluginDesc{{klass=class {self.class_name}, name='{self.class_name}', "
+            f"version='{version}', encodedVersion={version}, type={self.kind.value}, "
+            f"typeName='{self.kind.value}', location='{self.location}'}}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return a form that survives JSON; :meth:`from_json` reads it."""
+        return asdict(self) | {
+            "kind": self.kind.value,
+            "extra_aliases": list(self.extra_aliases),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Self:
+        """Return what :meth:`to_json` was made of."""
+        aliases = data["extra_aliases"]
+        assert isinstance(aliases, list)
+        search_path, version = data["search_path"], data["version"]
+        return cls(
+            class_name=str(data["class_name"]),
+            python_path=str(data["python_path"]),
+            kind=PluginKind(data["kind"]),
+            version=None if version is None else str(version),
+            location=str(data["location"]),
+            search_path=None if search_path is None else str(search_path),
+            extra_aliases=tuple(map(str, aliases)),
+        )
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All plugins. Immutable; cached indexes are built on first use."""
+
+    plugins: tuple[PluginDesc, ...]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[PluginDesc]]:
+        """Full names, Java or Python, with or without a colon before the class."""
+        index: dict[str, list[PluginDesc]] = {}
+        for plugin in self.plugins:
+            names = (
+                plugin.class_name,
+                plugin.python_path,
+                plugin.python_path.replace(":", "."),
+            )
+            for name in dict.fromkeys(names):
+                index.setdefault(name, []).append(plugin)
+        return index
+
+    @cached_property
+    def _class_by_alias(self) -> dict[str, str]:
+        """Aliases that stand for one class only."""
+        classes: dict[str, set[str]] = {}
+        for plugin in self.plugins:
+            for alias in plugin.aliases:
+                classes.setdefault(alias, set()).add(plugin.class_name)
+        return {alias: names.pop() for alias, names in classes.items() if len(names) == 1}
+
+    def of_kind(self, *kinds: PluginKind) -> tuple[PluginDesc, ...]:
+        """Return the plugins of some kinds, sorted by class name, latest version first."""
+        chosen = [plugin for plugin in self.plugins if plugin.kind in kinds]
+        chosen.sort(key=lambda plugin: Version(plugin.version or ""), reverse=True)
+        return tuple(sorted(chosen, key=lambda plugin: plugin.class_name))
+
+    def listed(self, *, connectors_only: bool) -> tuple[PluginDesc, ...]:
+        """Return what ``GET /connector-plugins`` lists, in its order, each version once."""
+        kinds = LISTED_KINDS[:2] if connectors_only else LISTED_KINDS
+        seen: dict[tuple[str, PluginKind, str | None], PluginDesc] = {}
+        for kind in kinds:
+            for plugin in self.of_kind(kind):
+                seen.setdefault((plugin.class_name, plugin.kind, plugin.version), plugin)
+        return tuple(seen.values())
+
+    def find(self, name: str) -> tuple[PluginDesc, ...]:
+        """Return every plugin a full name or alias stands for; empty when there is none."""
+        class_name = name if name in self._by_name else self._class_by_alias.get(name, "")
+        return tuple(self._by_name.get(class_name, ()))
+
+    def versions(self, name: str, *kinds: PluginKind) -> tuple[str, ...]:
+        """Return the known versions of a plugin, latest first."""
+        known = {
+            plugin.version
+            for plugin in self.find(name)
+            if plugin.version is not None and (not kinds or plugin.kind in kinds)
+        }
+        return tuple(sorted(known, key=Version, reverse=True))
+
+    def plugin(self, name: str, *kinds: PluginKind, version_range: str | None = None) -> PluginDesc:
+        """Return the latest wanted version of a plugin of one of ``kinds`` (any if none given).
+
+        Raises PluginVersionNotFoundError, or PluginNotFoundError whose text is only ``name``.
+        """
+        found = [plugin for plugin in self.find(name) if not kinds or plugin.kind in kinds]
+        if not found:
+            raise PluginNotFoundError(name)
+        wanted = VersionRange.parse(version_range) if version_range else None
+        if wanted is not None:
+            matching = [item for item in found if item.version and wanted.contains(item.version)]
+            if not matching:
+                raise PluginVersionNotFoundError(
+                    found[0].class_name,
+                    wanted,
+                    [item.version or "undefined" for item in self.find(name)],
+                )
+            found = matching
+        return max(found, key=lambda plugin: Version(plugin.version or ""))
+
+    def connector(self, name: str, *, version_range: str | None = None) -> PluginDesc:
+        """Return a connector; errors carry Connect's texts for ``connector.class``."""
+        kinds = (PluginKind.SINK, PluginKind.SOURCE, PluginKind.CONNECTOR)
+        try:
+            return self.plugin(name, *kinds, version_range=version_range)
+        except PluginVersionNotFoundError:
+            raise
+        except PluginNotFoundError as error:
+            connectors = self.of_kind(*kinds)
+            matches = [item for item in connectors if name in item.aliases]
+            if matches:
+                raise PluginNotFoundError(
+                    f"More than one connector matches alias {name}. Please use full package and "
+                    f"class name instead. Classes found: {_descriptions(matches)}"
+                ) from error
+            raise PluginNotFoundError(
+                "Failed to find any class that implements Connector and which name matches "
+                f"{name}, available connectors are: {_descriptions(connectors)}"
+            ) from error
+
+    def connector_version(self, config: Mapping[str, str | None]) -> str | None:
+        """Return the version of the plugin that a raw config selects; None when it is unknown."""
+        name = config.get("connector.class")
+        try:
+            wanted = config.get("connector.plugin.version")
+            return self.connector(name, version_range=wanted).version if name else None
+        except PluginNotFoundError:
+            return None
+
+
+def _descriptions(plugins: Iterable[PluginDesc]) -> str:
+    return ", ".join(plugin.describe() for plugin in plugins)

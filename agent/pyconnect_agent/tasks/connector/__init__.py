@@ -1,0 +1,1 @@
+"""The process of a connector instance: its host, its checks, its task configs."""

@@ -1,0 +1,237 @@
+"""Runs one connector instance (Kafka: WorkerConnector).
+
+Layer: tasks. All calls into the connector come from the process's main thread, in the order of the
+worker's wishes; a newer target state replaces one that has not been begun.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.channel import (
+    GenerateTaskConfigs,
+    RequestFailed,
+    StateReported,
+    TaskConfigs,
+    TaskReconfigurationRequested,
+)
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.setup.plugin_values import plain_version
+from pyconnect_agent.tasks.trace import error_text, format_trace
+from pyconnect_api import (
+    ConnectException,
+    Connector,
+    OffsetStorageReader,
+    SinkConnectorContext,
+    SourceConnector,
+    SourceConnectorContext,
+)
+
+LOG = logging.getLogger(__name__)
+
+TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigs], TaskConfigs]
+"""Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
+
+CheckConfig = Callable[[Connector, Mapping[str, str]], None]
+"""Raises what makes the connector FAILED before it is asked anything."""
+
+
+class TooManyTasksError(ConnectException):
+    """The connector made more task configs than `tasks.max`, and that is enforced."""
+
+
+class _Phase(Enum):
+    INIT = auto()
+    STARTED = auto()
+    PAUSED = auto()
+    STOPPED = auto()
+    FAILED = auto()
+
+
+class _ContextCalls:
+    """The calls both kinds of context have; from any thread of the connector."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._failure_lock = threading.Lock()
+        self.failure: Exception | None = None
+        self.closed = False
+
+    def request_task_reconfiguration(self) -> None:
+        self._check_open("request task reconfiguration")
+        self._control.send(TaskReconfigurationRequested())
+
+    def raise_error(self, error: Exception) -> None:
+        self._check_open("fail the connector")
+        with self._failure_lock:
+            if self.failure is None:
+                self.failure = error
+        self._control.changed.set()
+
+    def _check_open(self, what: str) -> None:
+        if self.closed:
+            raise ConnectException(f"The connector has been shut down; it can no longer {what}.")
+
+
+class _SourceContext(_ContextCalls, SourceConnectorContext):
+    def __init__(self, control: Control, reader: OffsetStorageReader) -> None:
+        super().__init__(control)
+        self._reader = reader
+
+    @property
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader
+
+
+class _SinkContext(_ContextCalls, SinkConnectorContext):
+    pass
+
+
+class ConnectorHost:
+    """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces."""
+
+    def __init__(
+        self,
+        *,
+        connector: Connector,
+        config: Mapping[str, str],
+        control: Control,
+        reader: OffsetStorageReader,
+        check_config: CheckConfig,
+        generate: TaskConfigGenerator,
+        mask: Callable[[str], str],
+    ) -> None:
+        self._connector = connector
+        self._config = config
+        self._control = control
+        self._check_config = check_config
+        self._generate = generate
+        self._mask = mask
+        self._phase = _Phase.INIT
+        self._version: str | None = None
+        self._done: TargetState | None = None
+        self._context: _SourceContext | _SinkContext = (
+            _SourceContext(control, reader)
+            if isinstance(connector, SourceConnector)
+            else _SinkContext(control)
+        )
+
+    def run(self) -> None:
+        """Return when the worker wants an end and the last state was reported."""
+        self._initialize()
+        control = self._control
+        while not control.stopping:
+            control.changed.clear()
+            self._step()
+            if not control.stopping:
+                control.wait()
+        self._shut_down()
+
+    def _step(self) -> None:
+        if self._context.failure is not None:
+            self._failed(self._context.failure)
+        target_state = self._control.target_state
+        if target_state is not self._done:
+            self._done = target_state
+            self._transition(target_state)
+        while not self._control.stopping:
+            request = self._control.next_task_config_request()
+            if request is None:
+                break
+            self._answer(request)
+
+    def _initialize(self) -> None:
+        try:
+            self._check_config(self._connector, self._config)
+            self._version = plain_version(self._connector.version(), "connector")
+            self._connector.initialize(self._context)
+        except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
+            self._failed(exc)
+
+    def _transition(self, target_state: TargetState) -> None:
+        match target_state:
+            case TargetState.STARTED:
+                self._start()
+            case TargetState.PAUSED:
+                self._suspend(_Phase.PAUSED, State.PAUSED)
+            case TargetState.STOPPED:
+                self._suspend(_Phase.STOPPED, State.STOPPED)
+
+    def _start(self) -> None:
+        if self._phase in (_Phase.STARTED, _Phase.FAILED):
+            return
+        try:
+            self._connector.start(self._config)
+        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
+            self._failed(exc)
+            return
+        self._phase = _Phase.STARTED
+        self._report(State.RUNNING)
+
+    def _suspend(self, phase: _Phase, state: State) -> None:
+        if self._phase is phase:
+            return
+        if self._phase is _Phase.FAILED and phase is not _Phase.STOPPED:
+            LOG.error("a failed connector cannot be paused")
+            return
+        try:
+            if self._phase is _Phase.STARTED:
+                self._connector.stop()
+        except BaseException as exc:
+            if phase is _Phase.PAUSED:
+                self._failed(exc)
+                return
+            LOG.error("connector failed to stop; it counts as stopped", exc_info=exc)
+        self._phase = phase
+        self._report(state)
+
+    def _answer(self, request: GenerateTaskConfigs) -> None:
+        if self._phase is not _Phase.STARTED:
+            self._refuse(
+                request, ConnectException("The connector is not running; it has no task configs.")
+            )
+            return
+        try:
+            self._control.send(self._generate(self._connector, request))
+        except TooManyTasksError as exc:
+            self._failed(exc)
+            self._refuse(request, exc)
+        except BaseException as exc:
+            LOG.error("connector failed to make task configs", exc_info=exc)
+            self._refuse(request, exc)
+
+    def _refuse(self, request: GenerateTaskConfigs, error: BaseException) -> None:
+        self._control.send(
+            RequestFailed(
+                request_id=request.request_id,
+                error_class=type(error).__name__,
+                message=self._mask(error_text(error)) or type(error).__name__,
+                retriable=not isinstance(error, TooManyTasksError),
+            )
+        )
+
+    def _failed(self, error: BaseException) -> None:
+        if self._phase is _Phase.FAILED:
+            return
+        LOG.error("connector failed", exc_info=error)
+        self._phase = _Phase.FAILED
+        self._report(State.FAILED, self._mask(format_trace(error)))
+
+    def _shut_down(self) -> None:
+        try:
+            if self._phase is _Phase.STARTED:
+                self._connector.stop()
+        except BaseException as exc:  # noqa: BLE001  plugin code may raise anything
+            self._phase = _Phase.STOPPED
+            self._failed(exc)
+        else:
+            self._report(State.UNASSIGNED)
+        finally:
+            self._context.closed = True
+
+    def _report(self, state: State, trace: str | None = None) -> None:
+        self._control.send(StateReported(state=state, trace=trace, version=self._version))

@@ -1,0 +1,76 @@
+"""From a connector's `task_configs` to what is stored (Kafka: Worker.connectorTaskConfigs).
+
+Layer: tasks.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Mapping
+
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.config.variables import restore_references
+from pyconnect_agent.channel import GenerateTaskConfigs, TaskConfigs
+from pyconnect_agent.tasks.connector.checks import task_class_of
+from pyconnect_agent.tasks.connector.host import TooManyTasksError
+from pyconnect_agent.tasks.setup.plugin_values import plain_task_configs
+from pyconnect_agent.tasks.sink.topics import TOPICS, TOPICS_REGEX
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_api import Connector
+
+LOG = logging.getLogger(__name__)
+
+TASK_CLASS = "task.class"
+TASKS_MAX_ENFORCE = "tasks.max.enforce"
+
+
+def generate_task_configs(
+    connector: Connector, request: GenerateTaskConfigs, worker: WorkerView
+) -> TaskConfigs:
+    """Ask the connector, complete the answer, put references back.
+
+    Raises TooManyTasksError, ConnectException, and what the connector raises.
+    """
+    resolved = worker.resolve(request.config).values
+    settings = ConnectorSettings.parse(resolved)
+    found: object = connector.task_configs(settings.tasks_max)
+    made = plain_task_configs(found, type(connector).__qualname__)
+    check_task_count(settings, len(made))
+    task_class = task_class_of(connector)
+    # Built-in tasks say the Java class they stand for, which Java workers of the group can start.
+    own_name = f"{task_class.__module__}.{task_class.__qualname__}"
+    added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}
+    added |= {key: resolved[key] for key in (TOPICS, TOPICS_REGEX) if key in resolved}
+    applied = request.applied_config
+    return TaskConfigs(
+        request_id=request.request_id,
+        configs=tuple(restore_references(request.config, {**config, **added}) for config in made),
+        connector_config_changed=applied is None or worker.resolve(applied).values != resolved,
+        values_digest=_digest(request.digest_key, resolved),
+    )
+
+
+def _digest(key: bytes, config: Mapping[str, str]) -> bytes:
+    text = json.dumps(sorted(config.items())).encode()
+    return hmac.digest(key, text, "sha256")
+
+
+def check_task_count(settings: ConnectorSettings, count: int) -> None:
+    """Hold a task set to `tasks.max`. Raises TooManyTasksError (Kafka: Worker.checkTasksMax)."""
+    name, tasks_max = settings.name, settings.tasks_max
+    if count <= tasks_max:
+        return
+    if settings.tasks_max_enforce:
+        raise TooManyTasksError(
+            f"The connector {name} has generated {count} tasks, which is greater than {tasks_max}, "
+            "the maximum number of tasks it is configured to create. This behaviour should be "
+            "considered a bug and is disallowed. If necessary, it can be permitted by "
+            f"reconfiguring the connector with '{TASKS_MAX_ENFORCE}' set to false; however, this "
+            "option will be removed in a future release of Kafka Connect."
+        )
+    LOG.warning(
+        "connector made more tasks than it is configured to; tasks.max.enforce=false allows it",
+        extra={"connector": name, "tasks": count, "tasks_max": tasks_max},
+    )

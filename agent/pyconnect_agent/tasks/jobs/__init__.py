@@ -1,0 +1,1 @@
+"""Short-lived processes: validate, describe, fence, read and change offsets."""

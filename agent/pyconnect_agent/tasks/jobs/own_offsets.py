@@ -1,0 +1,30 @@
+"""Reads what a connector's own offsets topic holds, in a process of its own.
+
+Layer: tasks. Kafka: the connector store behind `Worker.sourceConnectorOffsets` (KIP-875). The
+overrides with which the topic is read may hold secrets, which no supervisor sees.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.channel import Message, OwnOffsets, ReadOwnOffsets
+from pyconnect_agent.tasks.jobs.plugin_questions import answer
+from pyconnect_agent.tasks.source.offsets.own_topic import LogUse, own_offset_log
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+
+
+def read_own_offsets(job: ReadOwnOffsets) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(job.worker, lambda worker: _read(job, worker))
+
+
+def _read(job: ReadOwnOffsets, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    use = LogUse(client=job.connector, is_brief=True)
+    found = own_offset_log(worker.config, job.connector, config, use)
+    if found is None:
+        return OwnOffsets(entries={})
+    _, log = found
+    image = OffsetImage()
+    log.start(image)
+    return OwnOffsets(entries=image.connector_entries(job.connector))

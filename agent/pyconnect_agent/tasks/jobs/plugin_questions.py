@@ -1,0 +1,109 @@
+"""One question, one answer: validation of a connector config, description of a plugin.
+
+Layer: tasks. Runs in a process of its own, which the supervisor kills when it takes too long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    InternalError,
+    NotFoundError,
+    RequestError,
+)
+from pyconnect_agent.core.plugins.catalog import (
+    LISTED_KINDS,
+    PluginKind,
+    PluginVersionNotFoundError,
+)
+from pyconnect_agent.observability.logging import mask_logs
+from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.channel import (
+    ConfigValidated,
+    DescribePlugin,
+    Message,
+    PluginDescribed,
+    RequestFailed,
+    ValidateConfig,
+    WorkerSettings,
+)
+from pyconnect_agent.tasks.trace import error_text
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
+
+
+def validate_config(job: ValidateConfig) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(job.worker, lambda worker: _validated(job, worker))
+
+
+def describe_plugin(job: DescribePlugin) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(job.worker, lambda worker: _described(job, worker))
+
+
+def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> Message:
+    """Return what `work` returns, or why it failed, without what config providers supplied."""
+    worker = None
+    try:
+        worker = WorkerView(settings.properties, settings.plugins)
+        mask_logs(worker.mask)
+        return work(worker)
+    except BaseException as exc:
+        if not isinstance(exc, RequestError):
+            LOG.error("request failed", exc_info=exc)
+        return _failure(exc, str if worker is None else worker.mask)
+
+
+def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
+    """A request's own error; Connect's by its Java name; of any other, class and message."""
+    name, text = type(error).__name__, error_text(error)
+    if not isinstance(error, RequestError):
+        java_name = getattr(type(error), "java_name", None)
+        text = text if java_name else f"{name}: {text}".removesuffix(": ")
+        name = java_name or name
+    return RequestFailed(request_id=0, error_class=name, message=mask(text))
+
+
+def _validated(job: ValidateConfig, worker: WorkerView) -> Message:
+    resolved = worker.resolve(job.config)
+    infos = validate_connector_config(
+        resolved.resolution.values,
+        plugins=worker.plugins,
+        worker=worker.config,
+        raw_config=job.config,
+        secrets=resolved.resolution.secrets,
+    )
+    return ConfigValidated(result=infos)
+
+
+def _described(job: DescribePlugin, worker: WorkerView) -> Message:
+    catalog = worker.plugins.catalog
+    known = catalog.find(job.plugin)
+    if not known:
+        raise NotFoundError(f"Unknown plugin {job.plugin}.")
+    kinds = [plugin.kind for plugin in known if plugin.kind in DESCRIBED_KINDS]
+    if not kinds:
+        raise BadRequestError(
+            f"Invalid plugin class {job.plugin}. Valid types are sink, source, converter, "
+            "header_converter, transformation, predicate."
+        )
+    wanted = None if job.version is None else f"[{job.version},{job.version}]"
+    try:
+        found = worker.plugins.plugin(job.plugin, kinds[0], wanted)
+    except PluginVersionNotFoundError as exc:
+        raise BadRequestError(str(exc)) from exc
+    except ConnectException as exc:
+        raise InternalError("Failed to load plugin class or one of its dependencies") from exc
+    if kinds[0].is_connector:
+        return PluginDescribed(keys=tuple(connector_key_infos(found, worker.plugins)))
+    definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]  # all others have it
+    return PluginDescribed(keys=tuple(definition.to_key_info()))

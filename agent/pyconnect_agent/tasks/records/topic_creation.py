@@ -1,0 +1,126 @@
+"""Topics that a source connector's records need, created as its rules say (KIP-158).
+
+Layer: tasks. Kafka: TopicCreation and AbstractWorkerSourceTask.maybeCreateTopic. Runs on the task's
+thread, before the first record to a topic; what a task has seen once it does not ask for again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pyconnect_agent.core.config.connector_config import SourceSettings
+from pyconnect_agent.core.config.topic_creation import TopicCreationGroup
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.kafka.admin import Admin, TopicCreated, TopicSpec
+from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_api import ConnectException, RetriableException
+
+LOG = logging.getLogger(__name__)
+
+
+class TopicAdmin(Protocol):
+    """The part of `kafka.admin.Admin` that is used here."""
+
+    def describe_topics(self, topics: Sequence[str], timeout_ms: int) -> dict[str, int]: ...
+    def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated: ...
+
+
+class TopicCreation:
+    """`known` are the topics that need no look any more; only `ensure` adds to it.
+
+    `groups` are tried in order; the last is for every topic.
+    """
+
+    def __init__(
+        self, groups: Sequence[TopicCreationGroup], admin: TopicAdmin, *, timeout_ms: int
+    ) -> None:
+        self.known: set[str] = set()
+        self._groups = tuple(groups)
+        self._admin = admin
+        self._timeout_ms = timeout_ms
+
+    def ensure(self, topic: str) -> None:
+        """Create the topic unless it exists.
+
+        Raises RetriableException when the brokers do not say in time whether it does,
+        ConnectException when there is none and none can be made.
+        """
+        LOG.info("first record for a topic: checking whether it exists", extra={"topic": topic})
+        if self._exists(topic):
+            LOG.info("topic exists", extra={"topic": topic})
+        else:
+            group = next(group for group in self._groups if group.matches(topic))
+            self._create(_spec(topic, group), group.name)
+        self.known.add(topic)
+
+    def _exists(self, topic: str) -> bool:
+        try:
+            return topic in self._admin.describe_topics([topic], self._timeout_ms)
+        except KafkaError as exc:
+            if exc.retriable:
+                raise RetriableException(f"Timed out while describing topics '{topic}'") from exc
+            raise ConnectException(str(exc)) from exc
+
+    def _create(self, spec: TopicSpec, group: str) -> None:
+        try:
+            created = self._admin.create_or_find_topic(spec, self._timeout_ms)
+        except KafkaError as exc:
+            # As in Kafka also when it timed out: only the describing is repeated.
+            raise ConnectException(str(exc)) from exc
+        fields = {"topic": spec.name, "creation_group": group}
+        match created:
+            case TopicCreated.NOW:
+                LOG.info("topic created", extra=fields)
+            case TopicCreated.BEFORE:
+                LOG.info("topic was created by another meanwhile", extra=fields)
+            case TopicCreated.NOT:
+                raise ConnectException(
+                    f"Task failed to create new topic {_describe(spec)}. Ensure that the task is "
+                    "authorized to create topics or that the topic exists and restart the task"
+                )
+
+
+def topic_creation_of(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> TopicCreation | None:
+    """Return the rules of a source connector; None when the worker or the connector has it off.
+
+    Raises ConfigException for wrong rules and for admin overrides that the worker forbids.
+    """
+    if not worker.topic_creation_enable:
+        return None
+    groups = SourceSettings.parse(connector_config).topic_creation
+    if not groups:
+        return None
+    config = client_settings.source_admin(worker, connector_config, task_id)
+    return TopicCreation(
+        groups,
+        Admin(config.properties),
+        timeout_ms=config.default_api_timeout_ms or client_settings.API_TIMEOUT_MS,
+    )
+
+
+def _spec(topic: str, group: TopicCreationGroup) -> TopicSpec:
+    return TopicSpec(
+        name=topic,
+        partitions=group.partitions,
+        replication_factor=group.replication_factor,
+        settings=group.other_configs,
+    )
+
+
+def _describe(spec: TopicSpec) -> str:
+    """Write a topic as Java's NewTopic does."""
+    partitions, replicas = (
+        "default" if number == -1 else number
+        for number in (spec.partitions, spec.replication_factor)
+    )
+    settings = ", ".join(f"{name}={value}" for name, value in spec.settings.items())
+    return (
+        f"(name={spec.name}, numPartitions={partitions}, replicationFactor={replicas}, "
+        f"replicasAssignments=null, configs={{{settings}}})"
+    )

@@ -1,0 +1,70 @@
+"""Settings of a task's Kafka clients for librdkafka (spec task-runtime.md §9).
+
+Layer: tasks. `core.client_configs` says what they are; here what cannot be used is logged. All
+functions raise ConfigException for an override that the worker denies and for a value that cannot
+be used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pyconnect_agent.core.clients import configs as client_configs
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
+
+LOG = logging.getLogger(__name__)
+
+API_TIMEOUT_MS = 60_000
+"""Java's default of `default.api.timeout.ms`."""
+
+
+def source_producer(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The at-least-once producer of a source task."""
+    client_id = f"connector-producer-{task_id}"
+    return _built(client_configs.connector_producer(worker, connector_config, client_id))
+
+
+def sink_consumer(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The consumer of a sink task."""
+    client_id = f"connector-consumer-{task_id}"
+    return _built(
+        client_configs.sink_consumer(worker, task_id.connector, connector_config, client_id)
+    )
+
+
+def dead_letter_producer(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The producer of a sink's dead letter queue."""
+    client_id = f"connector-dlq-producer-{task_id}"
+    return _built(client_configs.connector_producer(worker, connector_config, client_id))
+
+
+def dead_letter_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The admin client that creates a dead letter topic."""
+    client_id = f"connector-dlq-adminclient-{task_id}"
+    return _built(client_configs.connector_admin(worker, connector_config, client_id))
+
+
+def source_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The admin client of a source task, which creates topics."""
+    client_id = f"connector-adminclient-{task_id}"
+    return _built(client_configs.connector_admin(worker, connector_config, client_id))
+
+
+def _built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
+    built = config.build()
+    for warning in built.warnings:
+        LOG.warning("client setting is not used as given", extra={"reason": warning})
+    return built

@@ -1,0 +1,146 @@
+"""The plugins that convert and change a task's records.
+
+Layer: tasks. Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the
+connector's own, else the worker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.config.prefixes import below
+from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.tasks.records.transformations import TransformationStage
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_api import (
+    CONVERTER_TYPE_CONFIG,
+    Converter,
+    HeaderConverter,
+    Predicate,
+    Transformation,
+)
+
+VERSION_OPTION = "plugin.version"
+"""KIP-891: a version or version range, beside the class it is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converters:
+    key: Converter
+    value: Converter
+    header: HeaderConverter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlugins:
+    converters: Converters
+    stages: Sequence[TransformationStage]
+
+    @classmethod
+    def of(cls, worker: WorkerView, connector_config: Mapping[str, str]) -> TaskPlugins:
+        """Make and configure them. Raises what they raise, and ConfigException."""
+        return cls(
+            converters=Converters(
+                key=converter_of(worker, "key", connector_config),
+                value=converter_of(worker, "value", connector_config),
+                header=header_converter_of(worker, connector_config),
+            ),
+            stages=stages_of(worker, connector_config),
+        )
+
+    def close_with(self, closing: ExitStack) -> None:
+        """Have them closed at the end of `closing`, transformations first, whatever fails."""
+        for converter in (self.converters.key, self.converters.value, self.converters.header):
+            closing.callback(converter.close)
+        for stage in self.stages:
+            closing.callback(stage.close)
+
+
+def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Converter:
+    """Make the `key` or `value` converter: the connector's if it names one, else the worker's.
+
+    Options come from whichever names the class; the two are not merged.
+    """
+    key = f"{role}.converter"
+    class_name, options = _converter_choice(
+        worker, key, config, getattr(worker.config, f"{role}_converter")
+    )
+    converter: Converter = worker.new(
+        Converter, class_name, PluginKind.CONVERTER, key, options.get(VERSION_OPTION)
+    )
+    converter.configure({**options, CONVERTER_TYPE_CONFIG: role}, role == "key")
+    return converter
+
+
+def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> HeaderConverter:
+    """Make the converter of headers, as `converter_of` does."""
+    key = "header.converter"
+    class_name, options = _converter_choice(worker, key, config, worker.config.header_converter)
+    converter: HeaderConverter = worker.new(
+        HeaderConverter,
+        class_name,
+        PluginKind.HEADER_CONVERTER,
+        key,
+        options.get(VERSION_OPTION),
+    )
+    converter.configure({**options, CONVERTER_TYPE_CONFIG: "header"})
+    return converter
+
+
+def stages_of(worker: WorkerView, config: Mapping[str, str]) -> list[TransformationStage]:
+    """Make and configure the chain of a connector."""
+    stages: list[TransformationStage] = []
+    for alias in _aliases(config, "transforms"):
+        options = below(config, f"transforms.{alias}.")
+        predicate_alias = options.pop("predicate", None)
+        negate = options.pop("negate", "false").strip().lower() == "true"
+        transformation: Transformation[Any] = worker.new(
+            Transformation,
+            options.pop("type", ""),
+            PluginKind.TRANSFORMATION,
+            f"transforms.{alias}.type",
+            options.pop(VERSION_OPTION, None),
+        )
+        transformation.configure(options)
+        stages.append(
+            TransformationStage(
+                alias=alias,
+                transformation=transformation,
+                predicate=_predicate(worker, config, predicate_alias),
+                predicate_alias=predicate_alias,
+                negate=negate,
+            )
+        )
+    return stages
+
+
+def _predicate(
+    worker: WorkerView, config: Mapping[str, str], alias: str | None
+) -> Predicate[Any] | None:
+    if alias is None:
+        return None
+    options = below(config, f"predicates.{alias}.")
+    predicate: Predicate[Any] = worker.new(
+        Predicate,
+        options.pop("type", ""),
+        PluginKind.PREDICATE,
+        f"predicates.{alias}.type",
+        options.pop(VERSION_OPTION, None),
+    )
+    predicate.configure(options)
+    return predicate
+
+
+def _converter_choice(
+    worker: WorkerView, key: str, config: Mapping[str, str], workers: str
+) -> tuple[str, dict[str, str]]:
+    if key in config:
+        return config[key], below(config, f"{key}.")
+    return workers, worker.config.with_prefix(f"{key}.")
+
+
+def _aliases(config: Mapping[str, str], key: str) -> list[str]:
+    return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]

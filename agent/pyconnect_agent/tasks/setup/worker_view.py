@@ -1,0 +1,128 @@
+"""What a child knows of its worker: configuration, plugins, config providers.
+
+Layer: tasks. Made once per process, from the job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.plugins.catalog import (
+    Catalog,
+    PluginDesc,
+    PluginKind,
+    PluginNotFoundError,
+    PluginVersionNotFoundError,
+)
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.discovery import installed_catalog
+from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.channel import StringMap
+from pyconnect_api import (
+    ConfigData,
+    ConfigException,
+    ConfigProvider,
+    ConnectException,
+    Connector,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A config with its variables replaced; `values` has no None."""
+
+    raw: StringMap
+    resolution: ResolvedConfig = field(repr=False)
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {k: v for k, v in self.resolution.values.items() if v is not None}
+
+
+class WorkerView:
+    """`plugins` empty: those of the distribution and of installed entry points."""
+
+    def __init__(self, properties: StringMap, plugins: Collection[PluginDesc] = ()) -> None:
+        given = {name: value for name, value in properties.items() if value is not None}
+        kind = DistributedConfig if "config.storage.topic" in given else WorkerConfig
+        self.config = kind.parse(given)
+        catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
+        self.plugins = CatalogPluginSource(catalog)
+        self._providers: dict[str, ConfigProvider] = {}
+        self._secrets: dict[str, str] = {}
+
+    def resolve(self, config: StringMap) -> Resolved:
+        """Replace `${provider:path:key}`. Raises what a provider raises."""
+        resolution = resolve(config, self._look_up)
+        # A new one: other threads mask with the one before.
+        self._secrets = {**self._secrets, **resolution.secrets}
+        return Resolved(config, resolution)
+
+    def mask(self, text: str) -> str:
+        """Put back to its reference what providers have supplied so far."""
+        return mask(text, self._secrets)
+
+    def _look_up(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:
+        if name not in self.config.config_providers:
+            return None
+        provider = self._providers.get(name)
+        if provider is None:
+            provider = self._providers[name] = self._provider(name)
+        return provider.get(path, keys)
+
+    def _provider(self, name: str) -> ConfigProvider:
+        prefix = f"config.providers.{name}."
+        class_name = self.config.originals.get(f"{prefix}class")
+        if not class_name:
+            raise ConfigException(f'Missing required configuration "{prefix}class"')
+        provider: ConfigProvider = self.new(
+            ConfigProvider, class_name, PluginKind.CONFIG_PROVIDER, f"{prefix}class"
+        )
+        provider.configure(self.config.with_prefix(f"{prefix}param."))
+        return provider
+
+    def connector(self, config: Mapping[str, str]) -> Connector:
+        """Construct the connector of a config. Raises ConnectException."""
+        name = config.get("connector.class", "")
+        try:
+            found = self.plugins.connector(name, config.get("connector.plugin.version"))
+        except PluginNotFoundError as exc:
+            raise ConnectException(str(exc)) from exc
+        connector = instantiate(found.python_class)
+        assert isinstance(connector, Connector)
+        return connector
+
+    def new(
+        self,
+        base: Any,  # abstract classes
+        name: str,
+        kind: PluginKind,
+        key: str,
+        version_range: str | None = None,
+    ) -> Any:
+        """Construct a plugin that a config names at `key`; ConfigException with Kafka's texts."""
+        if not name:
+            raise ConfigException(
+                f'Missing required configuration "{key}" which has no default value.'
+            )
+        try:
+            found = self.plugins.plugin(name, kind, version_range)
+        except PluginVersionNotFoundError as exc:
+            raise ConfigException(str(exc)) from exc
+        except PluginNotFoundError as exc:
+            raise ConfigException(
+                f"Invalid value {name} for configuration {key}: Class {name} could not be found."
+            ) from exc
+        if not issubclass(found.python_class, base):
+            raise ConfigException(
+                f"Invalid value {name} for configuration {key}: "
+                f"Class {name} does not implement the {base.__name__} interface"
+            )
+        return instantiate(found.python_class)

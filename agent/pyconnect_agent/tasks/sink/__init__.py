@@ -1,0 +1,1 @@
+"""A sink task: its loop, its pipeline, its commits."""

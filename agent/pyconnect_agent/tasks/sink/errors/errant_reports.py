@@ -1,0 +1,116 @@
+"""Records a sink task could not deliver (KIP-610; Kafka: WorkerErrantRecordReporter).
+
+Layer: tasks. `report` may be called from any thread of the task, the rest by the task's loop.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from concurrent.futures import Future
+
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
+from pyconnect_api import (
+    ConnectException,
+    ErrantRecordReporter,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+
+_SINK_TASK = f"{SinkTask.__module__}.{SinkTask.__qualname__}"
+
+
+class ErrantRecords(ErrantRecordReporter):
+    """The task's reporter, and `sink.ErrantReports` for the loop.
+
+    The converters serialize records that the task made itself.
+    """
+
+    def __init__(self, tolerance: Tolerance, converters: Converters) -> None:
+        self._tolerance = tolerance
+        self._converters = converters
+        self._lock = threading.Lock()
+        self._unfinished: dict[TopicPartition, set[Future[None]]] = {}
+        self._lost: dict[TopicPartition, BaseException] = {}
+        self._first: Failure | None = None
+
+    def report(self, record: SinkRecord, error: Exception) -> Future[None]:
+        """Report; see the API. Raises what converters raise for a record of the task's own."""
+        failure = Failure(
+            stage=Stage.TASK_PUT,
+            class_name=_SINK_TASK,
+            error=error,
+            record=self._reportable(record),
+        )
+        with self._lock:
+            if self._first is None:
+                # Before anything is raised: a task that hides that must fail all the same.
+                self._first = failure
+        pending = self._tolerance.failed(failure)
+        if pending is None:
+            pending = Future()
+            pending.set_result(None)
+        else:
+            self._note(
+                TopicPartition(record.original_topic, record.original_kafka_partition), pending
+            )
+        return pending
+
+    def raise_failure(self) -> None:
+        """Raise ConnectException when errors are not tolerated and one was reported."""
+        failure = self._first
+        if failure is not None and not self._tolerance.tolerate_all:
+            raise self._tolerance.exceeded(failure) from failure.error
+
+    def await_reports(self, partitions: Collection[TopicPartition]) -> None:
+        """Wait until the reports of these partitions are durable, however long that takes.
+
+        Raises ConnectException for one that failed.
+        """
+        for partition, future in self._take(partitions):
+            error = future.exception()
+            if error is not None:
+                # The task ends of it, and its last commit must not pass the record either.
+                self._lost[partition] = error
+        for partition in partitions:
+            if partition in self._lost:
+                raise ConnectException(
+                    "Encountered an error while awaiting an errant record future's completion."
+                ) from self._lost[partition]
+
+    def abandon(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget unfinished reports of lost partitions."""
+        self._take(partitions)
+        for partition in partitions:
+            self._lost.pop(partition, None)
+
+    def _reportable(self, record: SinkRecord) -> object:
+        if isinstance(record, ConsumedRecord):
+            return record
+        return serialized(
+            record, self._converters.key, self._converters.value, self._converters.header
+        )
+
+    def _note(self, partition: TopicPartition, future: Future[None]) -> None:
+        with self._lock:
+            self._unfinished.setdefault(partition, set()).add(future)
+        future.add_done_callback(lambda done: self._done(partition, done))
+
+    def _done(self, partition: TopicPartition, future: Future[None]) -> None:
+        """Forget what succeeded; what failed must be met by the next commit."""
+        if future.exception() is None:
+            with self._lock:
+                self._unfinished.get(partition, set()).discard(future)
+
+    def _take(
+        self, partitions: Collection[TopicPartition]
+    ) -> list[tuple[TopicPartition, Future[None]]]:
+        with self._lock:
+            return [
+                (partition, future)
+                for partition in partitions
+                for future in self._unfinished.pop(partition, set())
+            ]

@@ -1,0 +1,293 @@
+"""The loop of a sink task (Kafka: WorkerSinkTask).
+
+Layer: tasks. Runs on the process's main thread, rebalance callbacks included: they come inside the
+consumer's poll and must not raise, so what they raise is kept and raised after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.offsets.sink import SinkOffsets
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.sink.commits import CommittingConsumer, PendingReports, SinkCommits
+from pyconnect_agent.tasks.sink.context import PausableConsumer, WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.metrics import SinkMetrics
+from pyconnect_agent.tasks.sink.pipeline import Convert
+from pyconnect_api import (
+    ConnectException,
+    RetriableException,
+    SinkRecord,
+    SinkRecords,
+    SinkTask,
+    TopicPartition,
+)
+
+LOG = logging.getLogger(__name__)
+
+POLL_SLICE_S = 0.1
+"""How long the consumer may wait before the worker's wishes are looked at again."""
+
+
+class Consumer(PausableConsumer, CommittingConsumer, Protocol):
+    """What the loop needs of a consumer; `kafka.task_consumer.TaskConsumer` in a worker."""
+
+    def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]: ...
+
+
+class ErrantReports(PendingReports, Protocol):
+    """The worker's side of the errant record reporter."""
+
+    def raise_failure(self) -> None:
+        """Raise ConnectException when a report exceeded the tolerance, also if the task hid it."""
+        ...
+
+    def abandon(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget unfinished reports of lost partitions."""
+        ...
+
+
+class SinkLoop:
+    """Consumes, converts, delivers and commits until the worker wants an end.
+
+    `report` tells a state to the worker; `now_ms` is any monotonic clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        task: SinkTask,
+        consumer: Consumer,
+        convert: Convert,
+        context: WorkerSinkTaskContext,
+        control: Control,
+        reports: ErrantReports | None,
+        metrics: SinkMetrics,
+        report: Callable[[State], None],
+        flush_interval_ms: int,
+        flush_timeout_ms: int,
+        max_poll_records: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._task = task
+        self._consumer = consumer
+        self._convert = convert
+        self._context = context
+        self._control = control
+        self._reports = reports
+        self._metrics = metrics
+        self._report = report
+        self._flush_interval_ms = flush_interval_ms
+        self._max_poll_records = max_poll_records
+        self._now_ms = now_ms
+        self._batch: Sequence[SinkRecord] = ()
+        self._paused_for_redelivery = False
+        self._paused = False
+        self._rebalance_error: Exception | None = None
+        self._task_stopped = False
+        self._next_commit_ms = now_ms() + flush_interval_ms
+        self.last_put_ms: int | None = None
+        self.offsets = SinkOffsets()
+        self.commits = SinkCommits(
+            task=task,
+            consumer=consumer,
+            offsets=self.offsets,
+            context=context,
+            reports=reports,
+            metrics=metrics,
+            flush_timeout_ms=flush_timeout_ms,
+            now_ms=now_ms,
+        )
+
+    def run(self) -> None:
+        """Return when the worker wants an end. Raises what makes the task FAILED.
+
+        All partitions are closed in either case, with a last commit.
+        """
+        try:
+            while not self._control.stopping:
+                self.step()
+        finally:
+            self._close_partitions(tuple(self.offsets.current))
+            self._metrics.partition_count = 0
+
+    @property
+    def pending(self) -> int:
+        """Records that the task has not taken yet; read by other threads too."""
+        return len(self._batch)
+
+    def task_stopped(self) -> None:
+        """From now on rebalances, such as that of the consumer's close, do not reach the task."""
+        self._task_stopped = True
+
+    def step(self) -> None:
+        """Do one iteration: maybe a commit, one poll, one put."""
+        self._follow_target_state()
+        now_ms = self._now_ms()
+        commits = self.commits
+        if not commits.committing and (
+            self._context.is_commit_requested or now_ms >= self._next_commit_ms
+        ):
+            commits.commit(self._consumer.assignment(), closing=False)
+            self._next_commit_ms = now_ms + self._flush_interval_ms
+            self._context.clear_commit_request()
+        commits.give_up_late()
+        messages = self._poll(max(self._next_commit_ms - now_ms, 0))
+        if messages is None:
+            return
+        if messages:
+            records, foreign = self._convert(messages, self.offsets.consumed)
+            self._batch = [*self._batch, *records] if self._batch else records
+            self._metrics.read(len(messages) - foreign)
+            self._metrics.look_at(self.offsets)
+        self._deliver()
+
+    # Target state
+
+    def _follow_target_state(self) -> None:
+        if self._control.should_pause == self._paused:
+            return
+        self._paused = self._control.should_pause
+        if self._paused:
+            self._consumer.pause(self._consumer.assignment())
+            self._report(State.PAUSED)
+            self._context.request_commit()
+        else:
+            if not self._paused_for_redelivery:
+                self._resume_all()
+            self._report(State.RUNNING)
+
+    def _resume_all(self) -> None:
+        self._consumer.resume(self._consumer.assignment() - self._context.paused)
+
+    # Poll
+
+    def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
+        """Wait for messages; None when the worker wants something else meanwhile."""
+        self._rewind()
+        retry_ms = self._context.take_timeout_ms()
+        if retry_ms > 0:
+            timeout_ms = min(timeout_ms, retry_ms)
+        deadline_ms = self._now_ms() + timeout_ms
+        while True:
+            remaining_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
+            messages = self._consumer.poll(self._max_poll_records, min(POLL_SLICE_S, remaining_s))
+            if self._rebalance_error is not None:
+                error, self._rebalance_error = self._rebalance_error, None
+                raise error
+            if messages or remaining_s <= POLL_SLICE_S:
+                return messages
+            if self._control.stopping or self._control.should_pause != self._paused:
+                return None
+            if self._context.is_commit_requested and not self.commits.committing:
+                return ()
+
+    def _rewind(self) -> None:
+        wanted = self._context.take_offsets()
+        if not wanted:
+            return
+        for partition, offset in wanted.items():
+            self._consumer.seek(partition, offset)
+        self.offsets.rewind(wanted)
+
+    # Delivery
+
+    def _deliver(self) -> None:
+        self.last_put_ms = int(time.time() * 1000)
+        began_s = time.monotonic()
+        try:
+            batch = self._batch
+            # A list is copied: the task may keep what it gets, and change it.
+            self._task.put(batch if isinstance(batch, SinkRecords) else list(batch))
+            if self._reports is not None:
+                self._reports.raise_failure()
+        except RetriableException:
+            LOG.exception("put failed and is repeated")
+            if not self._paused_for_redelivery:
+                # Nothing new may come before the batch was taken, but polls must go on: they keep
+                # the membership alive.
+                self._paused_for_redelivery = True
+                self._consumer.pause(self._consumer.assignment())
+            return
+        except Exception as exc:
+            raise ConnectException(
+                "Exiting WorkerSinkTask due to unrecoverable exception."
+            ) from exc
+        self._metrics.put(len(self._batch), (time.monotonic() - began_s) * 1000)
+        self.offsets.accept_batch()
+        self._batch = ()
+        if self._paused_for_redelivery:
+            if not self._control.should_pause:
+                self._resume_all()
+            self._paused_for_redelivery = False
+
+    # Rebalance
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Open new partitions. Called by the consumer's poll; never raises."""
+        if self._task_stopped:
+            return
+        self.offsets.assign(positions)
+        self._metrics.partition_count = len(self.offsets.current)
+        self._pause_after_assignment()
+        if not positions or self._rebalance_error is not None:
+            return
+        try:
+            self._task.open(list(positions))
+            self._rewind()
+        except Exception as exc:  # noqa: BLE001  raised again after the poll
+            self._rebalance_error = exc
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        """Commit and close partitions that go elsewhere."""
+        self._removed(partitions, lost=False)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        """Close partitions that another member has already."""
+        self._removed(partitions, lost=True)
+
+    def _pause_after_assignment(self) -> None:
+        assignment = self._consumer.assignment()
+        was_paused = self._paused_for_redelivery
+        self._paused_for_redelivery = was_paused and bool(self._batch)
+        if self._paused_for_redelivery:
+            self._consumer.pause(assignment)
+            return
+        if was_paused:
+            self._resume_all()
+        self._context.paused.intersection_update(assignment)
+        if self._control.should_pause:
+            self._consumer.pause(assignment)
+        elif self._context.paused:
+            self._consumer.pause(self._context.paused)
+
+    def _removed(self, partitions: Sequence[TopicPartition], *, lost: bool) -> None:
+        if self._task_stopped or not partitions:
+            return
+        try:
+            if lost:
+                self._task.close(partitions)
+                if self._reports is not None:
+                    self._reports.abandon(partitions)
+            else:
+                self._close_partitions(partitions)
+        except Exception as exc:  # noqa: BLE001  raised again after the poll
+            self._rebalance_error = exc
+        finally:
+            self.offsets.forget(partitions)
+            gone = set(partitions)
+            self._metrics.partition_count = len(self.offsets.current)
+            self._batch = [r for r in self._batch if _origin(r) not in gone]
+
+    def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        self.commits.commit(partitions, closing=True)
+        self.offsets.forget(partitions)
+
+
+def _origin(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)

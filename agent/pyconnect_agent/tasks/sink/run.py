@@ -1,0 +1,172 @@
+"""The messages of one poll as columns, from the consumer to the records of a sink task.
+
+Layer: tasks. As in `source_run`: what costs a call of Python for each message is done here once for
+each column, and nothing is reported or retried. Of a record whose value is all that the task asks
+for, nothing else is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.records.many_values import to_connect_many
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_api import (
+    Converter,
+    Header,
+    HeaderConverter,
+    Schema,
+    SinkRecord,
+    SinkRecords,
+    TimestampType,
+    TopicPartition,
+)
+
+KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+
+TIMESTAMP_TYPES = (
+    TimestampType.NO_TIMESTAMP_TYPE,
+    TimestampType.CREATE_TIME,
+    TimestampType.LOG_APPEND_TIME,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRun:
+    """Messages without an error; `ends` are the offsets after the last one of each partition."""
+
+    messages: Sequence[ConsumedMessage]
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    timestamps: Sequence[tuple[int, int]]
+    distinct_topics: frozenset[str]
+    ends: dict[TopicPartition, int]
+
+    @classmethod
+    def of(cls, messages: Sequence[ConsumedMessage]) -> MessageRun | None:
+        """Return None for messages that have to be looked at one by one."""
+        count = len(messages)
+        timestamps = [message.timestamp() for message in messages]
+        # What has no timestamp comes first: it is of type 0, or negative.
+        if min(timestamps)[1] < 0 or any([m.error() is not None for m in messages]):  # noqa: C419
+            return None
+        topics = [message.topic() for message in messages]
+        partitions = [message.partition() for message in messages]
+        lasts: Iterable[tuple[tuple[str, int], ConsumedMessage]]
+        if topics.count(topics[0]) == partitions.count(partitions[0]) == count:
+            lasts = (((topics[0], partitions[0]), messages[-1]),)
+        else:
+            lasts = dict(zip(zip(topics, partitions, strict=True), messages, strict=True)).items()
+        return cls(
+            messages=messages,
+            topics=topics,
+            partitions=partitions,
+            timestamps=timestamps,
+            distinct_topics=frozenset(topics),
+            ends={TopicPartition(*place): last.offset() + 1 for place, last in lasts},
+        )
+
+
+Column: TypeAlias = tuple[Sequence[Schema | None], Sequence[Any]]
+"""The schemas and the values of keys or values."""
+
+ConvertRun: TypeAlias = Callable[[MessageRun], SinkRecords]
+"""May raise anything."""
+
+
+def compose_run(converters: Converters, record_class: type[SinkRecord]) -> ConvertRun:
+    """Build the conversion of many messages to records of a class."""
+    read_keys, read_values = _column(converters.key), _column(converters.value)
+    read_headers = _headers(converters.header)
+
+    def convert(run: MessageRun) -> SinkRecords:
+        messages = run.messages
+        kafka_headers = [message.headers() for message in messages]
+        keys = read_keys(run, kafka_headers, [m.key() for m in messages])
+        values = read_values(run, kafka_headers, [m.value() for m in messages])
+        headers = read_headers(run, kafka_headers)
+        return SinkRecords(values[1], partial(_records, record_class, run, keys, values, headers))
+
+    return convert
+
+
+def _records(
+    record_class: type[SinkRecord],
+    run: MessageRun,
+    keys: Column,
+    values: Column,
+    headers: Sequence[list[Header] | None],
+) -> list[SinkRecord]:
+    types = TIMESTAMP_TYPES
+    records = [
+        record_class(
+            topic,
+            partition,
+            key_schema,
+            key,
+            value_schema,
+            value,
+            message.offset(),
+            timestamp,
+            types[timestamp_type],
+            own,
+        )
+        for message, topic, partition, key_schema, key, value_schema, value, (
+            timestamp_type,
+            timestamp,
+        ), own in zip(
+            run.messages,
+            run.topics,
+            run.partitions,
+            *keys,
+            *values,
+            run.timestamps,
+            headers,
+            strict=True,
+        )
+    ]
+    if issubclass(record_class, ConsumedRecord):
+        for record, message in zip(records, run.messages, strict=True):
+            record.consumed = message  # type: ignore[attr-defined]  # a ConsumedRecord
+    return records
+
+
+def _column(converter: Converter) -> Callable[..., Column]:
+    """Return the conversion of keys or values to their schemas and values."""
+    one, many = converter.to_connect_data, to_connect_many(converter)
+
+    def convert(
+        run: MessageRun,
+        headers: Sequence[KafkaHeaders | None],
+        data: Sequence[bytes | None],
+    ) -> Column:
+        if many is not None and len(run.distinct_topics) == 1:
+            schemas, values = many(run.topics[0], data)
+            if not len(schemas) == len(values) == len(data):
+                raise ValueError("The converter returned another number of values than it got")
+            return schemas, values
+        found = list(map(one, run.topics, [each or [] for each in headers], data))
+        return [schema for schema, _ in found], [value for _, value in found]
+
+    return convert
+
+
+def _headers(converter: HeaderConverter) -> Callable[..., Sequence[list[Header] | None]]:
+    convert = converter.to_connect_header
+
+    def read(
+        run: MessageRun, headers: Sequence[KafkaHeaders | None]
+    ) -> Sequence[list[Header] | None]:
+        if headers.count(None) == len(headers):
+            return [None] * len(headers)
+        return [
+            [Header(key, *convert(topic, key, data)) for key, data in own] if own else None
+            for topic, own in zip(run.topics, headers, strict=True)
+        ]
+
+    return read

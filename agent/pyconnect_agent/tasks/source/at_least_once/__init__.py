@@ -1,0 +1,1 @@
+"""At-least-once delivery: offsets are committed after their records are acknowledged."""

@@ -1,0 +1,295 @@
+"""How a source task's converted records go out at-least-once.
+
+Layer: tasks. Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of what was
+acknowledged can be committed; `source_committer.py` does that. Called on the task's thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.offsets.submitted import (
+    SubmittedRecord,
+    SubmittedRecords,
+    SubmittedRun,
+    canonical_partition,
+)
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    DeliveredMessage,
+    OnDelivery,
+    TaskProducer,
+)
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
+from pyconnect_agent.tasks.source.sender import (
+    QUEUE_FULL_WAIT_S,
+    commit_record_of,
+    metadata_of,
+    size_of,
+    tell,
+)
+from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
+from pyconnect_api import (
+    ConnectException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfRun:
+    """The records of a run that are of one source partition, by their places in it."""
+
+    places: Sequence[int]
+    submitted: SubmittedRun
+
+    def cut(self, records: Sequence[SourceRecord], taken: int) -> None:
+        """Keep what is among the first `taken` records of the run."""
+        size = bisect_left(self.places, taken)
+        offset = records[self.places[size - 1]].source_offset if size else None
+        self.submitted.cut(offset, size)
+
+
+class AtLeastOnceSender:
+    """Tracks acknowledgements, so that offsets of the acknowledged prefix can be committed."""
+
+    def __init__(
+        self,
+        *,
+        task: SourceTask,
+        producer: TaskProducer,
+        tolerance: Tolerance,
+        topics: ActiveTopics,
+        stop_requested: Callable[[], bool],
+        offer: Callable[[], None],
+        commit: Callable[[], None],
+        flush_timeout_s: float,
+        not_delivered: Callable[[], None],
+    ) -> None:
+        """`topics` hears of every topic that a record was delivered to.
+
+        `offer` hands what is committable to the committer, `commit` makes it commit now.
+        `not_delivered` hears of each record that the brokers did not take.
+        """
+        self.submitted = SubmittedRecords()
+        self._producer = producer
+        self._produce = producer.produce
+        self._submit = self.submitted.submit
+        self._tolerance = tolerance
+        self._topics = topics
+        self._topic_used = topics.used
+        self._stop_requested = stop_requested
+        self._offer = offer
+        self._commit = commit
+        self._flush_timeout_s = flush_timeout_s
+        self._not_delivered = not_delivered
+        self._error: KafkaError | None = None
+        # Without it a delivery is only a flag set.
+        self._commit_record = commit_record_of(task)
+        self.takes_runs = self._commit_record is None
+
+    def begin_iteration(self) -> None:
+        self._serve(0.0)
+        self._topics.refresh()
+        self._offer()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise ConnectException(
+                "Unrecoverable exception from producer send callback"
+            ) from self._error
+
+    def resumed(self) -> None:
+        """Acknowledgements do not depend on it."""
+
+    def paused(self, *, complete: bool) -> None:
+        """The timed commits go on."""
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        if self._error is not None:
+            self.check()
+        topic, value, key, kafka_partition, timestamp, headers = outgoing
+        submitted = self._submit(record.source_partition, record.source_offset)
+        done = partial(self._delivered, submitted, record, topic)
+        while True:
+            try:
+                if headers is None:
+                    self._produce(topic, value, key, kafka_partition, done, timestamp=timestamp)
+                else:
+                    self._produce(
+                        topic,
+                        value,
+                        key,
+                        kafka_partition,
+                        done,
+                        timestamp=timestamp,
+                        headers=headers,
+                    )
+                return
+            except BufferError:
+                # Back-pressure: Java's send blocks here as long as it takes.
+                if self._stop_requested():
+                    submitted.drop()
+                    raise RetriableException("The producer's queue is full") from None
+                self._serve(QUEUE_FULL_WAIT_S)
+            except CLIENT_ERRORS as exc:
+                self._refused(record, outgoing, submitted, exc)
+                return
+
+    def send_run(self, run: OutgoingRun) -> None:
+        while run.taken < len(run):
+            # A record that was refused may have failed the task since.
+            self.check()
+            rest = run.rest()
+            submitted, callbacks = self._submitted(rest)
+            taken = self._producer.produce_many(rest, callbacks)
+            run.taken += taken
+            if taken == len(rest):
+                return
+            for part in submitted:
+                part.cut(rest.records, taken)
+            self.send(rest.records[taken], rest.at(taken))
+            run.taken += 1
+
+    def dropped(self, record: SourceRecord) -> None:
+        self._tell(record, None)
+
+    def batch_sent(self) -> None:
+        self._serve(0.0)
+
+    def finish(self, *, failed: bool, complete: bool) -> None:  # noqa: ARG002  acknowledged offsets count anyway
+        try:
+            self._producer.drain(self._flush_timeout_s, until=self._settled)
+        except KafkaError as exc:
+            LOG.warning("could not wait for deliveries", extra={"reason": str(exc)})
+        self._offer()
+        self._commit()
+
+    def in_flight(self) -> int:
+        return self._producer.in_flight()
+
+    def _submitted(
+        self, run: OutgoingRun
+    ) -> tuple[Sequence[_PartOfRun], Iterable[OnDelivery | None]]:
+        """Submit the records by their source partitions; return these, and a callback for each."""
+        records, silent = run.records, set(run.distinct_topics)
+        place = last_place(records)
+        # The record of a failure is reported where failures are tolerated.
+        told = self._tolerance.tolerate_all
+        if place is not None and not told:
+            submitted = self.submitted.submit_run(*place, len(run))
+            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
+            return [_PartOfRun(range(len(run)), submitted)], repeat(done)
+        places: dict[Hashable, list[int]] = {}
+        for index, record in enumerate(records):
+            places.setdefault(canonical_partition(record.source_partition), []).append(index)
+        parts: list[_PartOfRun] = []
+        callbacks: list[OnDelivery | None] = [None] * len(run)
+        for mine in places.values():
+            last = records[mine[-1]]
+            submitted = self.submitted.submit_run(
+                last.source_partition, last.source_offset, len(mine)
+            )
+            parts.append(_PartOfRun(mine, submitted))
+            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
+            for index in mine:
+                callbacks[index] = partial(done, record=records[index]) if told else done
+        return parts, callbacks
+
+    def _delivered_in_run(
+        self,
+        acknowledge: Callable[[None], None],
+        silent: set[str],
+        failure: Any,
+        message: DeliveredMessage,
+        record: SourceRecord | None = None,
+    ) -> None:
+        """`silent`: topics of the run that no record was delivered to yet."""
+        if failure is None:
+            if silent and (topic := message.topic() or "") in silent:
+                silent.discard(topic)
+                self._topic_used(topic)
+            acknowledge(None)
+            return
+        size = len(message)  # type: ignore[arg-type]  # bytes of the value
+        error = self._producer.explain(failure, message.topic() or "", size)
+        self._failed(record, partial(acknowledge, None), error)
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.serve(timeout_s)
+        except KafkaError as exc:
+            raise ConnectException("Unrecoverable exception from producer send callback") from exc
+
+    def _settled(self) -> bool:
+        return self.in_flight() == 0
+
+    def _refused(
+        self,
+        record: SourceRecord,
+        outgoing: Outgoing,
+        submitted: SubmittedRecord,
+        failure: BaseException,
+    ) -> None:
+        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
+        error.__cause__ = failure
+        if self._producer.is_asynchronous(failure):
+            self._failed(record, submitted.ack, error)
+            return
+        submitted.drop()
+        if error.retriable:
+            raise RetriableException(str(error)) from failure
+        raise ConnectException("Unrecoverable exception trying to send") from error
+
+    def _delivered(
+        self,
+        submitted: SubmittedRecord,
+        record: SourceRecord,
+        topic: str,
+        failure: Any,
+        message: DeliveredMessage,
+    ) -> None:
+        if failure is not None:
+            size = len(message)  # type: ignore[arg-type]  # bytes of the value
+            self._failed(record, submitted.ack, self._producer.explain(failure, topic, size))
+            return
+        if self._commit_record is not None:
+            self._tell(record, metadata_of(message))
+        submitted.acked = True
+        self._topic_used(topic)
+
+    def _failed(
+        self, record: SourceRecord | None, acknowledge: Callable[[], object], error: KafkaError
+    ) -> None:
+        self._not_delivered()
+        if not self._tolerance.tolerate_all:
+            if self._error is None:
+                self._error = error
+            return
+        self._tolerance.failed(
+            Failure(
+                stage=Stage.KAFKA_PRODUCE,
+                class_name=f"{__name__}.{type(self).__qualname__}",
+                error=error,
+                record=record,
+            )
+        )
+        if record is not None:
+            self._tell(record, None)
+        acknowledge()
+
+    def _tell(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        if self._commit_record is not None:
+            tell(self._commit_record, record, metadata)

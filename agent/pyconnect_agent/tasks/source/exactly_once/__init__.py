@@ -1,0 +1,1 @@
+"""Exactly-once delivery: records and their offsets share transactions (KIP-618)."""

@@ -1,0 +1,388 @@
+"""How a source task's converted records go out exactly-once.
+
+Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask; spec exactly-once.md §12, §13. The loop and the
+pipeline are those of every source task. Records and their source offsets go into one transaction;
+a boundary says when it ends. After any failure the task ends: its own position is past the lost
+records, only a new instance reads them again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, Protocol
+
+from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.offsets.source import Entries, OffsetWriter
+from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, TransactionBoundary
+from pyconnect_agent.kafka.task_producer import (
+    CLIENT_ERRORS,
+    Columns,
+    DeliveredMessage,
+    OnDelivery,
+)
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.metrics import SourceMetrics
+from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
+from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
+from pyconnect_agent.tasks.source.sender import (
+    QUEUE_FULL_WAIT_S,
+    commit_record_of,
+    metadata_of,
+    size_of,
+    tell,
+)
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
+
+LOG = logging.getLogger(__name__)
+
+_NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
+
+
+class TransactionProducer(Protocol):
+    """The part of `kafka.transactional_producer.TransactionalProducer` used here."""
+
+    transaction_timeout_ms: int
+
+    @property
+    def produce(self) -> Callable[..., None]: ...
+    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def serve(self, timeout_s: float = 0.0) -> int: ...
+    def in_flight(self) -> int: ...
+    def explain(self, failure: Any, topic: str, size: int) -> KafkaError: ...
+    def is_asynchronous(self, failure: BaseException) -> bool: ...
+
+
+class TransactionalSender:
+    """Implements `source_sender.Sender`; called on the task's thread only."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        connector: str,
+        task: SourceTask,
+        producer: TransactionProducer,
+        boundary: TransactionBoundary,
+        offsets: OffsetStores,
+        topics: ActiveTopics,
+        stop_requested: Callable[[], bool],
+        metrics: SourceMetrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._task_id = task_id
+        self._task = task
+        self._producer = producer
+        self._produce = producer.produce
+        self._boundary = boundary
+        self._watches_records = boundary.watches_records
+        self._stores = offsets
+        self._offsets_topic = offsets.topic
+        self._topics = topics
+        self._stop_requested = stop_requested
+        self._metrics = metrics
+        self._clock = clock
+        self._offsets = OffsetWriter(connector)
+        # The newest offset of the partition that the last record was of: most tasks stay with one.
+        self._partition: Mapping[str, object] | None = None
+        self._offset: Mapping[str, object] | None = None
+        self._has_offset = False
+        self._open = False
+        self._began_s = 0.0
+        self._count = 0
+        self._used_topics: set[str] = set()
+        self._error: BaseException | None = None
+        self._remembered: list[tuple[SourceRecord, list[RecordMetadata | None]]] = []
+        self._commit_record = commit_record_of(task)
+        self.takes_runs = self._commit_record is None and not boundary.watches_records
+        self.last_commit_ms: int | None = None
+        self.transaction_began_ms: int | None = None
+
+    # As source_sender.Sender
+
+    def begin_iteration(self) -> None:
+        self._serve(0.0)
+        self._topics.refresh()
+
+    def check(self) -> None:
+        """Failed sends show at the commit, which they prevent."""
+
+    def resumed(self) -> None:
+        self._boundary.begin(self._now_ms())
+
+    def paused(self, *, complete: bool) -> None:
+        self._act(self._boundary.before_rest(complete=complete))
+
+    def send_run(self, run: OutgoingRun) -> None:
+        self._before_send(run.distinct_topics)
+        while run.taken < len(run):
+            rest = run.rest()
+            taken = self._producer.produce_many(rest, repeat(None))
+            run.taken += taken
+            self._count += taken
+            if taken == len(rest):
+                self._used_topics |= rest.distinct_topics
+                self._note_offsets(rest.records)
+                return
+            self._used_topics.update(rest.topics[:taken])
+            self._note_offsets(rest.records[:taken])
+            self.send(rest.records[taken], rest.at(taken))
+            run.taken += 1
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        topic, value, key, kafka_partition, timestamp, headers = outgoing
+        self._before_send((topic,))
+        arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
+        done = None
+        if self._commit_record is not None:
+            metadata: list[RecordMetadata | None] = [_NOT_DELIVERED]
+            done = partial(_delivered, metadata)
+        while True:
+            try:
+                if headers is None:
+                    self._produce(*arguments, done, timestamp=timestamp)
+                else:
+                    self._produce(*arguments, done, timestamp=timestamp, headers=headers)
+                break
+            except BufferError:
+                # Back-pressure: Java's send blocks here as long as it takes.
+                if self._stop_requested():
+                    raise RetriableException("The producer's queue is full") from None
+                self._serve(QUEUE_FULL_WAIT_S)
+            except CLIENT_ERRORS as exc:
+                self._refused(outgoing, exc)
+                break
+        if done is not None:
+            self._remembered.append((record, metadata))
+        self._count += 1
+        if topic not in self._used_topics:
+            self._used_topics.add(topic)
+        # Only now: the offset of a record that the producer did not take must not be committed.
+        self._note_offset(record)
+        if self._watches_records:
+            self._act(self._boundary.after_record(record))
+
+    def dropped(self, record: SourceRecord) -> None:
+        if self._commit_record is not None:
+            self._remembered.append((record, [None]))
+        if self._watches_records:
+            self._act(self._boundary.after_record(record))
+
+    def batch_sent(self) -> None:
+        self._act(self._boundary.after_batch(self._now_ms()))
+
+    def finish(self, *, failed: bool, complete: bool) -> None:
+        if not failed:
+            self._act(self._boundary.before_rest(complete=complete))
+
+    def in_flight(self) -> int:
+        return self._producer.in_flight()
+
+    def _before_send(self, topics: Collection[str]) -> None:
+        if self._offsets_topic in topics:
+            raise ConnectException(
+                "Source tasks may not produce to their own offsets topics when exactly-once support"
+                " is enabled"
+            )
+        if not self._open:
+            self._begin()
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.serve(timeout_s)
+        except AgentError as exc:
+            text = "Unrecoverable exception from producer send callback"
+            raise self._failure(text, exc) from exc
+
+    # Transactions
+
+    def _act(self, decision: Decision) -> None:
+        match decision:
+            case Decision.CONTINUE:
+                return
+            case Decision.ABORT:
+                self._abort()
+        self._commit()
+
+    def _begin(self) -> None:
+        try:
+            self._producer.begin()
+        except AgentError as exc:
+            raise self._failure("Unrecoverable exception trying to send", exc) from exc
+        self._open = True
+        self._began_s = self._clock()
+        self.transaction_began_ms = int(time.time() * 1000)
+
+    def _abort(self) -> None:
+        """Drop the records; their offsets are written by the commit that follows."""
+        if not self._open:
+            LOG.warning(
+                "Ignoring request by task to abort transaction as the current transaction is empty",
+                extra={"task": self._task_id},
+            )
+            return
+        self._open = False
+        self._count = 0
+        self._error = None
+        self._used_topics.clear()
+        self.transaction_began_ms = None
+        try:
+            self._producer.abort()
+        except AgentError as exc:
+            raise self._failure("Failed to abort the transaction of a task", exc) from exc
+        LOG.info("transaction aborted as the task asked", extra={"task": self._task_id})
+
+    def _commit(self) -> None:
+        """Commit records and offsets together, then tell the task."""
+        started_s = self._clock()
+        try:
+            entries = self._begin_flush()
+            if not self._open and not entries:
+                self._commit_ended(started_s, success=True)
+                self._commit_task()
+                return
+            records = self._stores.prepare(entries)
+            if not self._open:
+                self._begin()
+            self._write_offsets(records)
+            if self._error is not None:
+                raise self._error
+            self._producer.commit()
+        except (AgentError, DataException) as exc:
+            # The transaction stays open: closing the producer aborts it.
+            self._offsets.cancel_flush()
+            self._commit_ended(started_s, success=False)
+            text = f"Failed to flush offsets and/or records for task {self._task_id}"
+            raise self._failure(text, exc) from exc
+        self._open = False
+        self.transaction_began_ms = None
+        self._offsets.end_flush()
+        for topic in self._used_topics:
+            self._topics.used(topic)
+        self._used_topics.clear()
+        LOG.debug(
+            "transaction committed", extra={"records": self._count, "partitions": len(entries)}
+        )
+        self._commit_ended(started_s, success=True)
+        self._metrics.transaction_committed(self._count)
+        self._count = 0
+        self._stores.committed(entries)
+        self._commit_records()
+        self._commit_task()
+
+    def _commit_ended(self, started_s: float, *, success: bool) -> None:
+        self._metrics.task.committed((self._clock() - started_s) * 1000, success=success)
+
+    def _begin_flush(self) -> Entries:
+        if self._has_offset:
+            self._offsets.put([(self._partition, self._offset)])
+            self._has_offset = False
+        return self._offsets.begin_flush()
+
+    def _write_offsets(self, records: Sequence[LogRecord]) -> None:
+        for key, value in records:
+            while True:
+                try:
+                    self._produce(self._offsets_topic, value, key)
+                    break
+                except BufferError:
+                    self._producer.serve(QUEUE_FULL_WAIT_S)
+                except CLIENT_ERRORS as exc:
+                    size = len(key) + len(value or b"")
+                    raise self._producer.explain(exc, self._offsets_topic, size) from exc
+
+    def _note_offsets(self, records: Sequence[SourceRecord]) -> None:
+        if not records:
+            return
+        place = last_place(records)
+        if place is not None:
+            self._note_place(*place)
+            return
+        for record in records:
+            self._note_offset(record)
+
+    def _note_offset(self, record: SourceRecord) -> None:
+        self._note_place(record.source_partition, record.source_offset)
+
+    def _note_place(
+        self, partition: Mapping[str, object] | None, offset: Mapping[str, object] | None
+    ) -> None:
+        if self._has_offset and partition is not self._partition:
+            try:
+                self._offsets.put([(self._partition, self._offset)])
+            except DataException as exc:
+                self._error = exc
+        self._partition, self._offset = partition, offset
+        self._has_offset = True
+
+    def _refused(self, outgoing: Outgoing, failure: BaseException) -> None:
+        error = self._producer.explain(failure, outgoing[0], size_of(outgoing))
+        error.__cause__ = failure
+        if self._producer.is_asynchronous(failure):
+            # As in Java it shows at the commit, also when errors are tolerated.
+            self._error = self._error or error
+            return
+        if error.retriable:
+            raise RetriableException(str(error)) from failure
+        raise self._failure("Unrecoverable exception trying to send", error) from error
+
+    def _failure(self, text: str, cause: BaseException) -> ConnectException:
+        """Tell a transaction that expired from one that another producer ended."""
+        age_ms = (self._clock() - self._began_s) * 1000
+        expired = self._open and age_ms >= self._producer.transaction_timeout_ms
+        if isinstance(cause, ProducerFencedError) and expired:
+            text = (
+                f"The task {self._task_id} was unable to finish writing records to Kafka before its"
+                " producer transaction expired. It may be necessary to reconfigure this connector"
+                " in order for it to run healthily with exactly-once support. Options for this"
+                " include: tune the connector's producer configuration for higher throughput,"
+                " increase the transaction timeout for the connector's producers, decrease the"
+                " offset commit interval (if using interval-based transaction boundaries), or use"
+                " the 'poll' transaction boundary (if the connector is not already configured to"
+                " use it)."
+            )
+        return ConnectException(text)
+
+    # What the task hears
+
+    def _commit_records(self) -> None:
+        if self._commit_record is None:
+            return
+        remembered, self._remembered = self._remembered, []
+        for record, (metadata,) in remembered:
+            if metadata is _NOT_DELIVERED:
+                # Sent and then dropped by an abort before it arrived.
+                continue
+            tell(self._commit_record, record, metadata)
+
+    def _commit_task(self) -> None:
+        self.last_commit_ms = int(time.time() * 1000)
+        try:
+            self._task.commit()
+        except Exception:  # Kafka's contract: logged, and the task goes on
+            LOG.exception("SourceTask.commit failed")
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _delivered(
+    metadata: list[RecordMetadata | None], failure: Any, message: DeliveredMessage
+) -> None:
+    """A failure shows at the commit, which librdkafka refuses then."""
+    if failure is None:
+        metadata[0] = metadata_of(message)

@@ -1,0 +1,1 @@
+"""Where the processes of a source connector read and write offsets."""

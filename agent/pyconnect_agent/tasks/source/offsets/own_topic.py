@@ -1,0 +1,165 @@
+"""Finds and opens the offsets topic of a source connector's own, if it has one (KIP-618).
+
+Layer: tasks. Kafka: `Worker.offsetStoreForRegularSourceTask`, `…ForExactlyOnceSourceTask` and their
+connectors' versions. Reads as the connector's consumer connects, creates and looks as its admin
+client does, writes (at-least-once) as its producer does: a transaction's offsets are written by
+the task's own producer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from pyconnect_agent.core.clients.configs import (
+    ClientConfig,
+    connector_admin,
+    connector_producer,
+    producers_admin,
+    shared_admin,
+    source_offsets_consumer,
+)
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
+from pyconnect_agent.core.offsets.placement import own_topic
+from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.log import CompactedLog, LogClients
+from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
+from pyconnect_agent.tasks.source.offsets.stores import (
+    OffsetStores,
+    OwnOffsets,
+    WorkerOffsets,
+    WorkerStore,
+)
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+CLUSTER_ID_TIMEOUT_MS = 60_000
+DEFAULT_API_TIMEOUT_MS = 60_000
+
+
+class OffsetUse(Enum):
+    """What for: a connector only reads, an exactly-once task's producer writes."""
+
+    CONNECTOR = auto()
+    AT_LEAST_ONCE = auto()
+    EXACTLY_ONCE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogUse:
+    """How a process uses the log of an own topic.
+
+    `client`: what client ids end with, the task's id or the connector's name. `is_brief`: the
+    process ends soon, so it need not spare the brokers.
+    """
+
+    client: str
+    writes: bool = False
+    is_brief: bool = False
+
+
+def offset_stores(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str],
+    store: WorkerStore,
+    *,
+    client: str,
+    use: OffsetUse,
+    is_brief: bool = False,
+) -> OffsetStores:
+    """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
+
+    `client`, `is_brief`: see `LogUse`. Raises ConfigException for a forbidden override,
+    ConnectException when a cluster cannot be told from the worker's.
+    """
+    writes = use is OffsetUse.AT_LEAST_ONCE
+    log_use = LogUse(client=client, writes=writes, is_brief=is_brief)
+    found = own_offset_log(worker, connector, connector_config, log_use)
+    if found is None:
+        topic = worker.offset_storage_topic if isinstance(worker, DistributedConfig) else ""
+        return WorkerOffsets(topic, store, reads_first=use is OffsetUse.EXACTLY_ONCE)
+    topic, log = found
+    return OwnOffsets(topic, log, store, worker.offset_flush_timeout_ms)
+
+
+def own_offset_log(
+    worker: WorkerConfig,
+    connector: str,
+    connector_config: Mapping[str, str],
+    use: LogUse,
+) -> tuple[str, CompactedLog] | None:
+    """Return name and log of the connector's own topic, None without one; errors as above."""
+    placed = own_topic(worker, connector_config)
+    if placed is None:
+        return None
+    assert isinstance(worker, DistributedConfig)
+    if placed.is_workers_name and _is_workers_cluster(worker, connector_config, use.client):
+        return None
+    return placed.name, _log(worker, connector, connector_config, placed.name, use)
+
+
+def _is_workers_cluster(
+    worker: DistributedConfig, connector_config: Mapping[str, str], client: str
+) -> bool:
+    admin_id = f"connector-adminclient-{client}"
+    try:
+        written = _cluster_id(producers_admin(worker, connector_config, admin_id))
+        return written is not None and written == _cluster_id(shared_admin(worker))
+    except AgentError as exc:
+        raise ConnectException(
+            "Failed to find out whether the connector's producer and the worker use one Kafka"
+            " cluster, which decides where offsets are"
+        ) from exc
+
+
+def _cluster_id(config: ClientConfig) -> str | None:
+    return Admin(config.build().properties).cluster_id(CLUSTER_ID_TIMEOUT_MS)
+
+
+def _log(
+    worker: DistributedConfig,
+    connector: str,
+    connector_config: Mapping[str, str],
+    topic: str,
+    use: LogUse,
+) -> CompactedLog:
+    admin = _built(connector_admin(worker, connector_config, f"connector-adminclient-{use.client}"))
+    consumer_id = f"connector-consumer-{use.client}"
+    consumer = _built(source_offsets_consumer(worker, connector, connector_config, consumer_id))
+    fetch = BRIEF_FETCH if use.is_brief else {}
+    producer = None
+    if use.writes:
+        producer_id = f"connector-offsets-producer-{use.client}"
+        producer = _built(connector_producer(worker, connector_config, producer_id)).properties
+    return CompactedLog(
+        CompactedTopic(
+            name=topic,
+            worker_key="offset.storage.topic",
+            purpose="source connector offsets",
+            partitions=worker.offset_storage_partitions,
+            replication_factor=worker.offset_storage_replication_factor,
+            settings=worker.storage_topic_settings("offset"),
+            create_timeout_ms=admin.default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS,
+            retry_backoff_ms=worker.retry_backoff_ms,
+        ),
+        LogClients(
+            producer=producer,
+            consumer={**consumer.properties, **fetch},
+            admin=admin.properties,
+        ),
+        "own-offset-log",
+    )
+
+
+def _built(config: ClientConfig) -> LibrdkafkaConfig:
+    built = config.build()
+    for warning in built.warnings:
+        LOG.warning("client setting is not used as given", extra={"reason": warning})
+    return built

@@ -1,0 +1,212 @@
+"""Where a source connector's processes read and write its offsets (KIP-618).
+
+Layer: tasks. Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker;
+and an offsets topic of the connector's own, whose values win over the worker's and are copied
+there. Offsets go out under the raw key that is in use for their partition, whoever wrote it first;
+other keys of equal content are tombstoned.
+
+Threads: the task's and its committer's, one at a time each. Clients end with the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_agent.kafka.log import Log
+from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.tasks.source.exactly_once.offset_copies import WorkerCopies
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+Entries = Mapping[bytes, bytes | None]
+
+READ_AT_START_TIMEOUT_MS = 15 * 60_000
+"""Kafka's constant for the first read of an offsets topic."""
+READ_SLICE_MS = 60_000
+FIND_KEYS_TIMEOUT_MS = 60_000
+KNOWN_KEYS = 10_000
+"""So many partitions are remembered with their raw keys."""
+
+
+class WorkerStore(Protocol):
+    """The worker's offset store as its children see it; `control.Control` is the real one.
+
+    Everything blocks and raises AgentError, OSError once the worker is gone.
+    """
+
+    def read_offsets(
+        self, keys: tuple[bytes, ...], timeout_ms: int
+    ) -> Mapping[bytes, bytes | None]: ...
+    def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
+    def offset_keys_in_use(
+        self, keys: tuple[bytes, ...], timeout_ms: int
+    ) -> Mapping[bytes, tuple[bytes, ...]]: ...
+    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]: ...
+
+
+class OffsetStores(Protocol):
+    """What a connector or task does with its offsets; keys and values are the topic's bytes.
+
+    `topic` is where a transaction's offsets go.
+    """
+
+    topic: str
+
+    def start(self, give_up: Callable[[], bool]) -> bool:
+        """Read to the end; False when given up before. Raises ConnectException."""
+        ...
+
+    def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        """Look up after reading to the end. Raises AgentError."""
+        ...
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        """Every live raw entry after reading to the end. Raises AgentError.
+
+        Of entries of equal content the last counts.
+        """
+        ...
+
+    def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        """Write and wait for acknowledgement; None is a tombstone. Raises AgentError."""
+        ...
+
+    def prepare(self, entries: Entries) -> Sequence[LogRecord]:
+        """Return what a transaction is to write to `topic`. Raises AgentError."""
+        ...
+
+    def committed(self, entries: Entries) -> None:
+        """The transaction with these entries is committed."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is written after this; waits a moment for copies."""
+        ...
+
+
+class WorkerOffsets:
+    """Only the worker's store: it reads the topic for all its children.
+
+    `reads_first`: exactly-once, so it has to have read what older tasks committed.
+    """
+
+    def __init__(self, topic: str, store: WorkerStore, *, reads_first: bool) -> None:
+        self.topic = topic
+        self._store = store
+        self._reads_first = reads_first
+        self._known: dict[bytes, bytes] = {}
+
+    def start(self, give_up: Callable[[], bool]) -> bool:
+        deadline = Deadline(READ_AT_START_TIMEOUT_MS)
+        while self._reads_first and not give_up():
+            try:
+                self._store.read_offsets((), min(READ_SLICE_MS, deadline.remaining_ms()))
+            except RetriableKafkaError as exc:
+                if deadline.expired():
+                    raise ConnectException("Failed to read to the end of offsets") from exc
+                LOG.warning("offsets topic not read to its end yet", extra={"reason": str(exc)})
+            except AgentError as exc:
+                raise ConnectException("Failed to read to the end of offsets") from exc
+            else:
+                break
+        return not give_up()
+
+    def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        return self._store.read_offsets(keys, timeout_ms)
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        return dict(self._store.connector_offsets(connector, timeout_ms))
+
+    def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        self._store.write_offsets(entries, timeout_ms)
+
+    def prepare(self, entries: Entries) -> Sequence[LogRecord]:
+        """After a partition's first write only one of its keys is left, which is remembered."""
+        records: dict[bytes, bytes | None] = {}
+        unknown = tuple(key for key in entries if key not in self._known)
+        if unknown:
+            if len(self._known) >= KNOWN_KEYS:
+                self._known.clear()
+                unknown = tuple(entries)
+            found = self._store.offset_keys_in_use(unknown, FIND_KEYS_TIMEOUT_MS)
+            for key in unknown:
+                self._known[key], *others = found.get(key) or (key,)
+                records.update(dict.fromkeys(others))
+        records.update((self._known[key], value) for key, value in entries.items())
+        return [LogRecord(key, value) for key, value in records.items()]
+
+    def committed(self, entries: Entries) -> None:
+        """The worker's store reads it from the topic."""
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class OwnOffsets:
+    """An offsets topic of the connector's own first, the worker's store second.
+
+    `log`: writable at-least-once, else read only. Every tombstone is in the worker's store before
+    anything goes to the own topic: a value there would show through.
+    """
+
+    def __init__(self, topic: str, log: Log, worker: WorkerStore, flush_timeout_ms: int) -> None:
+        self.topic = topic
+        self._log = log
+        self._image = OffsetImage()
+        self._worker = worker
+        self._flush_timeout_ms = flush_timeout_ms
+        self._copies = WorkerCopies(worker.write_offsets, flush_timeout_ms)
+
+    def start(self, give_up: Callable[[], bool]) -> bool:
+        try:
+            self._log.start(self._image)
+        except AgentError as exc:
+            raise ConnectException(
+                f"Failed to start reading the connector's offsets topic '{self.topic}'"
+            ) from exc
+        return not give_up()
+
+    def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        deadline = Deadline(timeout_ms)
+        found = dict(self._worker.read_offsets(keys, timeout_ms))
+        self._log.read_to_end(deadline.remaining_ms())
+        own = self._image.lookup(keys)
+        return {**found, **{key: value for key, value in own.items() if value is not None}}
+
+    def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
+        deadline = Deadline(timeout_ms)
+        found = dict(self._worker.connector_offsets(connector, timeout_ms))
+        self._log.read_to_end(deadline.remaining_ms())
+        own = self._image.connector_entries(connector)
+        for key in own:
+            found.pop(key, None)
+        found.update(own)
+        return found
+
+    def write(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        deadline = Deadline(timeout_ms)
+        self._bury(entries, timeout_ms)
+        self._log.write(self._image.plan_write(entries), deadline.remaining_ms())
+        self.committed(entries)
+
+    def prepare(self, entries: Entries) -> Sequence[LogRecord]:
+        self._bury(entries, self._flush_timeout_ms)
+        return self._image.plan_write(entries)
+
+    def committed(self, entries: Entries) -> None:
+        self._copies.put({key: value for key, value in entries.items() if value is not None})
+
+    def close(self) -> None:
+        if not self._copies.flush(self._flush_timeout_ms / 1000):
+            LOG.warning("the last offsets were not copied to the worker's offsets topic in time")
+
+    def _bury(self, entries: Entries, timeout_ms: int) -> None:
+        buried = [key for key, value in entries.items() if value is None]
+        if buried:
+            self._copies.bury(buried, timeout_ms)

@@ -1,0 +1,155 @@
+"""From source records to what the producer gets: transform, convert, check, make the topic.
+
+Layer: tasks. Composed once at start: a stage that is not configured is not in the chain. Shared by
+at-least-once and exactly-once tasks; nothing here knows of offsets or transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
+from pyconnect_agent.tasks.source.run import ConvertRun, Outgoing, OutgoingRun, compose_run
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.records.tolerance import Stage, Tolerance
+from pyconnect_agent.tasks.records.topic_creation import TopicCreation
+from pyconnect_agent.tasks.records.transformations import Chain
+from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
+
+Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]
+"""Takes a record as it was polled, and the same after its transformations. Raises RecordSkipped
+when it failed and failures are tolerated, ConnectException when the task must fail, and
+RetriableException when the record is to be converted again later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The transformations, which do their own error handling, and the two conversions.
+
+    `convert_run` None: records are converted one by one, because something is done to each.
+    """
+
+    chain: Chain | None
+    convert: Convert
+    convert_run: ConvertRun | None
+
+
+def compose(
+    *,
+    converters: Converters,
+    chain: Chain | None,
+    tolerance: Tolerance,
+    topics: TopicCreation | None = None,
+) -> Pipeline:
+    """Build the pipeline.
+
+    `topics` makes sure of a topic before its first record; None leaves that to the brokers.
+    """
+    return Pipeline(
+        chain=chain,
+        convert=_compose_one(converters, tolerance, topics),
+        convert_run=_known_topics_only(compose_run(converters), topics),
+    )
+
+
+def _known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> ConvertRun:
+    if topics is None:
+        return convert
+    known = topics.known
+
+    def convert_known(
+        polled: Sequence[SourceRecord], records: Sequence[SourceRecord]
+    ) -> OutgoingRun:
+        run = convert(polled, records)
+        if not run.distinct_topics <= known:
+            raise ConnectException("Topics are made record by record")
+        return run
+
+    return convert_known
+
+
+def _compose_one(
+    converters: Converters, tolerance: Tolerance, topics: TopicCreation | None
+) -> Convert:
+    known_topics = None if topics is None else topics.known
+    key_bytes = converters.key.from_connect_data
+    value_bytes = converters.value.from_connect_data
+    write_headers = _header_writer(converters.header, tolerance)
+    key_class, value_class = type(converters.key), type(converters.value)
+    recover = tolerance.recover
+
+    def convert(original: SourceRecord, record: SourceRecord) -> Outgoing:
+        topic = record.topic
+        if topic is None:
+            raise ConnectException("A source record has no topic")
+        headers = write_headers(record, topic, original) if record.has_headers else []
+        arguments = (topic, headers, record.key_schema, record.key)
+        try:
+            key = key_bytes(*arguments)
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+            key = recover(Stage.KEY_CONVERTER, key_class, exc, original, key_bytes, *arguments)
+        arguments = (topic, headers, record.value_schema, record.value)
+        try:
+            value = value_bytes(*arguments)
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+            value = recover(
+                Stage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
+            )
+        if known_topics is not None and topic not in known_topics:
+            assert topics is not None
+            topics.ensure(topic)
+        partition = record.kafka_partition
+        timestamp = record.timestamp
+        return (
+            topic,
+            value,
+            key,
+            -1 if partition is None else partition,
+            0 if timestamp is None else timestamp if timestamp > 0 else _timestamp(timestamp),
+            headers or None,
+        )
+
+    return convert
+
+
+def _header_writer(
+    converter: HeaderConverter, tolerance: Tolerance
+) -> Callable[[SourceRecord, str, SourceRecord], KafkaHeaders]:
+    """Return the conversion of all headers of a record; takes its topic, and what was polled."""
+    from_connect_header, header_class = converter.from_connect_header, type(converter)
+
+    def headers_of(record: SourceRecord, topic: str) -> KafkaHeaders:
+        return [
+            (h.key, from_connect_header(topic, h.key, h.schema, h.value)) for h in record.headers
+        ]
+
+    def write(record: SourceRecord, topic: str, original: SourceRecord) -> KafkaHeaders:
+        try:
+            return headers_of(record, topic)
+        except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
+            return tolerance.recover(
+                Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record, topic
+            )
+
+    return write
+
+
+def place_of(record: object) -> str:
+    """Return a polled record's topic, source partition and source offset, nothing of its content.
+
+    Both are what the worker stores and shows of the record anyway.
+    """
+    assert isinstance(record, SourceRecord)
+    return (
+        f"topic '{record.topic}', source partition {record.source_partition}, source offset "
+        f"{record.source_offset}"
+    )
+
+
+def _timestamp(timestamp: int) -> int:
+    """Kafka's ConnectUtils.checkAndConvertTimestamp; 0 is librdkafka's word for "now"."""
+    if timestamp < -1:
+        raise ConnectException(f"Invalid record timestamp {timestamp}")
+    return 0

@@ -1,0 +1,117 @@
+"""What the source loop needs of a delivery guarantee, and what all of them need of a record.
+
+Layer: tasks. The loop of `source.py` is the same for every delivery guarantee; a sender says what
+happens around each record and batch, and when offsets are committed: `at_least_once_sender.py`,
+`transactional_sender.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from pyconnect_agent.kafka.task_producer import DeliveredMessage
+from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
+from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
+
+LOG = logging.getLogger(__name__)
+
+QUEUE_FULL_WAIT_S = 0.1
+"""Of serving deliveries, before a record is offered to a full producer again."""
+
+CommitRecord: TypeAlias = Callable[[SourceRecord, RecordMetadata | None], None]
+
+
+class Sender(Protocol):
+    """What the source loop needs of a delivery guarantee.
+
+    `takes_runs` False: something is done for each record that is sent or dropped, so the loop must
+    not use `send_run`, and with True it need not call `dropped`.
+    """
+
+    takes_runs: bool
+
+    def begin_iteration(self) -> None:
+        """Before each poll or repeated send."""
+        ...
+
+    def check(self) -> None:
+        """Raise ConnectException when an earlier send failed for good."""
+        ...
+
+    def resumed(self) -> None:
+        """Polling begins, for the first time or after a pause."""
+        ...
+
+    def paused(self, *, complete: bool) -> None:
+        """Nothing is polled until `resumed`. Raises ConnectException.
+
+        `complete` is False when a part of the last batch waits to be sent.
+        """
+        ...
+
+    def send(self, record: SourceRecord, outgoing: Outgoing) -> None:
+        """Hand over one record.
+
+        Raises RetriableException when it is to be tried again later, ConnectException when the
+        task must fail.
+        """
+        ...
+
+    def send_run(self, run: OutgoingRun) -> None:
+        """Hand over records in their order, as if each were sent by itself.
+
+        When it raises, as `send` does, `run.taken` says how many were sent before.
+        """
+        ...
+
+    def dropped(self, record: SourceRecord) -> None:
+        """The record was filtered or skipped."""
+        ...
+
+    def batch_sent(self) -> None:
+        """Every record of a batch (maybe none) was sent or dropped."""
+        ...
+
+    def finish(self, *, failed: bool, complete: bool) -> None:
+        """The loop has ended; commit what may be committed. `complete` as for `paused`."""
+        ...
+
+    def in_flight(self) -> int:
+        """Records sent whose fate is not known yet; asked by other threads too."""
+        ...
+
+
+def commit_record_of(task: SourceTask) -> CommitRecord | None:
+    """Return the task's hook; None when it has none of its own, as most have: that costs less."""
+    overridden = type(task).commit_record is not SourceTask.commit_record
+    return task.commit_record if overridden else None
+
+
+def tell(
+    commit_record: CommitRecord, record: SourceRecord, metadata: RecordMetadata | None
+) -> None:
+    """Tell a task what became of its record; `metadata` is None when it was not written."""
+    try:
+        commit_record(record, metadata)
+    except Exception:  # Kafka's contract: logged, and the task goes on
+        LOG.exception("SourceTask.commit_record failed")
+
+
+def size_of(outgoing: Outgoing) -> int:
+    """Return the bytes of value, key and headers."""
+    _, value, key, _, _, headers = outgoing
+    size = len(value or b"") + len(key or b"")
+    return size + sum(len(name) + len(data or b"") for name, data in headers or ())
+
+
+def metadata_of(message: DeliveredMessage) -> RecordMetadata:
+    """Return what `commit_record` is told of a delivered record."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    return RecordMetadata(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.timestamp()[1],
+    )

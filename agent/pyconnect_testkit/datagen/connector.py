@@ -1,0 +1,272 @@
+"""The connector and task of Datagen.
+
+Layer: builtin. Options are those of Confluent's `DatagenConnector`, and `throughput`, `batch.size`.
+The record of a number is a pure function of seed, task and number, and offsets keep both: after a
+restart the sequence goes on, so exactly-once delivery is supported.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_testkit.datagen.generator import RecordGenerator
+from pyconnect_testkit.datagen.templates import TEMPLATES
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_api import (
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    Config,
+    ConfigDef,
+    ConfigException,
+    ConfigType,
+    ConnectHeaders,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+    Importance,
+    Range,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+    ValidString,
+)
+
+TOPIC, TOPIC_ALIAS = "topic", "kafka.topic"
+QUICKSTART = "quickstart"
+SCHEMA_STRING = "schema.string"
+SCHEMA_FILENAME = "schema.filename"
+KEY_FIELD = "schema.keyfield"
+MAX_INTERVAL = "max.interval"
+THROUGHPUT = "throughput"
+ITERATIONS = "iterations"
+SEED = "random.seed"
+BATCH_SIZE = "batch.size"
+TASK_ID, GENERATION, ITERATION = "task.id", "task.generation", "current.iteration"
+
+LONGEST_WAIT_S = 1.0
+
+
+def config_def() -> ConfigDef:
+    """Return the settings; which schema is used is checked by `schema_of`."""
+    definition = ConfigDef()
+    for name, other in ((TOPIC, TOPIC_ALIAS), (TOPIC_ALIAS, TOPIC)):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default=None,
+            importance=Importance.HIGH,
+            documentation=f"Topic to write to; '{other}' means the same.",
+        )
+    definition.define(
+        QUICKSTART,
+        ConfigType.STRING,
+        default="",
+        validator=ValidString.one_of("", *TEMPLATES),
+        importance=Importance.HIGH,
+        documentation="Name of a schema that ships with the connector.",
+    )
+    for name, text in (
+        (SCHEMA_STRING, "The schema of values, an Avro record with generator hints."),
+        (SCHEMA_FILENAME, "File that holds the schema of values."),
+        (KEY_FIELD, "Field whose value is the key too; empty: as the quickstart says, or none."),
+    ):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default="",
+            importance=Importance.HIGH,
+            documentation=text,
+        )
+    for name, kind, default, validator, text in (
+        (MAX_INTERVAL, ConfigType.LONG, 500, Range.at_least(0),
+         "Longest wait between two records, in ms; each waits for a random part of it."),
+        (THROUGHPUT, ConfigType.LONG, -1, Range.at_least(-1),
+         "Records a second of each task in place of random waits; -1: not used."),
+        (ITERATIONS, ConfigType.LONG, -1, Range.at_least(-1),
+         "Records of each task in all, then it idles; -1: without end."),
+        (SEED, ConfigType.LONG, None, None,
+         "Makes the records the same ones each time; unset: chosen at the first start."),
+        (BATCH_SIZE, ConfigType.INT, 500, Range.at_least(1), "Most records a poll returns."),
+    ):  # fmt: skip
+        definition.define(
+            name,
+            kind,
+            default=default,
+            validator=validator,
+            importance=Importance.MEDIUM,
+            documentation=text,
+        )
+    return definition
+
+
+def topic_of(config: Mapping[str, object]) -> str:
+    """Return the topic; ConfigException when none is set."""
+    topic = config[TOPIC] or config[TOPIC_ALIAS]
+    if not topic:
+        raise ConfigException(f'Missing required configuration "{TOPIC}" which has no default')
+    return str(topic)
+
+
+def schema_of(config: Mapping[str, object]) -> tuple[str, str]:
+    """Return key field and schema text; ConfigException unless exactly one schema is named."""
+    named = [name for name in (QUICKSTART, SCHEMA_STRING, SCHEMA_FILENAME) if config[name]]
+    if len(named) != 1:
+        raise ConfigException(
+            f"Set exactly one of '{QUICKSTART}', '{SCHEMA_STRING}' and '{SCHEMA_FILENAME}'"
+        )
+    key_field = str(config[KEY_FIELD])
+    if config[QUICKSTART]:
+        default_key, text = TEMPLATES[str(config[QUICKSTART])]
+        return key_field or default_key, text
+    if config[SCHEMA_STRING]:
+        return key_field, str(config[SCHEMA_STRING])
+    try:
+        return key_field, Path(str(config[SCHEMA_FILENAME])).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigException(f"'{SCHEMA_FILENAME}' cannot be read: {error}") from error
+
+
+class DatagenSourceConnector(SourceConnector):
+    """`tasks.max` tasks with sequences of their own."""
+
+    def __init__(self) -> None:
+        self._props: Mapping[str, str] = {}
+
+    def version(self) -> str:
+        return CONNECT_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        _check(props)
+        self._props = props
+
+    def task_class(self) -> type[SourceTask]:
+        return DatagenSourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**self._props, TASK_ID: str(number)} for number in range(max_tasks)]
+
+    def stop(self) -> None:
+        """Nothing runs in the background."""
+
+    def config(self) -> ConfigDef:
+        return config_def()
+
+    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
+        """Check the schema and its hints too."""
+        config = super().validate(connector_configs)
+        if not any(value.error_messages for value in config.config_values):
+            try:
+                _check(connector_configs)
+            except ConfigException as error:
+                for value in config.config_values:
+                    if value.name == (TOPIC if TOPIC in str(error) else SCHEMA_STRING):
+                        value.add_error_message(str(error))
+        return config
+
+    def exactly_once_support(
+        self, connector_configs: Mapping[str, str | None]
+    ) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+    def can_define_transaction_boundaries(
+        self, connector_configs: Mapping[str, str | None]
+    ) -> ConnectorTransactionBoundaries:
+        return ConnectorTransactionBoundaries.UNSUPPORTED
+
+
+def _check(props: Mapping[str, str | None]) -> None:
+    config = config_def().parse(props)
+    topic_of(config)
+    key_field, text = schema_of(config)
+    generator = RecordGenerator(text)
+    if key_field:
+        generator.field_schema(key_field)
+
+
+class DatagenSourceTask(SourceTask):
+    """Makes records up."""
+
+    def version(self) -> str:
+        return CONNECT_VERSION
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = config_def().parse(props)
+        self._topic = topic_of(config)
+        self._key_field, text = schema_of(config)
+        self._generator = RecordGenerator(text)
+        self._key_schema = (
+            self._generator.field_schema(self._key_field) if self._key_field else None
+        )
+        self._max_interval_s = int(str(config[MAX_INTERVAL])) / 1000
+        self._throughput = int(str(config[THROUGHPUT]))
+        self._most = int(str(config[ITERATIONS]))
+        self._batch_size = int(str(config[BATCH_SIZE]))
+        self._task_id = int(props.get(TASK_ID, "0"))
+        self._resume(None if config[SEED] is None else int(str(config[SEED])))
+        self._started = time.monotonic()
+        self._sent = 0
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        count = self._due()
+        if self._most >= 0:
+            count = min(count, self._most - self._iteration)
+        if count <= 0:
+            self.context.stop_requested.wait(self._wait_s())
+            return None
+        now_ms = int(time.time() * 1000)
+        records = [self._record(self._iteration + index, now_ms) for index in range(count)]
+        self._iteration += count
+        self._sent += count
+        return records
+
+    def stop(self) -> None:
+        """Nothing to release."""
+
+    def _resume(self, seed: int | None) -> None:
+        """Go on where the last committed record left off."""
+        self._partition = {TASK_ID: self._task_id}
+        offset = self.context.offset_storage_reader.offset(self._partition) or {}
+        self._iteration = int(str(offset.get(ITERATION, 0)))
+        self._generation = int(str(offset.get(GENERATION, -1))) + 1
+        stored = offset.get(SEED)
+        if seed is None:
+            seed = secrets.randbits(48) if stored is None else int(str(stored))
+        self._seed = seed
+
+    def _due(self) -> int:
+        """Return how many records may go now."""
+        if self._throughput >= 0:
+            allowed = int((time.monotonic() - self._started) * self._throughput)
+            return min(self._batch_size, allowed - self._sent)
+        if self._max_interval_s == 0:
+            return self._batch_size
+        if self.context.stop_requested.wait(
+            secrets.SystemRandom().uniform(0, self._max_interval_s)
+        ):
+            return 0
+        return 1
+
+    def _wait_s(self) -> float:
+        if 0 <= self._most <= self._iteration or self._throughput <= 0:
+            return LONGEST_WAIT_S
+        return min(LONGEST_WAIT_S, 1 / self._throughput)
+
+    def _record(self, number: int, now_ms: int) -> SourceRecord:
+        value = self._generator.record(f"{self._seed}/{self._task_id}", number)
+        headers = ConnectHeaders()
+        headers.add(TASK_ID, self._task_id, INT32_SCHEMA)
+        headers.add(GENERATION, self._generation, INT64_SCHEMA)
+        headers.add(ITERATION, number, INT64_SCHEMA)
+        return SourceRecord(
+            self._partition,
+            {GENERATION: self._generation, ITERATION: number + 1, SEED: self._seed},
+            self._topic,
+            key_schema=self._key_schema,
+            key=value.get(self._key_field) if self._key_field else None,
+            value_schema=value.schema,
+            value=value,
+            timestamp=now_ms,
+            headers=headers,
+        )

@@ -1,0 +1,1 @@
+"""`pyconnect help` and `pyconnect version`."""

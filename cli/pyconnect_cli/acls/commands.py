@@ -1,0 +1,292 @@
+"""`pyconnect acls`: which grants a Connect cluster needs, has and lacks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acls.plan.check import AclReport
+from pyconnect_cli.acls.plan.explain import Explanation
+from pyconnect_cli.acls.plan.explain import explain as explain_text
+from pyconnect_cli.acls.plan.grants import (
+    Format,
+    GrantSet,
+    foreign_ids,
+    kafka_acls,
+    missing_grants,
+    strimzi_users,
+    terraform,
+)
+from pyconnect_cli.acls.plan.rules import RULES
+from pyconnect_cli.acls.gather import Gathered, gather
+from pyconnect_cli.acls.options import (
+    ConnectorsOption,
+    EveryoneOption,
+    HostOption,
+    PhaseOption,
+    PrincipalOption,
+    ProbeOption,
+    SuperUserOption,
+    TopicOption,
+    WorkerConfigOption,
+    WorkerPropertyOption,
+    acl_options,
+    parse_phase,
+)
+from pyconnect_cli.acls.run import acl_report, report_of
+from pyconnect_cli.acls.output import COLUMNS, rows, show_report, summary
+from pyconnect_cli.errors import (
+    ExitCode,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+)
+from pyconnect_cli.session import Session, session_of
+
+app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
+
+EverythingOption = Annotated[bool, typer.Option("--all", help="also what is there already")]
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    *,
+    phase: PhaseOption = None,
+    connectors: ConnectorsOption = None,
+    worker_config: WorkerConfigOption = None,
+    worker_property: WorkerPropertyOption = None,
+    principal: PrincipalOption = None,
+    topic: TopicOption = None,
+    host: HostOption = None,
+    super_user: SuperUserOption = None,
+    allow_everyone: EveryoneOption = False,
+    probe: ProbeOption = False,
+    everything: EverythingOption = False,
+    accept_unknown: Annotated[
+        bool, typer.Option("--accept-unknown", help="take grants that nobody can see for given")
+    ] = False,
+) -> None:
+    """Compare the grants that a phase needs with those that are there.
+
+    Needs of the phases before it are included. Exit 0: ready, 1: blockers are missing, 5: the ACLs
+    may not be listed and blockers are unknown for that, 9: blockers are unknown.
+    """
+    session = session_of(context)
+    options = acl_options(
+        connectors=connectors,
+        worker_configs=worker_config,
+        worker_properties=worker_property,
+        principals=principal,
+        topics=topic,
+        hosts=host,
+        super_users=super_user,
+        allow_everyone=allow_everyone,
+        probe=probe,
+    )
+    report = acl_report(session, parse_phase(phase), options)
+    show_report(session.output, report, everything=everything)
+    _end(report, accept_unknown=accept_unknown)
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="a topic, group, id or error text")
+    ],
+    *,
+    phase: PhaseOption = None,
+    worker_config: WorkerConfigOption = None,
+    worker_property: WorkerPropertyOption = None,
+    principal: PrincipalOption = None,
+    topic: TopicOption = None,
+) -> None:
+    """Say which grants a topic, group, transactional id or error text is about.
+
+    Of an error the meaning is told even when no worker's configuration is known.
+    """
+    session = session_of(context)
+    found = explain_text(" ".join(text))
+    options = acl_options(
+        worker_configs=worker_config,
+        worker_properties=worker_property,
+        principals=principal,
+        topics=topic,
+    )
+    try:
+        report = acl_report(session, parse_phase(phase), options)
+    except PyconnectError as error:
+        if not found.rules and found.denial is None:
+            raise
+        session.output.warning(f"only the meaning of the text is known: {error.message}")
+        _tell_rules(session, found)
+        return
+    selected = found.select(report.findings)
+    if not selected and found.rules:
+        session.output.warning(
+            f"nothing that this cluster needs for {report.phase.value} is about it; its meaning:"
+        )
+        _tell_rules(session, found)
+        return
+    if not selected:
+        raise NotFound(
+            f"nothing that this cluster needs has to do with it: {found.denial or ' '.join(text)}",
+            hint="see all grants: pyconnect acls check --all",
+        )
+    session.output.listing(
+        COLUMNS, rows(selected), document=[finding.to_json() for finding in selected]
+    )
+
+
+def _tell_rules(session: Session, found: Explanation) -> None:
+    if found.denial is not None:
+        session.output.line(f"{found.denial}: the brokers refused it")
+    for rule in map(RULES.__getitem__, found.rules):
+        session.output.line(
+            f"{rule.id}: {rule.role.value} needs {rule.operation.value} to {rule.why};"
+            f" without it: {rule.symptom}"
+        )
+
+
+@app.command()
+def generate(
+    context: typer.Context,
+    *,
+    phase: PhaseOption = None,
+    connectors: ConnectorsOption = None,
+    worker_config: WorkerConfigOption = None,
+    worker_property: WorkerPropertyOption = None,
+    principal: PrincipalOption = None,
+    topic: TopicOption = None,
+    host: HostOption = None,
+    super_user: SuperUserOption = None,
+    allow_everyone: EveryoneOption = False,
+    probe: ProbeOption = False,
+    everything: EverythingOption = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="kafka-acls, strimzi or terraform")
+    ] = "kafka-acls",
+    remove: Annotated[
+        bool, typer.Option("--remove", help="commands that take the grants back (kafka-acls)")
+    ] = False,
+    explicit_describe: Annotated[
+        bool,
+        typer.Option(
+            "--explicit-describe", help="for authorizers without Kafka's implied operations"
+        ),
+    ] = False,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="one prefixed grant for the ids of a connector")
+    ] = False,
+    strimzi_cluster: Annotated[
+        str, typer.Option("--strimzi-cluster", metavar="NAME", help="label of the KafkaUsers")
+    ] = "my-cluster",
+) -> None:
+    """Print the smallest set of grants that is missing; nothing is applied.
+
+    Literal names and never `All`; a DENY in the way is told, never removed. With -o json the
+    grants themselves.
+    """
+    session = session_of(context)
+    options = acl_options(
+        connectors=connectors,
+        worker_configs=worker_config,
+        worker_properties=worker_property,
+        principals=principal,
+        topics=topic,
+        hosts=host,
+        super_users=super_user,
+        allow_everyone=allow_everyone,
+        probe=probe,
+    )
+    wanted = _format(form)
+    report = report_of(gathered := gather(session, parse_phase(phase), options))
+    found = missing_grants(
+        report.findings,
+        everything=everything or remove,  # what is taken back is what there is
+        explicit_describe=explicit_describe,
+        prefixes=_prefixes(session, gathered, report) if prefixed else None,
+    )
+    _print_grants(session, found, wanted, remove=remove, strimzi_cluster=strimzi_cluster)
+    _print_doubts(session, report, found)
+
+
+def _print_grants(
+    session: Session, found: GrantSet, form: Format, *, remove: bool, strimzi_cluster: str
+) -> None:
+    output = session.output
+    if output.machine:
+        output.document(found.to_json())
+        return
+    match form:
+        case Format.KAFKA_ACLS:
+            bootstrap = session.settings.kafka_bootstrap or "BROKERS"
+            for command in kafka_acls(found.grants, bootstrap, remove=remove):
+                output.line(command)
+        case Format.STRIMZI:
+            from pyconnect_cli.render.output import to_yaml
+
+            users = strimzi_users(found.grants, strimzi_cluster)
+            output.line("---\n".join(to_yaml(user) for user in users).rstrip("\n"))
+        case Format.TERRAFORM:
+            output.line("\n\n".join(terraform(found.grants)))
+
+
+def _print_doubts(session: Session, report: AclReport, found: GrantSet) -> None:
+    output = session.output
+    for conflict in found.conflicts:
+        output.warning(f"{conflict.need.text} stays denied: {conflict.evidence}")
+    for need in found.unnamed:
+        output.warning(f"{need.owner}: {need.text} for a principal that is not known")
+    for note in report.notes:
+        output.warning(note)
+    output.message(summary(report))
+
+
+def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[str, str]:
+    """Return the prefix of each source; PreconditionFailed when it covers others, unless --yes."""
+    group = gathered.facts.workers[0].group_id
+    prefixes = {
+        connector.name: f"{group}-{connector.name}-"
+        for connector in gathered.facts.connectors
+        if connector.type != "sink"
+    }
+    for name, prefix in prefixes.items():
+        foreign = foreign_ids(prefix, name, report.findings)
+        if foreign and not session.settings.yes:
+            raise PreconditionFailed(
+                f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
+                hint="leave out --prefixed, or accept that with --yes",
+            )
+    return prefixes
+
+
+def _format(text: str) -> Format:
+    try:
+        return Format(text.strip().lower())
+    except ValueError as exc:
+        raise UsageError(
+            f"--format: `{text}` is none", hint="kafka-acls, strimzi or terraform"
+        ) from exc
+
+
+def _end(report: AclReport, *, accept_unknown: bool) -> None:
+    code = report.exit_code(accept_unknown=accept_unknown)
+    if code is ExitCode.OK:
+        return
+    hints = {
+        ExitCode.NEGATIVE: f"what to grant: pyconnect acls generate --phase {report.phase.value}",
+        ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or ask agents of ours",
+        ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
+    }
+    what = {
+        ExitCode.NEGATIVE: f"{len(report.blockers)} blockers are missing",
+        ExitCode.FORBIDDEN: f"the ACLs may not be listed; {len(report.undecided)} blockers unknown",
+        ExitCode.PRECONDITION: f"{len(report.undecided)} blockers could not be decided",
+    }
+    raise PyconnectError(
+        f"not ready for {report.phase.value}: {what[code]}", hint=hints[code], exit_code=code
+    )

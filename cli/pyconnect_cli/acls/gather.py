@@ -1,0 +1,298 @@
+"""Gather what ACLs follow from: workers, connectors, topics, and what brokers and agents tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.model import (
+    CLUSTER,
+    Evidence,
+    Operation,
+    ProbeAnswer,
+    ProbeKey,
+    Resource,
+    ResourceType,
+    Role,
+)
+from pyconnect_cli.acls.plan.needs import TOOL
+from pyconnect_cli.acls.options import AclOptions
+from pyconnect_cli.acls.probe import probed_here
+from pyconnect_cli.acting.workers import ask_workers, worker_urls
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.reader import task_counts
+from pyconnect_cli.kafka.security import (
+    existing_topics,
+    has_old_brokers,
+    list_acls,
+)
+from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.session import Session
+
+_AT_ONCE = 8
+PURPOSE = "listing ACLs needs Kafka itself"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """All that `check` works with."""
+
+    facts: ClusterFacts
+    phase: Phase
+    evidence: Evidence
+
+
+def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gathered:
+    """Ask workers and brokers; `phase` None: the one after that of the workers.
+
+    UsageError when no worker's configuration is known.
+    """
+    workers = [*file_workers(options), *_agents(session, options)]
+    if not workers:
+        raise UsageError(
+            "no worker's configuration is known: Java workers do not tell theirs",
+            hint="give --worker-config worker.properties, or --worker-property for each of"
+            f" group.id, {', '.join(SHARED_TOPICS)}",
+        )
+    wanted = (
+        min((worker.phase for worker in workers), key=lambda p: p.rank).following
+        if phase is None
+        else phase
+    )
+    reports = _agent_reports(session, workers, wanted)
+    views = _connector_views(session, options)
+    counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
+    facts = ClusterFacts(
+        workers=tuple(_with_principals(worker, reports) for worker in workers),
+        connectors=tuple(_connectors(session, views, options, counts)),
+        principals=options.principals,
+    )
+    facts, evidence = _asked_brokers(session, facts)
+    if options.probe or evidence.refused:
+        files = [worker for worker in workers if not worker.is_agent]
+        reports |= probed_here(session, facts, wanted, files)
+    return Gathered(
+        facts=facts,
+        phase=wanted,
+        evidence=replace(
+            evidence,
+            probes={**evidence.probes, **_probes(reports)},
+            super_users=options.super_users,
+            allow_everyone=options.allow_everyone,
+            hosts=options.hosts,
+        ),
+    )
+
+
+def file_workers(options: AclOptions) -> list[WorkerFacts]:
+    """Read the workers' files that the user gave; UsageError names what is missing in one."""
+    import javaproperties
+
+    workers = []
+    for path in options.worker_configs:
+        try:
+            properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
+        except (OSError, ValueError) as exc:
+            reason = getattr(exc, "strerror", None) or exc
+            raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
+        merged = {**properties, **dict(options.worker_properties)}
+        workers.append(WorkerFacts(name=path, properties=merged))
+    if not workers and options.worker_properties:
+        workers.append(WorkerFacts(name="worker", properties=dict(options.worker_properties)))
+    for worker in workers:
+        missing = [key for key in ("group.id", *SHARED_TOPICS) if not worker.properties.get(key)]
+        if missing:
+            raise UsageError(
+                f"{worker.name}: a distributed worker has {', '.join(missing)}",
+                hint="give it with --worker-property KEY=VALUE",
+            )
+    return workers
+
+
+def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
+    """Return the agents among the workers; Java workers answer nothing of use here."""
+    agents = []
+    urls = _urls(session, options)
+    answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
+    for url, properties in zip(urls, answers, strict=True):
+        if isinstance(properties, PreconditionFailed):
+            continue
+        if isinstance(properties, Unreachable) and url not in session.client.exchange.urls:
+            session.output.warning(f"{properties.message}: it is not asked what it may do")
+            continue
+        if isinstance(properties, PyconnectError):
+            raise properties
+        if properties.get("group.id"):
+            merged = {**properties, **dict(options.worker_properties)}
+            agents.append(WorkerFacts(name=url, properties=merged, is_agent=True))
+    return agents
+
+
+def _urls(session: Session, options: AclOptions) -> list[str]:
+    """Return the workers' addresses; none when a file tells enough and nothing runs yet."""
+    try:
+        return worker_urls(session, everywhere=True)
+    except Unreachable:
+        if options.worker_configs or options.worker_properties:
+            return []
+        raise
+
+
+def _agent_reports(
+    session: Session, workers: Iterable[WorkerFacts], phase: Phase
+) -> dict[str, Json]:
+    """Ask every agent at once: each asks its brokers meanwhile."""
+
+    def ask(url: str) -> Json | None:
+        try:
+            with AgentClient(session.exchange_with(url)) as agent:
+                return agent.acls(phase.value)
+        except PreconditionFailed:
+            return None  # an agent of a version that has no such report
+
+    urls = [worker.name for worker in workers if "://" in worker.name]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        answers = list(executor.map(ask, urls))
+    return {url: answer for url, answer in zip(urls, answers, strict=True) if answer is not None}
+
+
+def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> WorkerFacts:
+    if worker.name not in reports:
+        return worker
+    told = as_object(reports[worker.name]["principals"])
+    principals = {Role(client): str(name) for client, name in told.items() if name}
+    return replace(worker, principals=principals)
+
+
+def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
+    try:
+        views = session.client.connector_views()
+    except Unreachable as error:
+        if not (options.worker_configs or options.worker_properties):
+            raise
+        session.output.warning(f"{error.message}: only the workers' own grants are looked at")
+        return []
+    unknown = sorted(set(options.connectors) - set(views))
+    if unknown:
+        raise NotFound(
+            f"no connector {', '.join(unknown)}", hint="see them: pyconnect connectors list"
+        )
+    return [views[name] for name in sorted(options.connectors or views)]
+
+
+def _connectors(
+    session: Session,
+    views: Sequence[ConnectorView],
+    options: AclOptions,
+    counts: Mapping[str, int],
+) -> list[ConnectorFacts]:
+    sources = [view.name for view in views if view.type != "sink"]
+    with ThreadPoolExecutor(_AT_ONCE) as executor:
+        active = dict(
+            zip(sources, executor.map(partial(_active_topics, session), sources), strict=True)
+        )
+    return [
+        ConnectorFacts(
+            name=view.name,
+            type=view.type,
+            config=view.info.config if view.info else {},
+            tasks=len(view.info.tasks) if view.info else 0,
+            fenced_tasks=counts.get(view.name),
+            topics=(*active.get(view.name, ()), *options.topics.get(view.name, ())),
+        )
+        for view in views
+    ]
+
+
+def _agents_task_counts(reports: Mapping[str, Json]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for report in reports.values():
+        for name, count in as_object(report["task_counts"]).items():
+            counts[name] = max(counts.get(name, 0), int(str(count)))
+    return counts
+
+
+def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Mapping[str, int]:
+    """Read the config topic of Java workers; without it fewer ids than needed may be known."""
+    topic = workers[0].properties.get("config.storage.topic")
+    if not session.settings.kafka_bootstrap or not topic:
+        return {}
+    try:
+        return task_counts(kafka_cluster(session, PURPOSE).librdkafka(), topic)
+    except NotFound:
+        return {}  # nothing runs yet
+    except PyconnectError as error:
+        session.output.warning(
+            f"task count records were not read ({error.message}): of a connector that had more"
+            " tasks once, grants for fencing those may be left out"
+        )
+        return {}
+
+
+def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
+    try:
+        return tuple(session.client.connector_topics(connector))
+    except PyconnectError:
+        # Topic tracking may be switched off; the note on unknown topics says what to do.
+        return ()
+
+
+def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:
+    """Complete the facts with what the workers' cluster tells, given --kafka-bootstrap."""
+    if not session.settings.kafka_bootstrap:
+        return facts, Evidence()
+    with kafka_protocol(session, PURPOSE) as protocol:
+        listed = list_acls(protocol)
+        completed = replace(
+            facts,
+            existing_topics={"": existing_topics(protocol, facts.topic_names())},
+            old_brokers=has_old_brokers(protocol),
+            tool=_tool_principal(session),
+        )
+    refused = listed.bindings is None and not listed.open
+    looked = ProbeAnswer(not refused, f"listing the ACLs was {'refused' if refused else 'allowed'}")
+    return completed, Evidence(
+        bindings={} if listed.bindings is None else {"": listed.bindings},
+        open_clusters=frozenset({""} if listed.open else ()),
+        refused=frozenset({""} if refused else ()),
+        probes={ProbeKey(Role.TOOL, TOOL, Operation.DESCRIBE, CLUSTER): looked},
+    )
+
+
+def _tool_principal(session: Session) -> str | None:
+    """Return whom the brokers take this command for, when it logs in by name."""
+    username = kafka_cluster(session, PURPOSE).username
+    return f"User:{username}" if username else None
+
+
+def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
+    """Return what brokers answered agents; where agents differ, one refusal is a refusal."""
+    found: dict[ProbeKey, ProbeAnswer] = {}
+    for url, report in sorted(reports.items()):
+        for entry in map(as_object, as_list(report["grants"])):
+            verdict = str(entry["verdict"])
+            allowed = {"proven": True, "denied": False}.get(verdict)
+            key = ProbeKey(
+                Role(str(entry["client"])),
+                optional_text(entry["connector"]) or url,
+                Operation(str(entry["operation"])),
+                Resource(ResourceType(str(entry["resource_type"])), str(entry["resource"])),
+            )
+            former = found.get(key)
+            if former is None or former.allowed is None or allowed is False:
+                found[key] = ProbeAnswer(allowed, f"{entry['evidence']} ({url})")
+    return found

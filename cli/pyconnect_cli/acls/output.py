@@ -1,0 +1,105 @@
+"""How findings about ACLs are shown: ids of one connector's tasks in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyconnect_cli.acls.plan.check import AclReport
+from pyconnect_cli.acls.plan.model import Finding, ResourceType, Severity, Verdict
+from pyconnect_cli.render.output import Output
+from pyconnect_cli.render.tables import Column
+
+_STYLES = {
+    Verdict.PROVEN.value: "good",
+    Verdict.PREDICTED.value: "good",
+    Verdict.DENIED.value: "bad",
+    Verdict.MISSING.value: "bad",
+    Verdict.UNKNOWN.value: "warning",
+}
+
+
+class Row(NamedTuple):
+    """Findings that differ in the number of a task only."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        """The one that stands for the others."""
+        return self.findings[0]
+
+    @property
+    def need(self) -> str:
+        """The first and the last of the names."""
+        text = self.first.need.text
+        if len(self.findings) == 1:
+            return text
+        return f"{text} … {self.findings[-1].need.resource.name} ({len(self.findings)})"
+
+
+COLUMNS: Sequence[Column[Row]] = (
+    Column(title="OWNER", value=lambda row: row.first.need.owner),
+    Column(title="CLIENT", value=lambda row: row.first.need.rule.role.value),
+    Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?", whole=True),
+    Column(title="RULE", value=lambda row: row.first.need.rule.id, wide=True),
+    Column(title="NEED", value=lambda row: row.need, prose=True),
+    Column(title="SINCE", value=lambda row: row.first.need.phase.value, wide=True),
+    Column(title="LEVEL", value=lambda row: row.first.need.severity.value),
+    Column(
+        title="HAVE",
+        value=lambda row: row.first.verdict.value,
+        style=_STYLES.get,
+    ),
+    Column(title="EVIDENCE", value=lambda row: row.first.evidence, wide=True, prose=True),
+    Column(title="WHY", value=lambda row: row.first.need.rule.why, wide=True, prose=True),
+    Column(title="SYMPTOM", value=lambda row: row.first.need.rule.symptom, prose=True),
+)
+
+
+def rows(findings: Sequence[Finding]) -> list[Row]:
+    """Put task ids that fare alike together, blockers that are not granted first."""
+    together: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        need = finding.need
+        name = need.resource.name
+        if need.resource.type is ResourceType.TRANSACTIONAL_ID:
+            name = name.rpartition("-")[0]
+        alike = (need.rule.id, need.owner, need.principal, name, need.severity, finding.verdict)
+        together.setdefault(alike, []).append(finding)
+    listed = [Row(tuple(found)) for found in together.values()]
+    return sorted(listed, key=_urgency)
+
+
+def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
+    """Print what is not granted, or everything; machines get everything."""
+    shown = [f for f in report.findings if everything or not f.verdict.granted]
+    output.listing(
+        COLUMNS,
+        rows(shown),
+        document=report.to_json(),
+        entries=[finding.to_json() for finding in report.findings],
+        names=[finding.need.text for finding in shown],
+        empty=f"{report.phase.value}: all {len(report.findings)} grants are there",
+    )
+    for note in report.notes:
+        output.warning(note)
+    if shown and not output.machine:
+        output.message(summary(report))
+
+
+def summary(report: AclReport) -> str:
+    """Return one line: how many grants, what is missing."""
+    count = len(report.findings)
+    lacking = sum(finding.verdict.lacking for finding in report.findings)
+    unknown = sum(finding.verdict is Verdict.UNKNOWN for finding in report.findings)
+    return (
+        f"{report.phase.value}: {count} grants needed, {lacking} missing ({len(report.blockers)}"
+        f" of them blockers), {unknown} unknown ({len(report.undecided)} of them blockers)"
+    )
+
+
+def _urgency(row: Row) -> tuple[bool, bool, bool]:
+    finding = row.first
+    mild = finding.need.severity is Severity.WARNING
+    return finding.verdict.granted, mild, not finding.verdict.lacking

@@ -1,0 +1,1 @@
+"""Decisions about ACLs: needs, grants, verdicts. Pure."""

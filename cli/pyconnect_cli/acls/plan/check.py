@@ -1,0 +1,213 @@
+"""What is known of each need: broker's own answers first, then prediction from bindings. Pure.
+
+What a broker answered to the client itself outweighs what the listed bindings predict, because
+super users, `allow.everyone.if.no.acl.found` and other authorizers cannot be seen from outside.
+An answer holds for every client of the same principal, and one that no listed binding explains
+takes the weight from what bindings say against that principal.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.acls.plan.authorizer import Authorizer, Decision, implies
+from pyconnect_cli.acls.plan.facts import ClusterFacts
+from pyconnect_cli.acls.plan.model import (
+    CLUSTER,
+    Evidence,
+    Finding,
+    Need,
+    Operation,
+    ProbeAnswer,
+    ProbeKey,
+    Resource,
+    ResourceType,
+    Verdict,
+)
+from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.rest.phases import Phase
+
+OPEN = "the brokers have no authorizer: everything is allowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclReport:
+    """Everything about one phase; `not_allowed_to_look`: a cluster refused to list its ACLs."""
+
+    phase: Phase
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    not_allowed_to_look: bool = False
+
+    @property
+    def blockers(self) -> tuple[Finding, ...]:
+        """What stands in the way."""
+        return tuple(finding for finding in self.findings if finding.blocks)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """Blockers that could not be tested."""
+        return tuple(finding for finding in self.findings if finding.undecided)
+
+    def exit_code(self, *, accept_unknown: bool = False) -> ExitCode:
+        """Say it with cli.md's numbers: 0 ready, 1 missing, 5 may not look, 9 undecided."""
+        if self.blockers:
+            return ExitCode.NEGATIVE
+        if self.undecided and not accept_unknown:
+            return ExitCode.FORBIDDEN if self.not_allowed_to_look else ExitCode.PRECONDITION
+        return ExitCode.OK
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        counts = {verdict.value: 0 for verdict in Verdict}
+        for finding in self.findings:
+            counts[finding.verdict.value] += 1
+        return {
+            "phase": self.phase.value,
+            "ready": self.exit_code() is ExitCode.OK,
+            "blockers": len(self.blockers),
+            "undecided": len(self.undecided),
+            "verdicts": counts,
+            "notes": list(self.notes),
+            "grants": [finding.to_json() for finding in self.findings],
+        }
+
+
+def check(facts: ClusterFacts, phase: Phase, evidence: Evidence) -> AclReport:
+    """Say what each principal needs in `phase` and whether it has it."""
+    wanted = cluster_needs(facts, phase)
+    findings = assess(wanted.needs, evidence)
+    return AclReport(
+        phase=phase,
+        findings=findings,
+        notes=wanted.notes,
+        not_allowed_to_look=bool(evidence.refused),
+    )
+
+
+def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[Finding, ...]:
+    """Judge each need; findings stand in the order of the needs."""
+    authorizers = {
+        servers: Authorizer(
+            bindings,
+            super_users=evidence.super_users,
+            allow_everyone=evidence.allow_everyone,
+        )
+        for servers, bindings in evidence.bindings.items()
+    }
+    proofs = _proofs(needs, evidence, authorizers)
+    return tuple(_finding(need, evidence, authorizers.get(need.servers), proofs) for need in needs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proofs:
+    """What brokers allowed: operations by cluster, principal and resource, with their evidence.
+
+    `unexplained`: cluster and principal of what no listed binding allows.
+    """
+
+    allowed: Mapping[tuple[str, str, Resource], Sequence[tuple[Operation, str]]]
+    unexplained: frozenset[tuple[str, str]]
+
+    def of(self, need: Need) -> str | None:
+        """Return the answer to another client of the principal that settles a need."""
+        if need.principal is None or need.unasked:
+            return None
+        answers = self.allowed.get((need.servers, need.principal, need.resource), ())
+        return next((text for given, text in answers if implies(given, need.rule.operation)), None)
+
+
+def _proofs(
+    needs: Sequence[Need], evidence: Evidence, authorizers: Mapping[str, Authorizer]
+) -> _Proofs:
+    allowed: dict[tuple[str, str, Resource], list[tuple[Operation, str]]] = defaultdict(list)
+    unexplained: set[tuple[str, str]] = set()
+    for need in needs:
+        answer = _probed(need, evidence)
+        if need.principal is None or answer is None or not answer.allowed:
+            continue
+        operation = need.rule.operation
+        answered = (operation, f"{answer.evidence}, asked as the {need.rule.role.value}")
+        allowed[need.servers, need.principal, need.resource].append(answered)
+        authorizer = authorizers.get(need.servers)
+        if authorizer is not None:
+            host = evidence.hosts.get(need.owner)
+            if not _decide(authorizer, need, need.principal, host).allowed:
+                unexplained.add((need.servers, need.principal))
+    return _Proofs(allowed=allowed, unexplained=frozenset(unexplained))
+
+
+def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
+    """Return what brokers answered the need's own client."""
+    # Where ACLs may not be listed, the clients of all files have been asked.
+    if need.unasked and need.servers not in evidence.refused:
+        return None
+    rule = need.rule
+    return evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
+
+
+def _finding(
+    need: Need, evidence: Evidence, authorizer: Authorizer | None, proofs: _Proofs
+) -> Finding:
+    probed = _probed(need, evidence)
+    if probed is not None and probed.allowed is not None:
+        if probed.allowed:
+            return Finding(need=need, verdict=Verdict.PROVEN, evidence=probed.evidence)
+        shown = _denial(need, evidence, authorizer, probed)
+        return Finding(need=need, verdict=Verdict.DENIED, evidence=shown)
+    if proven := proofs.of(need):
+        return Finding(need=need, verdict=Verdict.PROVEN, evidence=proven)
+    if need.servers in evidence.open_clusters:
+        return Finding(need=need, verdict=Verdict.PROVEN, evidence=OPEN)
+    if authorizer is None:
+        return Finding(need=need, verdict=Verdict.UNKNOWN, evidence=_unseen(need, evidence, probed))
+    if need.principal is None:
+        return Finding(
+            need=need, verdict=Verdict.UNKNOWN, evidence="the client's principal is not known"
+        )
+    decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
+    if decision.allowed:
+        return Finding(need=need, verdict=Verdict.PREDICTED, evidence=decision.reason)
+    if decision.binding is None and (need.servers, need.principal) in proofs.unexplained:
+        return Finding(
+            need=need,
+            verdict=Verdict.UNKNOWN,
+            evidence=f"{decision.reason}, but brokers allow {need.principal} what no ACL allows:"
+            " is it a super user? (--super-user)",
+        )
+    verdict = Verdict.MISSING if decision.binding is None else Verdict.DENIED
+    return Finding(need=need, verdict=verdict, evidence=decision.reason)
+
+
+def _denial(
+    need: Need, evidence: Evidence, authorizer: Authorizer | None, probed: ProbeAnswer
+) -> str:
+    """Return why a broker refused: the binding that denies, where one does, and its answer."""
+    if authorizer is None or need.principal is None:
+        return probed.evidence
+    decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
+    if decision.allowed or decision.binding is None:
+        return probed.evidence
+    return f"{decision.reason}; {probed.evidence}"
+
+
+def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> Decision:
+    operation = need.rule.operation
+    decision = authorizer.decide(principal, operation, need.resource, host)
+    creates = operation is Operation.CREATE and need.resource.type is ResourceType.TOPIC
+    if creates and not decision.allowed:
+        # The broker asks for the cluster first, then for the topic: either is enough.
+        wider = authorizer.decide(principal, operation, CLUSTER, host)
+        return wider if wider.allowed else decision
+    return decision
+
+
+def _unseen(need: Need, evidence: Evidence, probed: ProbeAnswer | None) -> str:
+    if probed is not None:
+        return probed.evidence
+    if need.servers in evidence.refused:
+        return "listing ACLs needs Describe on the cluster, and no probe decides this"
+    return "its brokers were not asked, and no probe decides this"

@@ -1,0 +1,235 @@
+"""The words of Kafka's ACLs, and what a Connect cluster needs in them. Pure.
+
+A `Rule` is a row of the table in `rules`; a `Need` is that row for one principal and one resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from pyconnect_cli.rest.phases import Phase
+
+
+class Operation(Enum):
+    """What is done; the value is Kafka's name, as its tools print it."""
+
+    ALL = "All"
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    CLUSTER_ACTION = "ClusterAction"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+    IDEMPOTENT_WRITE = "IdempotentWrite"
+    CREATE_TOKENS = "CreateTokens"
+    DESCRIBE_TOKENS = "DescribeTokens"
+    TWO_PHASE_COMMIT = "TwoPhaseCommit"
+
+
+class ResourceType(Enum):
+    """To what; the value is Kafka's name."""
+
+    TOPIC = "Topic"
+    GROUP = "Group"
+    CLUSTER = "Cluster"
+    TRANSACTIONAL_ID = "TransactionalId"
+    DELEGATION_TOKEN = "DelegationToken"  # noqa: S105 - a kind of resource
+    USER = "User"
+
+
+class Pattern(Enum):
+    """How a binding's name is meant."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+class Resource(NamedTuple):
+    """One thing, by its literal name."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type.value} {self.name}"
+
+
+CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
+
+
+class Binding(NamedTuple):
+    """One ACL entry: `host` is `*` or an address as text; the name `*` (literal) is any name."""
+
+    type: ResourceType
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    allow: bool
+
+    def __str__(self) -> str:
+        verb = "ALLOW" if self.allow else "DENY"
+        where = "" if self.host == "*" else f" from {self.host}"
+        prefixed = "" if self.pattern is Pattern.LITERAL else " (prefixed)"
+        return (
+            f"{verb} {self.operation.value} {self.type.value} {self.name}{prefixed}"
+            f" for {self.principal}{where}"
+        )
+
+
+class Role(Enum):
+    """Which client acts: they may have different credentials, and so principals."""
+
+    WORKER = "worker"
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+    TOOL = "tool"
+
+
+class Severity(Enum):
+    """Whether a phase can do without."""
+
+    BLOCKER = "blocker"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A row of the table: `why` it is needed, what is seen when it is missing.
+
+    `severity`: of the row as such; a need may be milder.
+    """
+
+    id: str
+    role: Role
+    operation: Operation
+    why: str
+    symptom: str
+    severity: Severity = Severity.BLOCKER
+    first_phase: Phase = Phase.DISABLED
+
+
+class Need(NamedTuple):
+    """One operation that one client must be allowed.
+
+    `owner`: the connector, or the worker by its URL or file, or the tool. `principal` None: not
+    known. `servers`: bootstrap addresses when it is not the workers' own cluster. `phase`: since
+    when. `unasked`: of a worker's client that nobody could ask brokers as, so that what they
+    answered another worker's says nothing of it. A tuple, because large clusters have tens of
+    thousands.
+    """
+
+    rule: Rule
+    owner: str
+    principal: str | None
+    resource: Resource
+    phase: Phase
+    severity: Severity
+    servers: str = ""
+    unasked: bool = False
+
+    @property
+    def text(self) -> str:
+        """As `Write TransactionalId group-connector-0`."""
+        return f"{self.rule.operation.value} {self.resource}"
+
+
+class Verdict(Enum):
+    """What is known about a need."""
+
+    PROVEN = "proven"
+    PREDICTED = "predicted"
+    DENIED = "denied"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+    @property
+    def granted(self) -> bool:
+        """Whether it is there, as far as anybody can tell."""
+        return self in (Verdict.PROVEN, Verdict.PREDICTED)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether it is not there."""
+        return self in (Verdict.DENIED, Verdict.MISSING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A need with what is known of it; `evidence` is a binding, a broker's answer or a reason."""
+
+    need: Need
+    verdict: Verdict
+    evidence: str
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it stands in the way of its phase."""
+        return self.verdict.lacking and self.need.severity is Severity.BLOCKER
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a blocker could not be tested."""
+        return self.verdict is Verdict.UNKNOWN and self.need.severity is Severity.BLOCKER
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        need = self.need
+        return {
+            "rule": need.rule.id,
+            "client": need.rule.role.value,
+            "owner": need.owner,
+            "principal": need.principal,
+            "operation": need.rule.operation.value,
+            "resource_type": need.resource.type.value,
+            "resource": need.resource.name,
+            "bootstrap_servers": need.servers or None,
+            "phase": need.phase.value,
+            "severity": need.severity.value,
+            "verdict": self.verdict.value,
+            "evidence": self.evidence,
+            "why": need.rule.why,
+            "symptom": need.rule.symptom,
+        }
+
+
+class ProbeKey(NamedTuple):
+    """What a probe was about: a client of an owner, and what it would do."""
+
+    role: Role
+    owner: str
+    operation: Operation
+    resource: Resource
+
+
+class ProbeAnswer(NamedTuple):
+    """What a broker told a client of itself; `allowed` None: nothing that decides."""
+
+    allowed: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that brokers told: bindings per cluster, and probes.
+
+    `bindings`: by bootstrap servers as in `Need.servers`; an absent cluster was not asked.
+    `open_clusters`: those without an authorizer. `refused`: those that do not let us list ACLs.
+    """
+
+    bindings: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
+    open_clusters: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+    probes: Mapping[ProbeKey, ProbeAnswer] = field(default_factory=dict)
+    super_users: frozenset[str] = frozenset()
+    allow_everyone: bool = False
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """Address from which an owner connects; absent: bindings for a host count as not there."""

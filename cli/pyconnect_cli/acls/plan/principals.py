@@ -1,0 +1,58 @@
+"""Whom a broker takes a client for: from the client's own configuration, in Java's keys. Pure.
+
+A user name of SASL is the principal `User:<name>` unless the broker maps it otherwise; of a TLS
+certificate only the broker's rules tell, so those are not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyconnect_cli.acls.plan.model import Role
+from pyconnect_clients import security
+
+Config = Mapping[str, str | None]
+
+SECURITY_KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
+_OVERRIDES = {
+    Role.PRODUCER: "producer.override.",
+    Role.CONSUMER: "consumer.override.",
+    Role.ADMIN: "admin.override.",
+}
+
+
+def client_config(role: Role, worker: Config, connector: Config) -> dict[str, str | None]:
+    """Return what decides where a connector's client goes and as whom; no other keys.
+
+    Producers and consumers take nothing from the worker but `producer.*` or `consumer.*` and the
+    addresses; admin clients also everything that has no prefix.
+    """
+    prefix = f"{role.value}."
+    keys = ("bootstrap.servers", *SECURITY_KEYS, "group.id")
+    unprefixed = keys[:-1] if role is Role.ADMIN else keys[:1]
+    config = {key: worker[key] for key in unprefixed if key in worker}
+    config |= {key: worker[prefix + key] for key in keys if prefix + key in worker}
+    override = _OVERRIDES[role]
+    return config | {key: connector[override + key] for key in keys if override + key in connector}
+
+
+def worker_client_config(worker: Config) -> dict[str, str | None]:
+    """Return the same for the worker's own clients."""
+    keys = ("bootstrap.servers", *SECURITY_KEYS)
+    return {key: worker[key] for key in keys if key in worker}
+
+
+def overrides_security(role: Role, connector: Config) -> bool:
+    """Tell whether a connector has credentials of its own for one kind of client."""
+    return any(_OVERRIDES[role] + key in connector for key in SECURITY_KEYS)
+
+
+def principal_of(config: Config) -> str | None:
+    """Return the principal, None when the configuration does not tell (TLS, tokens, secrets)."""
+    principal = security.principal_of(config)
+    return None if principal is not None and "${" in principal else principal
+
+
+def server_set(servers: str | None) -> frozenset[str]:
+    """Return addresses as a set: their order does not matter."""
+    return frozenset(part.strip() for part in (servers or "").split(",") if part.strip())

@@ -1,0 +1,1 @@
+"""One action on many connectors: selection, batch, waiting, unattended runs."""

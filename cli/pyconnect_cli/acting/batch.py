@@ -1,0 +1,263 @@
+"""Do one thing to many objects: confirmation, parallelism, one result line each, exit code 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from functools import partial
+
+from pyconnect_cli.acting.background import in_background
+from pyconnect_cli.errors import (
+    ExitCode,
+    OutOfTime,
+    PartialFailure,
+    PyconnectError,
+    UnknownOutcome,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
+from pyconnect_cli.render.output import compact_json
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.session import Session
+
+MOST_PARALLEL = 64
+# A deadline ends requests and looks by itself, a little later.
+AFTER_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of an object whose change was not answered; `done`: the change shows in it."""
+
+    text: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One object: `done` is the word for it afterwards, `act` does it and may add a remark.
+
+    `look` is asked when a change was sent and not answered: it says what the state shows.
+    """
+
+    name: str
+    done: str
+    act: Callable[[], str | None]
+    look: Callable[[ConnectClient], Seen] | None = None
+
+
+def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
+    """Run all; print a line for each. Raises the only failure, or PartialFailure (exit 8).
+
+    However the run ends, every object is reported: done, failed, unknown or not tried. Nothing is
+    started once the run's time is used up (exit 124).
+    """
+    if session.given.get("dry_run"):
+        _print_plan(session, verb, steps)
+        return
+    session.allow_for(len(steps))
+    batch = _Batch(session, verb, steps)
+    try:
+        batch.run()
+    except KeyboardInterrupt:
+        if batch.under_way:
+            session.output.message("waiting for what is under way; the next signal ends at once")
+        batch.settle(None)
+        batch.report(each=True)
+        raise
+    except WaitTimedOut:
+        batch.settle(AFTER_DEADLINE_S)
+        batch.report(each=True)
+        raise
+    except BaseException:
+        batch.report(each=True)
+        raise
+    batch.report()
+    batch.raise_failures()
+
+
+def confirm_steps(
+    session: Session, verb: str, names: Sequence[str], *, what: str = "connector"
+) -> None:
+    """Show the set before something destructive; see Session.confirm."""
+    if session.given.get("dry_run"):
+        return
+    if not session.settings.yes:
+        session.output.message(f"{verb}: {', '.join(names)}")
+    session.confirm(f"{verb} {len(names)} {what}{'' if len(names) == 1 else 's'}?")
+
+
+def positive_number(session: Session, key: str) -> int | None:
+    """Read an option that counts."""
+    text = session.given.get(key)
+    if text is None:
+        return None
+    if not str(text).isdigit() or int(str(text)) < 1:
+        raise UsageError(f"--{key.replace('_', '-')}: `{text}` is not a number from 1 upwards")
+    return int(str(text))
+
+
+class _Batch:
+    """One run over the steps. Steps run on threads, everything else on the caller's."""
+
+    def __init__(self, session: Session, verb: str, steps: Sequence[Step]) -> None:
+        self._session = session
+        self._verb = verb
+        self._steps = steps
+        self._parallel = min(positive_number(session, "parallel") or 1, MOST_PARALLEL)
+        self._most_failures = positive_number(session, "max_failures")
+        self._futures: dict[int, Future[None]] = {}
+        self._printed: set[int] = set()
+        self._each = len(steps) > 1
+        self.record = BatchRecord(verb, [step.name for step in steps])
+        session.record = self.record
+        # The client is made before the threads: its secrets are fetched once.
+        _ = session.client
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a step has begun and not ended."""
+        return any(not future.done() for future in self._futures.values())
+
+    def run(self) -> None:
+        """Start steps until all are started, too many have failed or the time is used up."""
+        waiting = list(range(len(self._steps)))
+        while True:
+            running = {future for future in self._futures.values() if not future.done()}
+            while waiting and len(running) < self._parallel and self._may_start():
+                index = waiting.pop(0)
+                self._futures[index] = in_background(partial(self._run_step, index))
+                running.add(self._futures[index])
+            if not running:
+                break
+            wait(running, return_when=FIRST_COMPLETED)
+            self._print_ended()
+        self._print_ended()
+
+    def settle(self, timeout_s: float | None) -> None:
+        """Let steps under way come to their end; a second signal ends the waiting."""
+        try:
+            wait(self._futures.values(), timeout_s)
+        except (KeyboardInterrupt, WaitTimedOut):
+            return
+
+    def report(self, *, each: bool = False) -> None:
+        """Print what was not printed yet; from here on the record does not change.
+
+        `each`: also the failure of the only object, which its error reports otherwise.
+        """
+        self._each = self._each or each
+        self.record.close()
+        results = self.record.results()
+        output = self._session.output
+        if self._session.settings.output in {"json", "yaml"}:
+            if not self._session.settings.quiet:
+                output.document([result.to_json() for result in results])
+            return
+        for index in range(len(results)):
+            self._print(index, results[index])
+        not_tried = [result.name for result in results if result.outcome is Outcome.NOT_TRIED]
+        if not_tried and each:
+            output.warning(f"not tried: {', '.join(not_tried)}")
+
+    def raise_failures(self) -> None:
+        """Raise for what is not done: the only object's error, exit 124, or exit 8."""
+        results = self.record.results()
+        counts = counted(results)
+        if counts[Outcome.DONE] == len(results):
+            return
+        if len(results) == 1 and results[0].error is not None:
+            raise results[0].error
+        text = summary(results)
+        if counts[Outcome.NOT_TRIED] and self._session.budget.spent:
+            raise WaitTimedOut(
+                f"the time is used up: {text}",
+                hint="allow more with --timeout 10m; to work on several at once: --parallel 4",
+            )
+        if counts[Outcome.NOT_TRIED]:
+            text += " (--max-failures)"
+        raise PartialFailure(text, exit_code=ExitCode.PARTIAL_FAILURE)
+
+    def _may_start(self) -> bool:
+        if self._session.budget.spent:
+            return False
+        if self._most_failures is None:
+            return True
+        results = self.record.results()
+        ended = [results[index] for index, future in self._futures.items() if future.done()]
+        counts = counted(ended)
+        return counts[Outcome.FAILED] + counts[Outcome.UNKNOWN] < self._most_failures
+
+    def _run_step(self, index: int) -> None:
+        if self.record.begin(index):
+            self.record.end(index, self._result(self._steps[index]))
+
+    def _result(self, step: Step) -> ObjectResult:
+        result = partial(ObjectResult, name=step.name, action=self._verb)
+        try:
+            remark = step.act()
+        except OutOfTime as error:
+            return result(outcome=Outcome.NOT_TRIED, error=error)
+        except UnknownOutcome as error:
+            return self._looked(step, error)
+        except PyconnectError as error:
+            return result(outcome=Outcome.FAILED, error=error)
+        return result(action=step.done, outcome=Outcome.DONE, remark=remark)
+
+    def _looked(self, step: Step, error: UnknownOutcome) -> ObjectResult:
+        """Say of a change without an answer what the state shows."""
+        result = partial(ObjectResult, name=step.name, action=self._verb)
+        if step.look is None:
+            return result(outcome=Outcome.UNKNOWN, error=error)
+        try:
+            with self._session.second_look() as client:
+                seen = step.look(client)
+        except PyconnectError as unseen:
+            text = f"{error.message}; its state cannot be read: {unseen.message}"
+        else:
+            if seen.done:
+                remark = f"{seen.text}; the worker did not answer in time"
+                return result(action=step.done, outcome=Outcome.DONE, remark=remark)
+            text = f"{error.message}; now: {seen.text}"
+        return result(outcome=Outcome.UNKNOWN, error=UnknownOutcome(text, hint=error.hint))
+
+    def _print_ended(self) -> None:
+        results = self.record.results()
+        for index, future in self._futures.items():
+            if future.done():
+                future.result()  # a fault of our own is raised here
+                self._print(index, results[index])
+
+    def _print(self, index: int, result: ObjectResult) -> None:
+        """Print one object's line, once."""
+        if index in self._printed or not (self._each or result.outcome is Outcome.DONE):
+            return
+        self._printed.add(index)
+        output, settings = self._session.output, self._session.settings
+        match settings.output:
+            case "json" | "yaml":
+                return
+            case "ndjson":
+                output.line(compact_json(result.to_json()))
+            case "name":
+                if result.outcome is Outcome.DONE:
+                    output.line(result.name)
+            case _ if result.outcome is Outcome.DONE:
+                if not settings.quiet:
+                    remark = f" ({result.remark})" if result.remark else ""
+                    output.line(f"{result.name}: {result.action}{remark}")
+            case _ if result.outcome is not Outcome.NOT_TRIED:
+                assert result.error is not None
+                output.error(PyconnectError(f"{result.name}: {result.error.message}"))
+
+
+def _print_plan(session: Session, verb: str, steps: Sequence[Step]) -> None:
+    if session.output.machine:
+        session.output.document([{"name": step.name, "would": verb} for step in steps])
+    else:
+        for step in steps:
+            session.output.line(f"would {verb} {step.name}")
+    if steps and session.given.get("exit_code"):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)

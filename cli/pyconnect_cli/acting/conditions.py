@@ -1,0 +1,131 @@
+"""Which connectors a command is about: by name and by conditions that must all hold. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.parsing.near_names import did_you_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigCondition:
+    """`key=value`, `key!=value`, or `key` for a key that is set."""
+
+    key: str
+    value: str | None = None
+    negated: bool = False
+
+    def holds(self, config: Mapping[str, str | None]) -> bool:
+        if self.value is None:
+            return config.get(self.key) is not None
+        return (config.get(self.key) == self.value) is not self.negated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Names chosen one by one, and filters; without either nothing is chosen."""
+
+    names: tuple[str, ...] = ()
+    everything: bool = False
+    patterns: tuple[re.Pattern[str], ...] = ()
+    conditions: tuple[ConfigCondition, ...] = ()
+    states: tuple[str, ...] = ()
+    type: str | None = None
+    classes: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    failed: bool = False
+
+    @property
+    def filters(self) -> bool:
+        """Whether anything but names was given."""
+        return bool(
+            self.everything or self.patterns or self.conditions or self.states or self.type
+            or self.classes or self.workers or self.failed
+        )  # fmt: skip
+
+    def matches(self, view: ConnectorView) -> bool:
+        """Whether every filter holds for a connector."""
+        config = view.info.config if view.info else {}
+        return (
+            (not self.patterns or any(p.fullmatch(view.name) for p in self.patterns))
+            and all(condition.holds(config) for condition in self.conditions)
+            and (not self.states or view.state in self.states)
+            and (self.type is None or view.type == self.type)
+            and (not self.classes or is_class(config.get("connector.class") or "", self.classes))
+            and (not self.workers or bool(set(self.workers) & _workers(view)))
+            and (not self.failed or (view.status is not None and view.status.failed))
+        )
+
+
+def selection_from(given: Mapping[str, object], names: Sequence[str]) -> Selection:
+    """Read the selection options; UsageError for a pattern or condition that is none."""
+    return Selection(
+        names=tuple(dict.fromkeys(names)),
+        everything=bool(given.get("all")),
+        patterns=tuple(_pattern(text) for text in _texts(given, "regex")),
+        conditions=tuple(
+            _condition(part) for text in _texts(given, "selector") for part in text.split(",")
+        ),
+        states=tuple(text.upper() for text in _texts(given, "state")),
+        type=str(given["type"]).lower() if given.get("type") else None,
+        classes=_texts(given, "class"),
+        workers=_texts(given, "worker"),
+        failed=bool(given.get("failed")),
+    )
+
+
+def select(views: Mapping[str, ConnectorView], selection: Selection) -> list[ConnectorView]:
+    """Return the chosen connectors by name; NotFound names one that does not exist."""
+    for name in selection.names:
+        if name not in views:
+            raise NotFound(
+                f"connector `{name}` does not exist",
+                hint=did_you_mean(name, views) or "see them all: pyconnect connectors list",
+            )
+    if selection.names:
+        candidates = [views[name] for name in selection.names]
+    elif selection.filters:
+        candidates = [views[name] for name in sorted(views)]
+    else:
+        candidates = []
+    return [view for view in candidates if selection.matches(view)]
+
+
+def _texts(given: Mapping[str, object], key: str) -> tuple[str, ...]:
+    value = given.get(key)
+    if value is None:
+        return ()
+    return tuple(map(str, value)) if isinstance(value, tuple | list) else (str(value),)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as exc:
+        raise UsageError(f"`{text}` is not a regular expression: {exc}") from exc
+
+
+def _condition(text: str) -> ConfigCondition:
+    key, equals, value = text.partition("=")
+    negated = bool(equals) and key.endswith("!")
+    key = key.removesuffix("!").strip()
+    if not key:
+        raise UsageError(f"`{text}` is no condition", hint="write key=value, key!=value or key")
+    return ConfigCondition(key=key, value=value if equals else None, negated=negated)
+
+
+def is_class(class_name: str, wanted: Sequence[str]) -> bool:
+    """Whether a class is one of those wanted, each given in full or by its last part."""
+    short = re.split(r"[.:$]", class_name)[-1]
+    names = {class_name, short, short.removesuffix("Connector")}
+    return any(name in names or name.removesuffix("Connector") in names for name in wanted)
+
+
+def _workers(view: ConnectorView) -> set[str]:
+    if view.status is None:
+        return set()
+    return {item.worker_id for item in (view.status.connector, *view.status.tasks)}

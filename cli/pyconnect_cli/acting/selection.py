@@ -1,0 +1,27 @@
+"""The connectors a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.session import Session
+
+
+def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView]:
+    """Return what is selected; NotFound (exit 3) when that is nothing, unless --allow-empty."""
+    selection = selection_from(session.given, names)
+    if not selection.names and not selection.filters:
+        raise UsageError(
+            "nothing is selected",
+            hint="name connectors, or choose with --all, -e REGEX, -l KEY=VALUE, --state, --failed",
+        )
+    views = select(session.client.connector_views(), selection)
+    if not views and not session.given.get("allow_empty"):
+        raise NotFound(
+            "no connector matches the selection",
+            hint="see what there is: pyconnect connectors list; or allow it: --allow-empty",
+        )
+    return views

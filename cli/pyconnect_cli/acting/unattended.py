@@ -1,0 +1,222 @@
+"""What commands run by cron need: a lock, jitter, a deadline, a summary, a textfile.
+
+The contract: silent on success with -q, one line of JSON with --summary-json, exit 6 at once while
+another run holds the lock, exit 124 when the deadline ends the run, every verb safe to repeat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import random
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.errors import (
+    Conflict,
+    ExitCode,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.rest.masking import mask_command, mask_url
+from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
+from pyconnect_cli.session import Session
+from pyconnect_cli.settings.state_directory import state_directory
+from pyconnect_cli.render.streams import tell, write_data
+from pyconnect_cli.render.whole_files import write_whole
+
+DEADLINE_MARGIN_S = 0.5
+READABLE = 0o644  # by the collector, another user
+LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@contextmanager
+def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterator[None]:
+    """Wrap one acting command; without cron options it adds nothing.
+
+    `selection`: the words of the command line that say what it acts on.
+    """
+    given = session.given
+    if given.get("summary_json"):
+        given["quiet"] = True
+    started = time.time()
+    code = int(ExitCode.OK)
+    error: str | None = None
+    try:
+        with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
+            _jitter(given.get("jitter"))
+            limit_requests(session, given.get("deadline"))
+            yield
+    except PyconnectError as failure:
+        code, error = int(failure.exit_code), failure.message
+        raise
+    except KeyboardInterrupt:
+        code, error = int(ExitCode.INTERRUPTED), "interrupted"
+        raise
+    except Exception as fault:
+        code, error = int(ExitCode.SERVER_ERROR), f"{type(fault).__name__}: {fault}"
+        raise
+    finally:
+        run = _Run(
+            command=command,
+            exit_code=code,
+            started_s=started,
+            duration_s=time.time() - started,
+            error=error,
+            results=session.record.results(),
+        )
+        if given.get("summary_json"):
+            lost = write_data(json.dumps(run.summary(), ensure_ascii=False))
+            if lost is not None:
+                tell(f"warning: the summary cannot be written: {lost.strerror}")
+        if textfile := given.get("textfile"):
+            write_textfile(Path(str(textfile)), run, job_labels(session, command, selection))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run as it is reported; times in seconds since the epoch."""
+
+    command: str
+    exit_code: int
+    started_s: float
+    duration_s: float
+    error: str | None
+    results: tuple[ObjectResult, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many objects have each outcome, by the names that summary and textfile use."""
+        counts = counted(self.results)
+        return {
+            "succeeded": counts[Outcome.DONE],
+            "failed": counts[Outcome.FAILED],
+            "unknown": counts[Outcome.UNKNOWN],
+            "not_tried": counts[Outcome.NOT_TRIED],
+        }
+
+    def summary(self) -> dict[str, object]:
+        return {
+            "command": self.command,
+            "exit_code": self.exit_code,
+            "ok": self.exit_code == ExitCode.OK,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started_s)),
+            "duration_s": round(self.duration_s, 3),
+            **self.counts,
+            "error": self.error,
+            "results": [result.to_json() for result in self.results],
+        }
+
+
+def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
+    """Return what tells the metrics of one job from those of another; no secrets.
+
+    `context` is the addresses where no context is in force, and empty where settings are wrong.
+    """
+    _, noun, *verb = command.split()
+    try:
+        settings = session.settings
+        context = settings.context or ",".join(map(mask_url, settings.urls))
+    except PyconnectError:
+        context = ""
+    return {
+        "noun": noun,
+        "verb": " ".join(verb),
+        "context": context,
+        "selection": mask_command(selection),
+    }
+
+
+def _label_value(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
+    """Write the run's result for Prometheus' textfile collector, whole or not at all."""
+    shown = ",".join(f'{name}="{_label_value(value)}"' for name, value in labels.items())
+    values = {
+        "pyconnect_run_exit_code": run.exit_code,
+        "pyconnect_run_duration_seconds": round(run.duration_s, 3),
+        "pyconnect_run_timestamp_seconds": round(run.started_s + run.duration_s, 3),
+        **{f"pyconnect_run_objects_{name}": count for name, count in run.counts.items()},
+    }
+    lines = []
+    for name, value in values.items():
+        lines += [f"# TYPE {name} gauge", f"{name}{{{shown}}} {value}"]
+    try:
+        write_whole(path, "\n".join(lines) + "\n", mode=READABLE)
+    except OSError as exc:
+        tell(f"warning: {path}: cannot be written: {exc.strerror}")
+
+
+@contextmanager
+def _lock(session: Session, name: object) -> Iterator[None]:
+    """Hold a lock below the state directory, which cron and logins of a user share.
+
+    XDG_RUNTIME_DIR is set in logins only: two locks there would not exclude each other.
+    """
+    if not name:
+        yield
+        return
+    text = str(name)
+    if not LOCK_NAME.fullmatch(text):
+        raise UsageError(f"--lock: `{text}` is no name", hint="use letters, digits, . _ and -")
+    directory = state_directory(session.environ)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (directory / f"{text}.lock").open("w")
+    except OSError as exc:
+        raise PreconditionFailed(
+            f"{directory}: the lock cannot be made: {exc.strerror}",
+            hint="set XDG_STATE_HOME to a directory you can write",
+        ) from exc
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise Conflict(
+                f"another run holds the lock `{text}`", hint="it is free once that run ends"
+            ) from exc
+        yield
+
+
+@contextmanager
+def _deadline(text: object) -> Iterator[None]:
+    """End the run after a time, wherever it is; the main thread only, as commands run there."""
+    if not text:
+        yield
+        return
+    seconds = parse_duration(str(text), what="--deadline")
+
+    def over(_signal: int, _frame: FrameType | None) -> None:
+        raise WaitTimedOut(f"the run took longer than its deadline of {text}")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def limit_requests(session: Session, deadline: object) -> None:
+    """Let no request outlive the deadline by much: a thread in one cannot be interrupted."""
+    if deadline:
+        session.budget.end_within(
+            parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
+        )
+
+
+def _jitter(text: object) -> None:
+    if text:
+        time.sleep(random.uniform(0, parse_duration(str(text), what="--jitter")))

@@ -1,0 +1,167 @@
+"""Wait until connectors are in a state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.errors import (
+    NotFound,
+    OutOfTime,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.rest.model import ConnectorStatus
+from pyconnect_cli.session import Session
+from pyconnect_cli.rest.traces import root_cause
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0
+# Workers write a status within a poll of their config topic; the reader's view follows at once.
+SETTLE_S = 2.0
+# A connector is RUNNING before it has said how many tasks it wants.
+NO_TASKS_S = 10.0
+
+
+def wait_if_asked(session: Session, names: Sequence[str], *, restarted: bool = False) -> None:
+    """Do as `--wait STATE` says, after a change."""
+    state, stable = session.given.get("wait"), session.given.get("stable")
+    if stable and not state:
+        raise UsageError("--stable says how long a state has to last", hint="add --wait RUNNING")
+    if state and names and not session.given.get("dry_run"):
+        wait_for_state(
+            session,
+            names,
+            str(state).upper(),
+            settle_s=SETTLE_S,
+            hold=restarted,
+            stable_s=stable_seconds(stable),
+        )
+
+
+def stable_seconds(text: object) -> float:
+    """Read `--stable`; 0 when it was not given."""
+    return parse_duration(str(text), what="--stable") if text else 0.0
+
+
+def wait_for_state(
+    session: Session,
+    names: Sequence[str],
+    state: str,
+    *,
+    settle_s: float = 0.0,
+    hold: bool = False,
+    stable_s: float = 0.0,
+) -> None:
+    """Return when connectors and their tasks are in `state`, and have been for `stable_s`.
+
+    A FAILED connector or task ends the wait for another state, exit 1; WaitTimedOut (exit 124)
+    says where things stand when the time is over. Statuses lag behind the change that was just
+    asked for: a failure counts once `settle_s` are over, and with `hold` so does the state itself
+    (a restart begins and ends in the same state).
+    """
+    waiting = list(names)
+    since: dict[str, float] = {}
+    pause = FIRST_PAUSE_S
+    started = time.monotonic()
+    while True:
+        # A connector that was in the state is looked at again as long as the state has to last.
+        looked_at = list(names) if stable_s else waiting
+        with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
+            statuses = _statuses(session, looked_at)
+        now = time.monotonic()
+        for name in looked_at:
+            if has_state(statuses.get(name), state):
+                since.setdefault(name, now)
+            else:
+                since.pop(name, None)
+        settled = now - started >= settle_s
+        waiting = [
+            name
+            for name in looked_at
+            if (hold and not settled)
+            or name not in since
+            or now - since[name] < max(stable_s, _least_s(statuses.get(name), state))
+        ]
+        if settled:
+            for name in waiting:
+                _refuse_failed(statuses.get(name), name, state)
+        if not waiting:
+            return
+        if session.budget.remaining_s() <= pause:
+            lasting = f" for {format_duration(stable_s)}" if stable_s else ""
+            raise WaitTimedOut(
+                f"not {state}{lasting} after {format_duration(now - started)}: "
+                + "; ".join(f"{name} is {describe(statuses.get(name))}" for name in waiting),
+                hint="wait longer with --timeout 10m, or look: pyconnect connectors describe "
+                + waiting[0],
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+
+
+@contextmanager
+def within_time(session: Session, message: str) -> Iterator[None]:
+    """Raise WaitTimedOut for a look that the end of the run's time has cut off."""
+    try:
+        yield
+    except (OutOfTime, Unreachable) as exc:
+        if not session.budget.spent:
+            raise
+        raise WaitTimedOut(message, hint="wait longer with --timeout 10m") from exc
+
+
+def has_state(status: ConnectorStatus | None, state: str) -> bool:
+    """Whether the connector and all its tasks are there; a connector may have no tasks."""
+    if status is None:
+        return state == "DELETED"
+    states = [task.state for task in status.tasks]
+    match state:
+        case "DELETED":
+            return False
+        case "STOPPED":
+            return status.connector.state == "STOPPED" and not states
+        case "FAILED":
+            return status.failed
+        case _:
+            return status.connector.state == state and set(states) <= {state}
+
+
+def describe(status: ConnectorStatus | None) -> str:
+    """Return `RUNNING with tasks 0:RUNNING 1:FAILED`."""
+    if status is None:
+        return "without a status"
+    tasks = " ".join(f"{task.id}:{task.state}" for task in status.tasks)
+    return f"{status.connector.state} with {f'tasks {tasks}' if tasks else 'no tasks'}"
+
+
+def _statuses(session: Session, names: Sequence[str]) -> Mapping[str, ConnectorStatus]:
+    """Ask once for all; a name without a status is missing."""
+    if len(names) > 1:
+        return session.client.connector_statuses()
+    try:
+        return {name: session.client.connector_status(name) for name in names}
+    except NotFound:
+        return {}
+
+
+def _least_s(status: ConnectorStatus | None, state: str) -> float:
+    """Return how long a state has to last before it counts."""
+    without_tasks = state == "RUNNING" and status is not None and not status.tasks
+    return NO_TASKS_S if without_tasks else 0.0
+
+
+def _refuse_failed(status: ConnectorStatus | None, name: str, state: str) -> None:
+    if status is None or not status.failed or state in {"FAILED", "DELETED", "STOPPED"}:
+        return
+    failed = [item for item in (status.connector, *status.tasks) if item.state == "FAILED"]
+    trace = next((item.trace for item in failed if item.trace), None)
+    reason = f": {root_cause(trace)}" if trace else ""
+    raise PyconnectError(
+        f"{name} is {describe(status)}{reason}",
+        hint=f"whole trace: pyconnect connectors describe {name}",
+    )

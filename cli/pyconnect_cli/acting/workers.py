@@ -1,0 +1,149 @@
+"""What can be asked of each worker of a cluster on its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pyconnect_cli.acting.background import ask_all
+from pyconnect_cli.errors import (
+    NotFound,
+    OutOfTime,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+)
+from pyconnect_cli.rest.model import ConnectorView, Health
+from pyconnect_cli.offsets.plan.snapshots import ConnectCluster
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.session import Session
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHealth:
+    """One worker; `status` is healthy, starting, unhealthy, unreachable or failed."""
+
+    url: str
+    status: str
+    message: str
+    version: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "url": self.url,
+            "status": self.status,
+            "message": self.message,
+            "version": self.version,
+        }
+
+
+def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
+    """Return the addresses in force; with `everywhere` also those that statuses name."""
+    urls = list(session.client.exchange.urls)
+    if not everywhere:
+        return urls
+    known = {address for url in urls for address in _addresses(url)}
+    scheme = urlsplit(urls[0]).scheme
+    for worker in sorted(_assigned_workers(session.client.connector_views())):
+        url = f"{scheme}://{worker}"
+        addresses = _addresses(url)
+        if not addresses & known:
+            known |= addresses
+            urls.append(url)
+    return urls
+
+
+def _addresses(url: str) -> set[tuple[str, int]]:
+    """Return where a URL leads: `localhost` and `127.0.0.1` are one worker."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return {(host, port)}
+    return {(str(address[0]), port) for *_, address in found}
+
+
+def connect_cluster(session: Session) -> ConnectCluster:
+    """Return which Connect cluster is asked: agents report their group, Java workers do not."""
+    exchange = session.client.exchange
+    try:
+        group_id = AgentClient(exchange).config().get("group.id") or ""
+    except PyconnectError:
+        group_id = ""
+    workers = _assigned_workers(session.client.connector_views())
+    return ConnectCluster(
+        group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})
+    )
+
+
+def _address(url: str) -> str:
+    """Return an address as statuses name workers: `host:port`."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def ask_workers(
+    session: Session, urls: Sequence[str], question: Callable[[Exchange], Answer]
+) -> list[Answer | PyconnectError]:
+    """Ask all workers at once, so that one that hangs takes no other's time."""
+    _ = session.endpoint  # secrets are fetched once, before the threads
+
+    def ask(url: str) -> Answer:
+        exchange = session.exchange_with(url)
+        try:
+            return question(exchange)
+        finally:
+            exchange.close()
+
+    return ask_all(urls, ask)
+
+
+def workers_health(session: Session, urls: Sequence[str]) -> list[WorkerHealth]:
+    """Ask all workers at once for their health; every failure is an answer."""
+    answers = ask_workers(session, urls, worker_health)
+    return [
+        WorkerHealth(url=url, status="failed", message=answer.message)
+        if isinstance(answer, PyconnectError)
+        else answer
+        for url, answer in zip(urls, answers, strict=True)
+    ]
+
+
+def worker_health(exchange: Exchange) -> WorkerHealth:
+    """Ask the one worker of an exchange; nothing is raised, every failure is an answer."""
+    (url,) = exchange.urls
+    client = ConnectClient(exchange)
+    try:
+        version = client.worker_info().version
+        health = _health(client, url)
+        return WorkerHealth(url=url, status=health.status, message=health.message, version=version)
+    except (Unreachable, OutOfTime) as exc:
+        return WorkerHealth(url=url, status="unreachable", message=exc.message)
+    except PyconnectError as exc:
+        return WorkerHealth(url=url, status="failed", message=exc.message)
+
+
+def _health(client: ConnectClient, url: str) -> Health:
+    try:
+        return client.health()
+    except (NotFound, PreconditionFailed):
+        # Workers before 4.0 have no /health; that they answer is all there is to know.
+        return Health(url=url, status="healthy", message="answers; it has no /health yet")
+
+
+def _assigned_workers(views: dict[str, ConnectorView]) -> set[str]:
+    return {
+        item.worker_id
+        for view in views.values()
+        if view.status
+        for item in (view.status.connector, *view.status.tasks)
+        if item.worker_id
+    }

@@ -1,0 +1,1 @@
+"""`pyconnect agent`: pyconnect's own workers."""

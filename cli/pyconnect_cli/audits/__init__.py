@@ -1,0 +1,1 @@
+"""`pyconnect reconcile`: resolve a spec, start the Spark process, show its answer."""

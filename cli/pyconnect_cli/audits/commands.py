@@ -1,0 +1,11 @@
+"""`pyconnect reconcile`: whether everything arrived, once, and where what is missing is."""
+
+from __future__ import annotations
+
+import typer
+
+from pyconnect_cli.audits import compare as _reconcile_compare, scan as _reconcile_scan
+
+app = typer.Typer(help="Audit with Spark what was moved: losses, duplicates, gaps, differences.")
+_reconcile_scan.register(app)
+_reconcile_compare.register(app)

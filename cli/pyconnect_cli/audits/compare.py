@@ -1,0 +1,306 @@
+"""Jobs that compare: source-topic, topic-topic, topic-sink, completeness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.audits.options import ReconcileVerb
+from pyconnect_cli.audits.run import reconcile
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.audits import connectors
+from pyconnect_cli.audits.connectors import Config, Document
+from pyconnect_cli.session import Session, session_of
+
+ConnectorName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CONNECTOR]",
+        show_default=False,
+        help="whose topics and data they are; not needed with --topic, or with --spec",
+    ),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--files", metavar="PATH", help="files, directories or patterns; repeatable"),
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="of the files: text, json, csv, parquet, orc"),
+]
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="instead of the connector's; repeatable"),
+]
+Value = Annotated[
+    str | None,
+    typer.Option(
+        "--value",
+        metavar="FORM",
+        help="of the topic's values: bytes, text, json, connect-json, avro, json-schema",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME:TYPE", help="compare only these; repeatable"),
+]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", metavar="WHERE", help="with --upsert: key, json:PATH or a column"),
+]
+Upsert = Annotated[bool, typer.Option("--upsert", help="the last version of each key counts")]
+AllowDuplicates = Annotated[
+    bool, typer.Option("--allow-duplicates", help="repeated rows are no difference (at least once)")
+]
+Table = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help="a table, with --jdbc-url")
+]
+JdbcUrl = Annotated[
+    str | None, typer.Option("--jdbc-url", metavar="URL", help="where the table is")
+]
+JdbcProperties = Annotated[
+    str | None,
+    typer.Option("--jdbc-properties", metavar="FILE", help="user, password and driver"),
+]
+FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to a noun."""
+    app.command("source-topic", cls=ReconcileVerb)(source_topic)
+    app.command("topic-topic", cls=ReconcileVerb)(topic_topic)
+    app.command("topic-sink", cls=ReconcileVerb)(topic_sink)
+    app.command("completeness", cls=ReconcileVerb)(completeness)
+
+
+def source_topic(
+    context: typer.Context,
+    connector: ConnectorName = None,
+    *,
+    files: Files = None,
+    format_: Format = None,
+    table: Table = None,
+    jdbc_url: JdbcUrl = None,
+    jdbc_properties: JdbcProperties = None,
+    topic: TopicOption = None,
+    value: Value = None,
+    columns: Columns = None,
+    key: Key = None,
+    upsert: Upsert = False,
+    allow_duplicates: AllowDuplicates = False,
+) -> None:
+    """Compare a source, up to the connector's committed offset, with what is in the topic."""
+    session = session_of(context)
+    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    left = _data(files, format_, table, jdbc_url, jdbc_properties)
+    right: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    if connector is not None:
+        config = _config(session, connector, "source")
+        document |= _registries(config)
+        right["value"] = _form(config, value)
+        used = connectors.source_topics(config, session.client.connector_topics(connector))
+        right["topics"] = topic or used
+        if left is None and connectors.simple_class(config) in connectors.FILE_SOURCES:
+            entries = session.client.connector_offsets(connector).entries
+            left = connectors.file_source_side(config, entries)
+    document |= _known_sides(session, left, right)
+    reconcile(session, "source-topic", connector or "", document)
+
+
+def topic_sink(
+    context: typer.Context,
+    connector: ConnectorName = None,
+    *,
+    files: Files = None,
+    format_: Format = None,
+    table: Table = None,
+    jdbc_url: JdbcUrl = None,
+    jdbc_properties: JdbcProperties = None,
+    topic: TopicOption = None,
+    value: Value = None,
+    columns: Columns = None,
+    key: Key = None,
+    upsert: Upsert = False,
+    allow_duplicates: AllowDuplicates = False,
+) -> None:
+    """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
+    session = session_of(context)
+    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    right = _data(files, format_, table, jdbc_url, jdbc_properties)
+    left: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    if connector is not None:
+        config = _config(session, connector, "sink")
+        document |= _registries(config)
+        left["value"] = _form(config, value)
+        bounds = connectors.sink_bounds(session.client.connector_offsets(connector).entries)
+        named = topic or connectors.sink_topics(config, bounds)
+        left["topics"] = named
+        # What is not committed yet may arrive later.
+        document["until"] = {name: bounds.get(name, {}) for name in named}
+        if letters := connectors.dead_letters(config):
+            document["arrived"] = {"kind": "topic", "topics": letters, "value": left["value"]}
+        if right is None and connectors.simple_class(config) in connectors.FILE_SINKS:
+            right = connectors.file_sink_side(config)
+    document |= _known_sides(session, left, right)
+    reconcile(session, "topic-sink", connector or "", document)
+
+
+def topic_topic(
+    context: typer.Context,
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="the topic that should be there")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="the topic to compare it with")],
+    *,
+    right_bootstrap: Annotated[
+        str | None,
+        typer.Option("--right-bootstrap", metavar="HOST:PORT,…", help="RIGHT is in this cluster"),
+    ] = None,
+    right_properties: Annotated[
+        str | None, typer.Option("--right-properties", metavar="FILE", help="its client properties")
+    ] = None,
+    value: Value = None,
+    columns: Columns = None,
+    key: Key = None,
+    upsert: Upsert = False,
+    allow_duplicates: AllowDuplicates = False,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="records of each key are in the same order, too")
+    ] = False,
+) -> None:
+    """Compare two topics, also of two clusters: records, or the last version of each key."""
+    session = session_of(context)
+    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    sides: list[Document] = [
+        {"kind": "topic", "topics": [name], "value": value or "bytes"} for name in (left, right)
+    ]
+    if right_bootstrap is not None:
+        from pyconnect_cli.audits.spec import MAIN, cluster_of
+
+        other: Document = {"bootstrap": right_bootstrap}
+        if right_properties is not None:
+            other["properties"] = str(Path(right_properties).expanduser().absolute())
+        document["clusters"] = {MAIN: cluster_of(session), "right": other}
+        sides[1]["cluster"] = "right"
+    document |= {"left": sides[0], "right": sides[1]}
+    if ordered:
+        document["ordered"] = True
+    reconcile(session, "topic-topic", f"{left},{right}", document)
+
+
+def completeness(
+    context: typer.Context,
+    *,
+    tiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tier",
+            metavar="NAME=WHERE",
+            help="topic:TOPIC or files:PATH, with ;TIME where the event time is; repeatable",
+        ),
+    ] = None,
+    minutes: Annotated[
+        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a bucket")
+    ] = 10,
+) -> None:
+    """Count records of two or more tiers by event time, with their latency and differences."""
+    session = session_of(context)
+    document: Document = {"bucket_minutes": minutes}
+    if tiers:
+        document["tiers"] = [_tier(text) for text in tiers]
+    reconcile(session, "completeness", "", document)
+
+
+def _tier(text: str) -> Document:
+    name, equals, where = text.partition("=")
+    place, _, event_time = where.partition(";")
+    kind, _, target = place.partition(":")
+    if not (equals and name and target) or kind not in {"topic", "files"}:
+        raise UsageError(f"--tier: `{text}` is not NAME=topic:TOPIC or NAME=files:PATH")
+    side: Document = {"kind": "topic", "topics": [target]}
+    if kind == "files":
+        side = {"kind": "files", "paths": [target], "format": _format_of([target])}
+    tier: Document = {"name": name, "side": side}
+    if event_time:
+        tier["event_time"] = event_time
+    return tier
+
+
+def _common(
+    columns: list[str] | None, key: str | None, *, upsert: bool, allow_duplicates: bool
+) -> Document:
+    document: Document = {}
+    if columns:
+        document["columns"] = list(columns)
+    if key is not None:
+        document["key"] = key
+    if upsert:
+        document["mode"] = "upsert"
+    if allow_duplicates:
+        document["duplicates_allowed"] = True
+    return document
+
+
+def _data(
+    files: list[str] | None,
+    format_: str | None,
+    table: str | None,
+    jdbc_url: str | None,
+    jdbc_properties: str | None,
+) -> Document | None:
+    """Return the side that files or a table are, None when neither is given."""
+    if files and table:
+        raise UsageError("name files or a table, not both")
+    if files:
+        paths = [path if "://" in path else str(Path(path).absolute()) for path in files]
+        return {"kind": "files", "paths": paths, "format": format_ or _format_of(paths)}
+    if table is None:
+        return None
+    if jdbc_url is None:
+        raise UsageError("--table needs --jdbc-url")
+    side: Document = {"kind": "table", "url": jdbc_url, "table": table}
+    if jdbc_properties is not None:
+        side["properties"] = str(Path(jdbc_properties).expanduser().absolute())
+    return side
+
+
+def _format_of(paths: list[str]) -> str:
+    suffix = Path(paths[0]).suffix
+    return FILE_SUFFIXES.get(suffix, suffix[1:] if suffix in {".parquet", ".orc"} else "text")
+
+
+def _config(session: Session, name: str, wanted: str) -> Config:
+    info = session.client.connector(name)
+    if info.type not in {wanted, "unknown"}:
+        other = "topic-sink" if wanted == "source" else "source-topic"
+        raise UsageError(
+            f"{name} is a {info.type}, not a {wanted}",
+            hint=f"try: pyconnect reconcile {other} {name}",
+        )
+    return info.config
+
+
+def _registries(config: Config) -> Document:
+    registries = connectors.value_registry(config)
+    return {"registries": registries} if registries else {}
+
+
+def _form(config: Config, value: str | None) -> str:
+    return value or connectors.value_form(config, None) or "bytes"
+
+
+def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:
+    """Return the sides that are known; without a spec file both must be."""
+    spec = bool(session.given.get("spec"))
+    for side in (left, right):
+        if not spec and (side is None or (side["kind"] == "topic" and not side["topics"])):
+            raise UsageError(
+                "what is compared is not known",
+                hint="name a connector, or --topic with --files or --table, or a spec with --spec",
+            )
+    known = {"left": left, "right": right}
+    return {
+        name: side
+        for name, side in known.items()
+        if side is not None and (side["kind"] != "topic" or side["topics"])
+    }

@@ -1,0 +1,121 @@
+"""What a connector's configuration says about its data: topics, files, converters, bounds. Pure.
+
+Members of a spec (docs/reconciliation.md) are made from it; flags and spec files replace them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.offsets.plan.seek import kafka_offset, topic_partition
+
+Config: TypeAlias = Mapping[str, str | None]
+Document: TypeAlias = dict[str, object]
+
+FILE_SOURCES = ("FileStreamSource", "FileStreamSourceConnector")
+FILE_SINKS = ("FileStreamSink", "FileStreamSinkConnector")
+
+
+def simple_class(config: Config) -> str:
+    """Return the last part of the connector's class."""
+    return (config.get("connector.class") or "").rpartition(".")[2]
+
+
+def value_form(config: Config, default_converter: str | None) -> str | None:
+    """Return how values of the topic are compared, as the value converter writes them.
+
+    None: the converter is not known, or it is the worker's, which REST does not tell.
+    """
+    converter = config.get("value.converter") or default_converter or ""
+    match converter.rpartition(".")[2]:
+        case "StringConverter" | "ByteArrayConverter":
+            return "bytes"
+        case "JsonConverter":
+            enabled = config.get("value.converter.schemas.enable") or "true"
+            return "connect-json" if enabled.strip().lower() == "true" else "json"
+        case "AvroConverter":
+            return "avro"
+        case "JsonSchemaConverter":
+            return "json-schema"
+        case "ProtobufConverter":
+            return "protobuf"
+        case _:
+            return None
+
+
+def value_registry(config: Config) -> Document | None:
+    """Return the schema registry of the connector's value converter, None when it is not told.
+
+    What access to it needs stays in the connector: the user names a file of it.
+    """
+    url = config.get("value.converter.schema.registry.url")
+    return {"main": {"url": url}} if url and "${" not in url else None
+
+
+def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document:
+    """Return the file that a FileStreamSource reads, bounded by its committed offset."""
+    file = config.get("file")
+    if not file:
+        raise UsageError("the connector reads its worker's standard input: there is no file")
+    positions = [
+        int(str(entry.offset["position"]))
+        for entry in entries
+        if (entry.partition or {}).get("filename") == file and entry.offset is not None
+    ]
+    if not positions:
+        raise UsageError(
+            f"the connector has committed no offset of {file} yet: nothing can be told",
+            hint="wait for offset.flush.interval.ms, then run it again",
+        )
+    return {"kind": "files", "paths": [file], "format": "text", "limit_bytes": positions[0]}
+
+
+def file_sink_side(config: Config) -> Document:
+    """Return the file that a FileStreamSink writes."""
+    file = config.get("file")
+    if not file:
+        raise UsageError("the connector writes to its worker's standard output: there is no file")
+    return {"kind": "files", "paths": [file], "format": "text"}
+
+
+def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:
+    """Return the sink group's committed offsets by topic and partition."""
+    bounds: dict[str, dict[int, int]] = {}
+    for entry in entries:
+        offset = kafka_offset(entry)
+        if offset is not None:
+            at = topic_partition(entry.partition)
+            bounds.setdefault(at.topic, {})[at.partition] = offset
+    return bounds
+
+
+def sink_topics(config: Config, committed: Mapping[str, object]) -> list[str]:
+    """Return the topics a sink reads: the ones it lists, or those of its pattern with offsets."""
+    if listed := config.get("topics"):
+        return [name.strip() for name in listed.split(",") if name.strip()]
+    pattern = config.get("topics.regex")
+    if not pattern:
+        return sorted(committed)
+    try:
+        return sorted(topic for topic in committed if re.fullmatch(pattern, topic))
+    except re.error:
+        # Java knows expressions that Python does not; the group's offsets say the same.
+        return sorted(committed)
+
+
+def dead_letters(config: Config) -> list[str]:
+    """Return the connector's dead letter queue, if it has one."""
+    name = config.get("errors.deadletterqueue.topic.name")
+    return [name] if name else []
+
+
+def source_topics(config: Config, used: Sequence[str]) -> list[str]:
+    """Return the topics a source writes: those the worker saw, else the configured one."""
+    if used:
+        return list(used)
+    topic = config.get("topic")
+    return [topic] if topic else []

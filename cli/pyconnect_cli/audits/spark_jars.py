@@ -1,0 +1,130 @@
+"""Spark's Kafka source and its Avro: the jars that the installed PySpark lacks, fetched once.
+
+Only what PySpark has not got is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_sandbox.coordinates import Coordinate
+from pyconnect_sandbox.errors import JavaUnavailable
+from pyconnect_sandbox.jar_cache import JarCache, cache_root
+from pyconnect_sandbox.java import Java, find_java
+from pyconnect_sandbox.progress import Progress, on_stderr, silent
+from pyconnect_sandbox.resolvers import find_resolver
+from pyconnect_clients.installation import install_command
+
+EXTRA = "reconcile"
+SOURCE = "spark-sql-kafka-0-10_2.13"
+AVRO = "spark-avro_2.13"
+KEPT = {
+    SOURCE: (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2"),
+    AVRO: (AVRO,),
+}
+AVRO_CHECKSUMS = {
+    "4.0.0": {
+        f"{AVRO}-4.0.0.jar": "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709"
+    }
+}
+CHECKSUMS = {
+    "4.0.0": {
+        f"{SOURCE}-4.0.0.jar": "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar": (
+            "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767"
+        ),
+        "kafka-clients-3.9.0.jar": (
+            "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
+        ),
+        "commons-pool2-2.12.0.jar": (
+            "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b"
+        ),
+    }
+}
+
+
+def require_spark() -> str:
+    """Return the version of the installed PySpark; UsageError with the command otherwise."""
+    if find_spec("pyspark") is None:
+        raise UsageError("Spark is not installed", hint=f"install it: {install_command(EXTRA)}")
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    raise UsageError(
+        "Spark is installed without its version", hint=f"install it: {install_command(EXTRA)}"
+    )
+
+
+def require_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return a Java that Spark runs on; UsageError with the command otherwise."""
+    try:
+        return find_java(environment)
+    except JavaUnavailable as exc:
+        raise UsageError(exc.message.replace("Kafka needs", "Spark needs"), hint=exc.hint) from exc
+
+
+def kafka_source_jars(
+    *,
+    progress: Progress = silent,
+    environment: Mapping[str, str] | None = None,
+    cache: JarCache | None = None,
+) -> tuple[Path, ...]:
+    """Return the jars of Spark's Kafka source, fetching them on first use.
+
+    Raises UsageError without Spark or Java, JarsUnavailable and JarResolutionFailed.
+    """
+    spark = require_spark()
+    if cache is None:
+        cache = JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
+    source = Coordinate("org.apache.spark", SOURCE, spark)
+    return _jars(source, cache, os.environ if environment is None else environment, progress)
+
+
+def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
+    spark = require_spark()
+    known = AVRO_CHECKSUMS.get(spark, {})
+    cache = JarCache(spark, known, cache_root().parent / "spark-avro")
+    return _jars(Coordinate("org.apache.spark", AVRO, spark), cache, os.environ, progress)
+
+
+def _jars(
+    artifact: Coordinate, cache: JarCache, environment: Mapping[str, str], progress: Progress
+) -> tuple[Path, ...]:
+    java = require_java(environment)
+    if not cache.is_complete():
+        _fetch(artifact, cache, java, environment, progress)
+    return tuple(sorted(cache.libs.glob("*.jar")))
+
+
+def _fetch(
+    artifact: Coordinate,
+    cache: JarCache,
+    java: Java,
+    environment: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    resolver = find_resolver(environment, java, wanted=artifact.artifact)
+
+    def resolve(work_directory: Path, libs: Path) -> None:
+        everything = work_directory / "all"
+        everything.mkdir()
+        resolver.resolve(work_directory, everything, coordinates=(artifact,), progress=progress)
+        for jar in everything.glob("*.jar"):
+            if jar.name.rpartition("-")[0] in KEPT[artifact.artifact]:
+                jar.rename(libs / jar.name)
+
+    progress(f"fetching {artifact.artifact} {artifact.version}, once")
+    cache.fill(resolver.name.lower(), resolve, progress)
+
+
+if __name__ == "__main__":
+    kafka_source_jars(progress=on_stderr)
+    avro_jars(progress=on_stderr)

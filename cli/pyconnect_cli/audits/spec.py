@@ -1,0 +1,164 @@
+"""From options, contexts and files to the document that a job is started with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.errors import PreconditionFailed, UsageError
+from pyconnect_cli.audits.connectors import Document
+from pyconnect_cli.session import Session
+
+MAIN = "main"
+
+
+def complete(session: Session, job: str, target: str, resolved: Document) -> Document:
+    """Return the whole spec: what was resolved, replaced by the spec file, then by flags."""
+    given = session.given
+    document: Document = {"version": 1, "job": job, "target": target, **resolved}
+    if path := given.get("spec"):
+        document |= _spec_file(Path(str(path)), job)
+    if ranges := given.get("ranges"):
+        document["ranges"] = str(Path(str(ranges)).absolute())
+    if since := given.get("since"):
+        document["since_ms"] = _time_ms(str(since))
+    if findings := given.get("findings"):
+        document["findings"] = _number(str(findings))
+    for name in ("hide_keys", "fail_unparsable"):
+        if given.get(name):
+            document[name] = True
+    if registries := _registries(document.get("registries"), given):
+        document["registries"] = registries
+    clusters = document.setdefault("clusters", {})
+    assert isinstance(clusters, dict)
+    clusters.setdefault(MAIN, cluster_of(session))
+    document["spark"] = _spark(document.get("spark"), given)
+    return document
+
+
+def cluster_of(session: Session) -> Document:
+    """Return the Kafka cluster of the settings in force."""
+    settings = session.settings
+    if not settings.kafka_bootstrap:
+        raise PreconditionFailed(
+            "reconciliation reads Kafka itself, and no brokers are known",
+            hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
+            " kafka.bootstrap in the context",
+        )
+    cluster: Document = {"bootstrap": settings.kafka_bootstrap}
+    if settings.kafka_properties:
+        # Named, not read: secrets stay where they are.
+        cluster["properties"] = str(Path(settings.kafka_properties).expanduser().absolute())
+    return cluster
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Return where reports are kept by default."""
+    if home := environ.get("XDG_STATE_HOME"):
+        return Path(home) / "pyconnect" / "reconcile"
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "reconcile"
+
+
+def report_directory(session: Session, job: str, target: str, now: datetime) -> Path:
+    """Return the report's directory: the one given, else a new one in the state directory."""
+    if given := session.given.get("report"):
+        return Path(str(given)).expanduser().absolute()
+    stem = stem_of(job, target)
+    stamp = now.strftime("%Y%m%dT%H%M%S")
+    return state_directory(session.environ) / f"{stem}-{stamp}-{os.getpid()}"
+
+
+def stem_of(job: str, target: str) -> str:
+    """Return what the names of reports of the same question begin with."""
+    safe = "".join(char if char.isalnum() or char in "._" else "_" for char in target)[:60]
+    return f"{job}-{safe}" if safe else job
+
+
+def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
+    """Return saved reports that may be of the same question, the newest first.
+
+    Other targets and other clusters share these names: the job looks into them.
+    """
+    directory = state_directory(session.environ)
+    return sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
+
+
+def _spec_file(path: Path, job: str) -> Document:
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{path}: this is neither YAML nor JSON: {exc}") from exc
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: this is no spec")
+    if document.setdefault("job", job) != job:
+        raise UsageError(
+            f"{path} is about {document['job']}", hint=f"pyconnect reconcile {document['job']}"
+        )
+    return {str(key): value for key, value in document.items()}
+
+
+def _registries(before: object, given: Mapping[str, object]) -> Document:
+    """Return the schema registries by cluster; options are about the main one."""
+    registries: Document = dict(before) if isinstance(before, dict) else {}
+    main = registries.get(MAIN)
+    told: Document = dict(main) if isinstance(main, dict) else {}
+    if url := given.get("registry"):
+        told["url"] = str(url)
+    if properties := given.get("registry_properties"):
+        # Named, not read, as are those of Kafka.
+        told["properties"] = str(Path(str(properties)).expanduser().absolute())
+    return registries | ({MAIN: told} if told else {})
+
+
+def _spark(before: object, given: Mapping[str, object]) -> Document:
+    spark: Document = dict(before) if isinstance(before, dict) else {}
+    for name in ("master", "remote", "properties_file"):
+        if value := given.get(name):
+            spark[name] = str(value)
+    for name in ("jars", "packages"):
+        if listed := _list(given.get(name)):
+            spark[name] = [part for entry in listed for part in str(entry).split(",") if part]
+    if settings := _list(given.get("conf")):
+        conf = spark.get("conf")
+        merged = dict(conf) if isinstance(conf, dict) else {}
+        for setting in settings:
+            key, equals, value = str(setting).partition("=")
+            if not equals:
+                raise UsageError(f"--conf: `{setting}` is not KEY=VALUE")
+            merged[key] = value
+        spark["conf"] = merged
+    return spark
+
+
+def _list(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _time_ms(text: str) -> int:
+    if text[:1].isdigit() and text[-1:] in {"s", "m", "h", "d"} and "T" not in text:
+        seconds = parse_duration(text, what="--since")
+        return int((datetime.now(UTC).timestamp() - seconds) * 1000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise UsageError(
+            f"--since: `{text}` is no time", hint="for example 2026-01-31T12:00:00Z or 2h"
+        ) from exc
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(round(moment.timestamp() * 1000), 0)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise UsageError(f"--findings: `{text}` is no number of findings")
+    return int(text)

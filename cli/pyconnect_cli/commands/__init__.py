@@ -1,1 +1,0 @@
-"""One module per noun; each exposes a typer `app`."""

@@ -1,0 +1,1 @@
+"""`pyconnect context` and `pyconnect config`: the settings of this command."""

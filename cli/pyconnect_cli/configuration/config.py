@@ -1,0 +1,151 @@
+"""`pyconnect config`: the settings in force, and which project files may decide on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.settings.contexts import (
+    PROJECT_FILE,
+    ConfigFile,
+    parse_config_file,
+    read_content,
+    shown_setting,
+)
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.rest.masking import mask_text, mask_url
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.settings.project_trust import trust, withdraw_trust
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import session_of
+from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
+from pyconnect_cli.render.streams import tell
+
+app = typer.Typer(help="Show the settings in force and their origin; trust a project's file.")
+
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="a pyconnect.toml (default: this directory's)"),
+]
+
+UNSET = "-"
+NAMES_OF_ATTRIBUTES = {
+    "url": "urls",
+    "timeout": "timeout_s",
+    "request_timeout": "request_timeout_s",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One setting as shown: secrets are described, never revealed."""
+
+    name: str
+    value: str
+    origin: str
+
+
+COLUMNS: Sequence[Column[Row]] = (
+    Column(title="SETTING", value=lambda row: row.name, whole=True),
+    Column(title="VALUE", value=lambda row: row.value, prose=True),
+    Column(title="ORIGIN", value=lambda row: row.origin),
+)
+
+
+@app.callback()
+def config() -> None:
+    """Show the settings in force and their origin; trust a project's file."""
+
+
+@app.command()
+def view(context: typer.Context) -> None:
+    """Show every setting, its value and where it comes from."""
+    session = session_of(context)
+    rows = list(_rows(session.settings))
+    document = {
+        row.name: {"value": None if row.value == UNSET else row.value, "origin": row.origin}
+        for row in rows
+    }
+    session.output.listing(COLUMNS, rows, document=document, names=[row.name for row in rows])
+
+
+@app.command("trust")
+def trust_file(context: typer.Context, file: FileArgument = None) -> None:
+    """Let a project's file set addresses and credentials, as it stands now.
+
+    Read the file first: commands in its directory will connect to the addresses that it names,
+    with the secrets that it names. The file is refused again as soon as it changes.
+    """
+    session = session_of(context)
+    path = _project_file(file)
+    if not path.is_file():
+        raise NotFound(f"{path}: no such file")
+    content = read_content(path)
+    parsed = parse_config_file(path, "project file", content)
+    trust(path, content, session.environ)
+    if session.given.get("quiet"):
+        return
+    for line in _decisions(parsed):
+        tell(f"  {line}")
+    tell(f"{path}: trusted until it changes")
+
+
+@app.command("untrust")
+def untrust_file(context: typer.Context, file: FileArgument = None) -> None:
+    """Withdraw the trust in a project's file; the file need not exist any more."""
+    session = session_of(context)
+    path = _project_file(file)
+    recorded = withdraw_trust(path, session.environ)
+    # Not by `session.output`: the settings may be refused, now that the file is not trusted.
+    if not session.given.get("quiet"):
+        tell(f"{path}: {'no longer trusted' if recorded else 'was not trusted'}")
+
+
+def _project_file(file: Path | None) -> Path:
+    path = working_directory() / (file or PROJECT_FILE)
+    if path.is_dir():
+        path = path / PROJECT_FILE
+    if path.name != PROJECT_FILE:
+        raise UsageError(f"{path}: only a {PROJECT_FILE} is read as a project's file")
+    return path
+
+
+def _decisions(file: ConfigFile) -> Iterator[str]:
+    """Return each key of a file with its value; secrets are not shown."""
+    if file.current:
+        yield f"current = {file.current}"
+    tables = {"defaults": file.defaults}
+    tables.update({f"contexts.{name}": table for name, table in file.contexts.items()})
+    for where, table in tables.items():
+        for key, value in sorted(table.items()):
+            yield f"{where}.{key} = {shown_setting(key, value)}"
+
+
+def _rows(settings: Settings) -> list[Row]:
+    rows = []
+    for option in GLOBAL_OPTIONS:
+        attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
+        if not hasattr(settings, attribute):
+            continue
+        origin = settings.origins.get(option.name, NO_ORIGIN)
+        rows.append(
+            Row(name=option.name, value=_shown(getattr(settings, attribute)), origin=origin)
+        )
+    rows.append(Row(name="config", value=str(settings.files.user_path), origin="user file"))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.describe()
+    if value is None or value == ():
+        return UNSET
+    if isinstance(value, tuple):
+        return ", ".join(mask_url(str(item)) for item in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return mask_text(f"{value:g}s" if isinstance(value, float) else str(value))

@@ -1,0 +1,249 @@
+"""`pyconnect context`: named clusters in the user's configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.settings.contexts import (
+    LITERAL_SECRETS,
+    ConfigChange,
+    ConfigFiles,
+    Setting,
+    load_config_files,
+    read_config_file,
+    shown_setting,
+    update_user_file,
+)
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.rest.masking import mask_url
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.endpoint import base_url
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.resolved import working_directory
+
+app = typer.Typer(help="Name clusters and choose between them.")
+
+NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="its name")]
+OF_A_CONTEXT = frozenset(
+    {
+        "url", "username", "password", "password_file", "password_command", "token", "token_file",
+        "token_command", "ca_file", "cert", "key", "insecure", "kafka_bootstrap",
+        "kafka_properties", "output", "timeout",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One context of the list."""
+
+    name: str
+    current: bool
+    urls: str
+    origin: str
+
+
+COLUMNS: Sequence[Column[Row]] = (
+    Column(title="CURRENT", value=lambda row: "*" if row.current else ""),
+    Column(title="CONTEXT", value=lambda row: row.name, whole=True),
+    Column(title="URLS", value=lambda row: row.urls, prose=True),
+    Column(title="FILE", value=lambda row: row.origin, wide=True),
+)
+
+
+@app.command("list")
+def list_contexts(context: typer.Context) -> None:
+    """List the contexts; the current one is marked."""
+    session = session_of(context)
+    files = session.settings.files
+    rows = [_row(session, files, name) for name in files.context_names()]
+    session.output.listing(
+        COLUMNS,
+        rows,
+        document=[
+            {"name": row.name, "current": row.current, "urls": row.urls.split(", ")} for row in rows
+        ],
+        names=[row.name for row in rows],
+        empty="no context is defined; make one: pyconnect context set NAME --url URL",
+    )
+
+
+@app.command()
+def current(context: typer.Context) -> None:
+    """Print the name of the context in force; exit 3 when there is none."""
+    session = session_of(context)
+    name = session.settings.context
+    if name is None:
+        raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
+    session.output.document({"name": name}, text=name, name=name)
+
+
+@app.command()
+def use(context: typer.Context, name: NameArgument) -> None:
+    """Make a context the current one."""
+    session = session_of(context)
+    files = _files(session)
+    files.find_context(name)
+    update_user_file(files.user_path, ConfigChange(current=name))
+    session.output.message(f"current context: {name}")
+
+
+@app.command("set")
+def set_context(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    make_current: Annotated[
+        bool, typer.Option("--use", help="make it the current context as well")
+    ] = False,
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="for people")
+    ] = None,
+) -> None:
+    """Create a context or change keys of it: what global options are given is stored.
+
+    These are --url, --username, --password-command and other credentials, --ca-file, --cert, --key,
+    --kafka-bootstrap, --kafka-properties, --output and --timeout. An empty value removes a key.
+    """
+    session = session_of(context)
+    values = _given_settings(session)
+    _refuse_unusable(values)
+    if description is not None:
+        values["description"] = description
+    if not values and not make_current:
+        raise UsageError("nothing to set", hint="for example --url http://host:8083")
+    files = _files(session)
+    exists = name in files.context_names()
+    if not exists and not values.get("url"):
+        raise UsageError(
+            f"context `{name}` does not exist yet and has no address",
+            hint=f"pyconnect context set {name} --url http://host:8083",
+        )
+    literal = [key for key in LITERAL_SECRETS if key in values]
+    if literal:
+        session.output.warning(
+            f"{', '.join(literal)} is written into {files.user_path} (readable by you only);"
+            " prefer --password-command or --password-file"
+        )
+    change = ConfigChange(contexts={name: values}, current=name if make_current else None)
+    update_user_file(files.user_path, change)
+    done = "changed" if exists else "created"
+    session.output.message(f"context {name}: {done}{', current' if make_current else ''}")
+
+
+@app.command()
+def show(context: typer.Context, name: NameArgument) -> None:
+    """Show the keys of a context; secrets are not shown."""
+    session = session_of(context)
+    file, values = _files(session).find_context(name)
+    shown = {key: shown_setting(key, value) for key, value in sorted(values.items())}
+    text = "\n".join(key_value_lines({**shown, "file": str(file.path)}))
+    session.output.document({"name": name, **shown}, text=text, name=name)
+
+
+@app.command()
+def delete(context: typer.Context, name: NameArgument) -> None:
+    """Remove a context from the user's file."""
+    session = session_of(context)
+    files = _files(session)
+    file, _ = files.find_context(name)
+    if file.path != files.user_path:
+        raise UsageError(
+            f"context `{name}` stands in {file.path}, which is not yours to change here"
+        )
+    session.confirm(f"delete context {name}?")
+    update_user_file(files.user_path, ConfigChange(remove=(name,)))
+    session.output.message(f"context {name}: deleted")
+
+
+@app.command("test")
+def try_context(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help="its name")] = None,
+) -> None:
+    """Connect with a context and say what answers; exit 1 when one address does not."""
+    session = session_of(context)
+    if name is not None:
+        session.given["context"] = name
+    from pyconnect_cli.acting.workers import worker_urls, workers_health
+    from pyconnect_cli.diagnostics.health import COLUMNS as HEALTH_COLUMNS
+
+    answers = workers_health(session, worker_urls(session, everywhere=False))
+    document = [answer.to_json() for answer in answers]
+    session.output.listing(HEALTH_COLUMNS, answers, document=document)
+    if any(answer.status != "healthy" for answer in answers):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+@app.command("import")
+def import_contexts(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a pyconnect configuration file")],
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace contexts of the same name")
+    ] = False,
+) -> None:
+    """Take over the contexts of another configuration file."""
+    session = session_of(context)
+    if not file.is_file():
+        raise UsageError(f"{file}: no such file")
+    imported = read_config_file(file, "import")
+    files = _files(session)
+    taken = sorted(set(imported.contexts) & set(files.context_names()))
+    if taken and not force:
+        raise UsageError(f"already defined: {', '.join(taken)}", hint="replace them with --force")
+    if not imported.contexts:
+        raise NotFound(f"{file}: defines no context")
+    change = ConfigChange(contexts=imported.contexts, remove=tuple(taken))
+    update_user_file(files.user_path, change)
+    session.output.message(f"imported: {', '.join(sorted(imported.contexts))}")
+
+
+def _files(session: Session) -> ConfigFiles:
+    """Read the files without resolving the current context, which may be what is to be mended."""
+    config = session.given.get("config")
+    path = Path(str(config)).expanduser() if config else None
+    return load_config_files(session.environ, working_directory(), path)
+
+
+def _refuse_unusable(values: Mapping[str, Setting]) -> None:
+    """Raise UsageError for what no command could use, before it is stored."""
+    urls = values.get("url", ())
+    for url in urls if isinstance(urls, tuple) else ():
+        base_url(url)
+    if timeout := values.get("timeout"):
+        parse_duration(str(timeout), what="--timeout")
+
+
+def _given_settings(session: Session) -> dict[str, Setting]:
+    known = {option.name for option in GLOBAL_OPTIONS}
+    unusable = sorted(set(session.given) & known - OF_A_CONTEXT - {"config", "context"})
+    if unusable:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unusable)
+        raise UsageError(f"{flags} cannot be stored in a context")
+    values: dict[str, Setting] = {}
+    for name in sorted(OF_A_CONTEXT & set(session.given)):
+        value = session.given[name]
+        if isinstance(value, tuple):
+            # Empty ones stand for the removal of the key.
+            value = tuple(text for text in value if text)
+        values[name] = value if isinstance(value, bool | int | tuple) else str(value)
+    return values
+
+
+def _row(session: Session, files: ConfigFiles, name: str) -> Row:
+    file, values = files.find_context(name)
+    urls = values.get("url", ())
+    shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
+    return Row(
+        name=name, current=name == session.settings.context, urls=shown, origin=str(file.path)
+    )

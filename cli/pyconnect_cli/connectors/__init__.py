@@ -1,0 +1,1 @@
+"""`pyconnect connectors`: show, create, change, pause, stop, restart and delete connectors."""

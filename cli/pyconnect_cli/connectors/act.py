@@ -1,0 +1,159 @@
+"""`connectors pause resume stop restart delete prune`: what acts on a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.connectors.show import NamesArgument
+from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ActingVerb
+
+app = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """A change of the target state, and the state it leads to."""
+
+    name: str
+    done: str
+    state: str
+
+
+@app.command(cls=ActingVerb)
+def pause(context: typer.Context, names: NamesArgument = None) -> None:
+    """Pause connectors: tasks stay where they are and stop working."""
+    session = session_of(context)
+    change = session.client.pause_connector
+    _change(session, names, Verb(name="pause", done="paused", state="PAUSED"), change)
+
+
+@app.command(cls=ActingVerb)
+def resume(context: typer.Context, names: NamesArgument = None) -> None:
+    """Resume paused or stopped connectors."""
+    session = session_of(context)
+    change = session.client.resume_connector
+    _change(session, names, Verb(name="resume", done="resumed", state="RUNNING"), change)
+
+
+@app.command(cls=ActingVerb)
+def stop(context: typer.Context, names: NamesArgument = None) -> None:
+    """Stop connectors: tasks are given up, offsets and configuration are kept (KIP-875)."""
+    session = session_of(context)
+    change = session.client.stop_connector
+    _change(session, names, Verb(name="stop", done="stopped", state="STOPPED"), change)
+
+
+@app.command(cls=ActingVerb)
+def restart(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    include_tasks: Annotated[
+        bool, typer.Option("--include-tasks", help="the tasks too, not only the connector")
+    ] = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="only what is FAILED")] = False,
+) -> None:
+    """Restart connectors, with their tasks if asked (KIP-745)."""
+    session = session_of(context)
+    views = selected_views(session, names or ())
+
+    def act(name: str) -> str | None:
+        status = session.client.restart_connector(
+            name, include_tasks=include_tasks, only_failed=only_failed
+        )
+        if status is None:
+            return None
+        restarting = [f"task {t.id}" for t in status.tasks if t.state == "RESTARTING"]
+        if status.connector.state == "RESTARTING":
+            restarting.insert(0, "connector")
+        return ", ".join(restarting) or "nothing had failed"
+
+    steps = [
+        Step(
+            name=view.name,
+            done="restarted",
+            act=partial(act, view.name),
+            look=partial(restart_shows, view.name),
+        )
+        for view in views
+    ]
+    run_steps(session, "restart", steps)
+    wait_if_asked(session, [view.name for view in views], restarted=True)
+
+
+@app.command(cls=ActingVerb)
+def delete(context: typer.Context, names: NamesArgument = None) -> None:
+    """Delete connectors. Their offsets stay, so one made anew under the name goes on there."""
+    session = session_of(context)
+    delete_views(session, selected_views(session, names or ()))
+
+
+@app.command(cls=ActingVerb)
+def prune(context: typer.Context, names: NamesArgument = None) -> None:
+    """Delete those of the selection that are STOPPED and have no tasks."""
+    session = session_of(context)
+    views = [
+        view
+        for view in selected_views(session, names or ())
+        if view.state == "STOPPED" and not (view.status and view.status.tasks)
+    ]
+    if not views:
+        session.output.message("nothing of the selection is STOPPED")
+        return
+    delete_views(session, views)
+
+
+def delete_views(session: Session, views: Sequence[ConnectorView]) -> None:
+    """Ask, delete, and wait if asked."""
+    if not views:
+        return
+    chosen = [view.name for view in views]
+    confirm_steps(session, "delete", chosen)
+
+    def act(name: str) -> None:
+        session.client.delete_connector(name)
+
+    steps = [
+        Step(
+            name=name,
+            done="deleted",
+            act=partial(act, name),
+            look=partial(deletion_shows, name),
+        )
+        for name in chosen
+    ]
+    run_steps(session, "delete", steps)
+    if session.given.get("wait") and not session.given.get("dry_run"):
+        wait_for_state(session, chosen, "DELETED")
+
+
+def _change(
+    session: Session, names: Sequence[str] | None, verb: Verb, change: Callable[[str], None]
+) -> None:
+    views = selected_views(session, names or ())
+
+    def act(name: str) -> None:
+        change(name)
+
+    steps = [
+        Step(
+            name=view.name,
+            done=verb.done,
+            act=partial(act, view.name),
+            look=partial(state_shows, view.name, verb.state),
+        )
+        for view in views
+    ]
+    run_steps(session, verb.name, steps)
+    wait_if_asked(session, [view.name for view in views])

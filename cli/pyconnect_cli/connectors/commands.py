@@ -1,0 +1,20 @@
+"""`pyconnect connectors`: everything about connectors, over REST.
+
+The verbs stand in four modules: what shows, what works from files, the editor, what acts on a
+selection.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from pyconnect_cli.connectors import (
+    act as _connectors_act,
+    edit as _connectors_edit,
+    from_files as _connectors_files,
+    show as _connectors_show,
+)
+
+app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
+for part in (_connectors_show, _connectors_files, _connectors_edit, _connectors_act):
+    app.registered_commands.extend(part.app.registered_commands)

@@ -1,0 +1,52 @@
+"""Where `connectors export --dir` puts configurations: a file for each connector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.session import Session
+from pyconnect_cli.render.whole_files import write_whole
+
+
+def write_connector_files(
+    session: Session,
+    directory: Path,
+    documents: Sequence[Mapping[str, object]],
+    *,
+    mode: int | None,
+) -> None:
+    """Write `NAME.json` for each document and print its path; `mode` as of `write_whole`.
+
+    Raises UsageError when a file cannot be written, or is the file of an earlier connector as well:
+    some file systems do not tell `Orders` from `orders`.
+    """
+    written: dict[tuple[int, int], str] = {}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for document in documents:
+            name = str(document["name"])
+            file = directory / file_name(name)
+            if file.exists() and (other := written.get(_identity(file))):
+                raise UsageError(
+                    f"{file}: holds `{other}` and would be overwritten with `{name}`",
+                    hint="export them into two directories",
+                )
+            text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            write_whole(file, text, mode=mode)
+            written[_identity(file)] = name
+            session.output.line(str(file))
+    except OSError as exc:
+        raise UsageError(f"{directory}: cannot be written: {exc.strerror}") from exc
+
+
+def file_name(name: str) -> str:
+    """Return the file of a connector, another one for each name: `/` is `%2F` and `%` is `%25`."""
+    return f"{name.replace('%', '%25').replace('/', '%2F')}.json"
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,141 @@
+"""Connector descriptions from files: JSON, YAML and .properties, one or several in a file.
+
+A document is either a flat map of configuration keys with its `name`, or the body of
+`POST /connectors`: `{"name", "config", "initial_state"}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.connectors.plan import ConnectorFile
+from pyconnect_cli.offsets.plan.checks import parse_json
+from pyconnect_cli.render.streams import read_stdin
+
+SUFFIXES = frozenset({".json", ".yaml", ".yml", ".properties"})
+ENVELOPE = frozenset({"name", "config", "initial_state"})
+
+
+def read_connector_files(places: Iterable[str], *, name: str | None = None) -> list[ConnectorFile]:
+    """Read files, directories (one level, sorted) and `-` for stdin.
+
+    `name` names a document that does not name itself. UsageError tells file and document.
+    """
+    files: list[ConnectorFile] = []
+    for place in places:
+        if place == "-":
+            try:
+                text = read_stdin()
+            except UnicodeDecodeError as exc:
+                raise UsageError(f"stdin: is not UTF-8 text: {exc.reason}") from exc
+            files += _parse(text, "", "stdin", name)
+            continue
+        path = Path(place)
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise UsageError(
+                    f"{path}: holds no {', '.join(sorted(SUFFIXES))} file",
+                    hint="directories are not searched deeper than one level",
+                )
+            for entry in inside:
+                files += _read(entry, name)
+        else:
+            files += _read(path, name)
+    return files
+
+
+def _read(path: Path, name: str | None) -> list[ConnectorFile]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{path}: is not UTF-8 text: {exc.reason}") from exc
+    return _parse(text, path.suffix.lower(), str(path), name)
+
+
+def _parse(text: str, suffix: str, place: str, name: str | None) -> list[ConnectorFile]:
+    if not text.strip():
+        raise UsageError(f"{place}: is empty")
+    if suffix == ".properties":
+        documents: list[object] = [_properties(text, place)]
+    else:
+        documents = _documents(text, suffix, place)
+    if not documents:
+        raise UsageError(f"{place}: is empty")
+    many = len(documents) > 1
+    return [
+        _connector(document, f"{place} (document {number})" if many else place, name)
+        for number, document in enumerate(documents, 1)
+    ]
+
+
+def _documents(text: str, suffix: str, place: str) -> list[object]:
+    if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
+        document = parse_json(text, place)
+        return document if isinstance(document, list) else [document]
+    import yaml
+
+    try:
+        loaded = [document for document in yaml.safe_load_all(text) if document is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise UsageError(f"{place}: is not YAML: {' '.join(str(exc).split())}") from exc
+    return [entry for d in loaded for entry in (d if isinstance(d, list) else [d])]
+
+
+def _properties(text: str, place: str) -> Mapping[str, object]:
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(text))
+    except ValueError as exc:
+        raise UsageError(f"{place}: is no properties file: {exc}") from exc
+
+
+def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
+    if not isinstance(document, Mapping):
+        raise UsageError(f"{place}: a map of configuration keys was expected")
+    initial_state: object = None
+    config: object = document
+    named: object = document.get("name")
+    if isinstance(document.get("config"), Mapping):
+        if unknown := sorted(set(map(str, document)) - ENVELOPE):
+            raise UsageError(
+                f"{place}: unknown member {', '.join(unknown)}",
+                hint="beside `config` only `name` and `initial_state` are known",
+            )
+        config, initial_state = document["config"], document.get("initial_state")
+        named = named or document["config"].get("name")
+    assert isinstance(config, Mapping)
+    flat = {str(key): _text(value, f"{place}: {key}") for key, value in config.items()}
+    chosen = str(named or name or "")
+    if not chosen:
+        raise UsageError(
+            f"{place}: `name` is missing",
+            hint='add "name": "my-connector"; `create` and `validate` take it as an argument, too',
+        )
+    if name and named and named != name:
+        raise UsageError(
+            f"{place}: is named `{named}`, not `{name}`",
+            hint="leave the name out of the file to use it under another one",
+        )
+    if flat.get("name") not in {None, chosen}:
+        raise UsageError(f"{place}: `name` in its config is `{flat['name']}`, not `{chosen}`")
+    return ConnectorFile(
+        name=chosen,
+        config=flat,
+        initial_state=None if initial_state is None else str(initial_state).upper(),
+        place=place,
+    )
+
+
+def _text(value: object, where: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise UsageError(f"{where}: a text or number was expected, not {type(value).__name__}")

@@ -1,0 +1,405 @@
+"""`connectors create apply diff patch validate export`: what works from files and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.connectors.export import write_connector_files
+from pyconnect_cli.connectors.show import NamesArgument, known_connector
+from pyconnect_cli.acting.looks import config_shows, deletion_shows
+from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.rest.masking import mask_config, mask_document
+from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.connectors.plan import (
+    Change,
+    ConnectorFile,
+    PlannedChange,
+    plan_apply,
+    refuse_masked,
+)
+from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
+from pyconnect_cli.render.whole_files import PRIVATE
+
+app = typer.Typer()
+
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE",
+        help="JSON, YAML or .properties; a directory; `-` for stdin; repeatable",
+    ),
+]  # fmt: skip
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="a configuration key; repeatable"),
+]
+SIGNS = {
+    Change.CREATE: ("+", "good"),
+    Change.UPDATE: ("~", "warning"),
+    Change.DELETE: ("-", "bad"),
+    Change.UNCHANGED: ("=", "dim"),
+}
+
+
+@app.command(cls=CreatingVerb)
+def create(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    *,
+    files: FilesOption = None,
+    keys: SetOption = None,
+    initial_state: Annotated[
+        str | None,
+        typer.Option(
+            "--initial-state", metavar="STATE", help="RUNNING, PAUSED or STOPPED (KIP-980)"
+        ),
+    ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets-from", metavar="FILE", help="begin there: what `offsets export` wrote"
+        ),
+    ] = None,
+) -> None:
+    """Create a connector from a file or from --set; an existing name is refused (exit 6)."""
+    session = session_of(context)
+    documents = _documents(files, keys, name)
+    for document in documents:
+        refuse_masked(document)
+    state = None if initial_state is None else _initial_state(initial_state)
+    if offsets is not None and len(documents) > 1:
+        raise UsageError("--offsets-from is for one connector")
+    snapshot = None if offsets is None else read_offsets_for(documents[0], offsets)
+
+    def act(file: ConnectorFile) -> str | None:
+        chosen = state or file.initial_state
+        if snapshot is not None:
+            return create_with_offsets(session, file, snapshot, chosen or "RUNNING")
+        session.client.create_connector(file.name, file.config, initial_state=chosen)
+        return None
+
+    steps = [
+        Step(
+            name=file.name,
+            done="created",
+            act=partial(act, file),
+            # With offsets, the creation is only the first of several changes.
+            look=partial(config_shows, file.name, file.config) if snapshot is None else None,
+        )
+        for file in documents
+    ]
+    run_steps(session, "create", steps)
+    wait_if_asked(session, [file.name for file in documents])
+
+
+@app.command(cls=ActingVerb)
+def apply(
+    context: typer.Context,
+    *,
+    files: FilesOption = None,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="delete the selected connectors that no file describes"),
+    ] = False,
+    no_validate: Annotated[
+        bool, typer.Option("--no-validate", help="do not validate before the first change")
+    ] = False,
+) -> None:
+    """Make the cluster as the files say: show the plan, validate, create, update, delete.
+
+    A selection is for --prune only: which connectors it may delete.
+    """
+    session = session_of(context)
+    if not prune and selection_from(session.given, ()).filters:
+        raise UsageError(
+            "a selection says what --prune may delete; without --prune every file is applied",
+            hint="leave it out, or add --prune",
+        )
+    documents = read_connector_files(_required(files))
+    plan = _plan(session, documents, prune=prune)
+    dry_run = bool(session.given.get("dry_run"))
+    _show_plan(session, plan, as_data=dry_run)
+    changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
+    if dry_run:
+        _exit_if_changes(session, changes)
+        return
+    if not no_validate:
+        _validate_all(session, [p.file for p in changes if p.file is not None])
+    deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
+    if deletions:
+        confirm_steps(session, "delete", deletions)
+    run_steps(session, "apply", [_apply_step(session, planned) for planned in changes])
+    wait_if_asked(session, [p.name for p in changes if p.change is not Change.DELETE])
+
+
+@app.command()
+def diff(context: typer.Context, *, files: FilesOption = None) -> None:
+    """Show what `apply` would change; exit 1 when something differs."""
+    session = session_of(context)
+    plan = _plan(session, read_connector_files(_required(files)), prune=False)
+    _show_plan(session, plan, as_data=True)
+    if any(planned.change is not Change.UNCHANGED for planned in plan):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+@app.command(cls=ActingVerb)
+def patch(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    keys: SetOption = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="KEY", help="remove a key; repeatable"),
+    ] = None,
+) -> None:
+    """Change single keys of connectors and leave the others (KIP-477)."""
+    session = session_of(context)
+    change: dict[str, str | None] = {**_pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+    if not change:
+        raise UsageError("nothing to change", hint="--set KEY=VALUE, --unset KEY")
+    views = selected_views(session, names or ())
+
+    def act(name: str) -> None:
+        session.client.patch_connector_config(name, change)
+
+    steps = [
+        Step(
+            name=view.name,
+            done="patched",
+            act=partial(act, view.name),
+            look=partial(config_shows, view.name, change, whole=False),
+        )
+        for view in views
+    ]
+    run_steps(session, "patch", steps)
+    wait_if_asked(session, [view.name for view in views])
+
+
+@app.command()
+def validate(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    *,
+    files: FilesOption = None,
+    keys: SetOption = None,
+) -> None:
+    """Have the worker validate configurations and change nothing; exit 1 when one is wrong."""
+    session = session_of(context)
+    if name and not files and not keys:
+        config = known_connector(session, name).config
+        documents = [ConnectorFile(name=name, config=config, initial_state=None, place=name)]
+    else:
+        documents = _documents(files, keys, name)
+    answers = [(file, _validation(session, file)) for file in documents]
+    if session.output.machine:
+        bodies = [mask_document(answer.raw) for _, answer in answers]
+        session.output.document(bodies[0] if len(bodies) == 1 else bodies)
+    else:
+        for file, answer in answers:
+            for line in _validation_lines(file, answer):
+                session.output.line(line)
+    if any(answer.error_count for _, answer in answers):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+@app.command(cls=SelectingVerb)
+def export(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", "-d", metavar="DIR", help="one JSON file each, instead of stdout"),
+    ] = None,
+    show_secrets: Annotated[
+        bool,
+        typer.Option(
+            "--show-secrets", help="write passwords; files of --dir are readable by you only"
+        ),
+    ] = False,
+) -> None:
+    """Write configurations so that `apply` can take them back."""
+    session = session_of(context)
+    if not names and not selection_from(session.given, ()).filters:
+        session.given["all"] = True
+    views = [view for view in selected_views(session, names or ()) if view.info]
+    documents: list[dict[str, object]] = []
+    for view in views:
+        assert view.info is not None
+        config = dict(view.info.config) if show_secrets else mask_config(view.info.config)
+        if config != dict(view.info.config):
+            session.output.warning(
+                f"{view.name}: secrets are masked, `apply` will ask for them; see --show-secrets"
+            )
+        documents.append({"name": view.name, "config": config})
+    if directory is None:
+        session.output.document(documents)
+        return
+    write_connector_files(session, directory, documents, mode=PRIVATE if show_secrets else None)
+
+
+def _plan(
+    session: Session, documents: Sequence[ConnectorFile], *, prune: bool
+) -> list[PlannedChange]:
+    views = session.client.connector_views()
+    configs = {name: view.info.config for name, view in views.items() if view.info}
+    doomed: list[str] = []
+    if prune:
+        selection: Selection = selection_from(session.given, ())
+        if not selection.filters:
+            raise UsageError(
+                "--prune needs a selection of what may be deleted",
+                hint="for example -l team=orders, -e 'orders-.*', or --all",
+            )
+        doomed = [name for name, view in views.items() if selection.matches(view)]
+    return plan_apply(documents, configs, doomed)
+
+
+def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
+    """Print a plan: on stdout when it is what was asked for, else as a message."""
+    output = session.output
+    if output.machine:
+        if as_data:
+            output.listing(
+                (Column(title="NAME", value=_planned_name),),
+                [planned for planned in plan if planned.change is not Change.UNCHANGED],
+                document=[_plan_json(planned) for planned in plan],
+            )
+        return
+    for planned in plan:
+        sign, style = SIGNS[planned.change]
+        lines = [(f"{sign} {planned.change.value} {planned.name}", style)]
+        if planned.change is Change.UPDATE:
+            for difference in planned.differences:
+                lines += [(line, "") for line in difference.lines(show_secrets=False)]
+        for line, line_style in lines:
+            if as_data:
+                output.line(output.paint(line, line_style))
+            else:
+                output.message(line, style=line_style)
+
+
+def _planned_name(planned: PlannedChange) -> str:
+    return planned.name
+
+
+def _plan_json(planned: PlannedChange) -> dict[str, object]:
+    before = {d.key: d.before for d in planned.differences}
+    after = {d.key: d.after for d in planned.differences}
+    return {
+        "name": planned.name,
+        "change": planned.change.value,
+        "before": mask_config(before),
+        "after": mask_config(after),
+    }
+
+
+def _exit_if_changes(session: Session, changes: Sequence[PlannedChange]) -> None:
+    if changes and session.given.get("exit_code"):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+def _apply_step(session: Session, planned: PlannedChange) -> Step:
+    def act() -> None:
+        if planned.file is None:
+            session.client.delete_connector(planned.name)
+        elif planned.change is Change.CREATE:
+            session.client.create_connector(
+                planned.name, planned.file.config, initial_state=planned.file.initial_state
+            )
+        else:
+            session.client.put_connector_config(planned.name, planned.file.config)
+
+    done = {Change.CREATE: "created", Change.UPDATE: "updated", Change.DELETE: "deleted"}
+    look = (
+        partial(deletion_shows, planned.name)
+        if planned.file is None
+        else partial(config_shows, planned.name, planned.file.config)
+    )
+    return Step(name=planned.name, done=done[planned.change], act=act, look=look)
+
+
+def _validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:
+    """Raise for the first wrong file, before anything was changed."""
+    for file in files:
+        answer = _validation(session, file)
+        if answer.error_count:
+            lines = "\n".join(_validation_lines(file, answer))
+            raise UsageError(
+                f"{file.place}: the worker finds {answer.error_count} error(s); nothing was changed"
+                f"\n{lines}"
+            )
+
+
+def _validation(session: Session, file: ConnectorFile) -> Validation:
+    plugin = file.config.get("connector.class")
+    if not plugin:
+        raise UsageError(f"{file.place}: `connector.class` is missing")
+    return session.client.validate(plugin, {"name": file.name, **file.config})
+
+
+def _validation_lines(file: ConnectorFile, answer: Validation) -> list[str]:
+    if not answer.error_count:
+        return [f"{file.name}: valid"]
+    return [
+        f"{file.name}: {found.name}: {error}" for found in answer.fields for error in found.errors
+    ]
+
+
+def _documents(
+    files: Sequence[str] | None, keys: Sequence[str] | None, name: str | None
+) -> list[ConnectorFile]:
+    pairs = _pairs(keys or ())
+    if not files:
+        if not name or not pairs:
+            raise UsageError("no configuration", hint="give -f FILE, or NAME and --set KEY=VALUE …")
+        return [ConnectorFile(name=name, config=pairs, initial_state=None, place="--set")]
+    documents = read_connector_files(files, name=name)
+    if name and len(documents) > 1:
+        raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")
+    return [
+        ConnectorFile(
+            name=file.name,
+            config={**file.config, **pairs},
+            initial_state=file.initial_state,
+            place=file.place,
+        )
+        for file in documents
+    ]
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str | None]:
+    pairs: dict[str, str | None] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"`{text}` is not KEY=VALUE")
+        pairs[key] = value
+    return pairs
+
+
+def _required(files: Sequence[str] | None) -> Sequence[str]:
+    if not files:
+        raise UsageError("no file was given", hint="-f FILE, -f DIRECTORY or -f -")
+    return files
+
+
+def _initial_state(text: str) -> str:
+    state = text.upper()
+    if state not in {"RUNNING", "PAUSED", "STOPPED"}:
+        raise UsageError(f"`{text}` is no initial state", hint="RUNNING, PAUSED or STOPPED")
+    return state

@@ -1,0 +1,118 @@
+"""What `apply` will change: files against the cluster, key by key. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.rest.masking import MASK, mask_value, masked_keys
+
+Config = Mapping[str, str | None]
+
+
+class Change(Enum):
+    """What becomes of one connector."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    UNCHANGED = "unchanged"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorFile:
+    """A connector as a file describes it; `place` names file and document for messages."""
+
+    name: str
+    config: Config
+    initial_state: str | None
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDifference:
+    """One key; None means that it is not set on that side."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+    def lines(self, *, show_secrets: bool) -> list[str]:
+        """`- key=old` and `+ key=new`, secrets masked unless asked for."""
+        shown = []
+        for sign, value in (("-", self.before), ("+", self.after)):
+            if value is not None:
+                text = value if show_secrets else mask_value(self.key, value)
+                shown.append(f"  {sign} {self.key}={text}")
+        if not show_secrets and len(shown) == 2 and shown[0][4:] == shown[1][4:]:
+            shown[1] += " (changed)"
+        return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChange:
+    """One connector of a plan; `file` is None for a deletion."""
+
+    name: str
+    change: Change
+    file: ConnectorFile | None = None
+    differences: tuple[KeyDifference, ...] = ()
+
+
+def plan_apply(
+    files: Sequence[ConnectorFile], configs: Mapping[str, Config], prune: Sequence[str] = ()
+) -> list[PlannedChange]:
+    """Compare files with the stored configs; `prune` are names to delete when no file has them.
+
+    UsageError for a connector that two documents describe, or for a masked value in a file.
+    """
+    places: dict[str, str] = {}
+    plan = []
+    for file in files:
+        if file.name in places:
+            raise UsageError(
+                f"connector `{file.name}` stands in {places[file.name]} and in {file.place}"
+            )
+        places[file.name] = file.place
+        refuse_masked(file)
+        plan.append(_planned(file, configs.get(file.name)))
+    plan.extend(
+        PlannedChange(name=name, change=Change.DELETE) for name in prune if name not in places
+    )
+    return plan
+
+
+def refuse_masked(file: ConnectorFile) -> None:
+    """Raise UsageError for a config that was printed with its secrets hidden."""
+    if hidden := masked_keys(file.config):
+        raise UsageError(
+            f"{file.place}: {', '.join(hidden)} holds {MASK}, which stands for a secret",
+            hint="write the secret or a ${provider:path:key} reference; get prints them with"
+            " --show-secrets",
+        )
+
+
+def differences(before: Config, after: Config) -> tuple[KeyDifference, ...]:
+    """Keys that differ, sorted."""
+    return tuple(
+        KeyDifference(key=key, before=before.get(key), after=after.get(key))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    )
+
+
+def _planned(file: ConnectorFile, stored: Config | None) -> PlannedChange:
+    if stored is None:
+        return PlannedChange(
+            name=file.name,
+            change=Change.CREATE,
+            file=file,
+            differences=differences({}, file.config),
+        )
+    # The worker adds the name; a file need not repeat it.
+    wanted = {"name": file.name, **file.config}
+    found = differences({"name": file.name, **stored}, wanted)
+    change = Change.UPDATE if found else Change.UNCHANGED
+    return PlannedChange(name=file.name, change=change, file=file, differences=found)

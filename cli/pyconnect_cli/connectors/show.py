@@ -1,0 +1,371 @@
+"""`connectors list get describe topics wait watch`: what only looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.errors import (
+    Forbidden,
+    NotFound,
+    OutOfTime,
+    PreconditionFailed,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.rest.masking import mask_config
+from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.options import WAIT_STATES
+from pyconnect_cli.acting.conditions import Selection, select, selection_from
+from pyconnect_cli.render.output import Output, key_value_lines
+from pyconnect_cli.render.styles import printable, state_style
+from pyconnect_cli.render.tables import Column, state_column, table_lines
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.resolved import NO_ORIGIN
+from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.verbs import SelectingVerb
+
+app = typer.Typer()
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="the connector")]
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]…", help="connectors by name; a selection narrows them"),
+]
+ShowSecrets = Annotated[
+    bool, typer.Option("--show-secrets", help="print passwords instead of masking them")
+]
+
+
+TASK_COLUMNS: Sequence[Column[TaskState]] = (
+    Column(title="TASK", value=lambda task: str(task.id), right=True),
+    state_column("STATE", lambda task: task.state),
+    Column(title="WORKER", value=lambda task: task.worker_id),
+)
+
+
+def view_columns() -> Sequence[Column[ConnectorView]]:
+    """Return the columns of `connectors list`."""
+    return (
+        Column(title="NAME", value=lambda view: view.name),
+        Column(title="TYPE", value=lambda view: view.type),
+        state_column("STATE", lambda view: view.state),
+        state_column("TASKS", _tasks),
+        Column(title="WORKER", value=_worker),
+        Column(title="CLASS", value=_class, wide=False),
+        Column(title="VERSION", value=_version, wide=True),
+        Column(title="ERROR", value=_error, wide=True),
+    )
+
+
+@app.command("list", cls=SelectingVerb)
+def list_connectors(context: typer.Context, names: NamesArgument = None) -> None:
+    """List connectors with their states; filters narrow the list."""
+    session = session_of(context)
+    views = session.client.connector_views()
+    selection = selection_from(session.given, names or ())
+    shown = selected_or_all(views, selection)
+    session.output.listing(
+        view_columns(),
+        shown,
+        document={view.name: _masked_view(view) for view in shown},
+        entries=[{"name": view.name, **_masked_view(view)} for view in shown],
+        names=[view.name for view in shown],
+        empty="no connectors" if not (names or selection.filters) else "no connector matches",
+    )
+
+
+@app.command()
+def get(context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False) -> None:
+    """Print a connector's configuration; with -o json as `create -f` and `apply -f` take it."""
+    session = session_of(context)
+    config = _config(session, name)
+    shown = config if show_secrets else mask_config(config)
+    if session.output.machine:
+        session.output.document(shown, name=name)
+    else:
+        for line in key_value_lines({k: "null" if v is None else v for k, v in shown.items()}):
+            session.output.line(line)
+
+
+@app.command()
+def describe(
+    context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False
+) -> None:
+    """Show state, tasks, errors, topics and configuration of one connector."""
+    session = session_of(context)
+    info = known_connector(session, name)
+    status = _status_or_none(session, name)
+    topics = _used_topics(session, name)
+    config = dict(info.config) if show_secrets else mask_config(info.config)
+    if session.output.machine:
+        session.output.document(
+            {
+                "info": {**info.raw, "config": config},
+                "status": status.raw if status else None,
+                "topics": topics,
+            },
+            name=name,
+        )
+        return
+    for line in _description(session, info, status, topics, config):
+        session.output.line(line)
+
+
+@app.command()
+def topics(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="forget them; they come back when used")
+    ] = False,
+) -> None:
+    """List the topics a connector has used since it was created or reset."""
+    session = session_of(context)
+    known_connector(session, name)
+    if reset:
+        session.confirm(f"forget the topics of {name}?")
+        session.client.reset_connector_topics(name)
+        session.output.line(f"{name}: topics forgotten")
+        return
+    found = session.client.connector_topics(name)
+    session.output.listing(
+        (Column(title="TOPIC", value=str),), found, document=found, empty="no topics used yet"
+    )
+
+
+@app.command(cls=SelectingVerb)
+def wait(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    target: Annotated[
+        str,
+        typer.Option("--for", metavar="STATE", help="RUNNING, PAUSED, STOPPED, FAILED, DELETED"),
+    ] = "RUNNING",
+    stable: Annotated[
+        str | None,
+        typer.Option("--stable", metavar="TIME", help="how long the state has to last (default 0)"),
+    ] = None,
+) -> None:
+    """Wait until connectors and all their tasks are in a state; see --timeout."""
+    session = session_of(context)
+    state = target.upper()
+    if state not in WAIT_STATES:
+        raise UsageError(f"`{target}` is no state to wait for", hint=", ".join(WAIT_STATES))
+    if state == "DELETED":
+        chosen = list(names or ())
+        if not chosen:
+            raise UsageError("name the connectors that are to be gone")
+    else:
+        chosen = [view.name for view in selected_views(session, names or ())]
+    wait_for_state(session, chosen, state, stable_s=stable_seconds(stable))
+    for name in chosen:
+        session.output.message(f"{name}: {state}")
+
+
+@app.command(cls=SelectingVerb)
+def watch(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="TIME", help="between looks")
+    ] = "1s",
+) -> None:
+    """Print a line for each change of state until Ctrl-C, or for --timeout when it is given.
+
+    -o ndjson: an object for each change, with the new state and worker; null: gone.
+    """
+    session = session_of(context)
+    pause = parse_duration(interval, what="--interval")
+    selection = selection_from(session.given, names or ())
+    limited = session.settings.origins["timeout"] != NO_ORIGIN
+    last: dict[str, Instance] = {}
+    while True:
+        try:
+            views = session.client.connector_views()
+        except (OutOfTime, Unreachable):
+            if limited and session.budget.spent:
+                return
+            raise
+        chosen = selected_or_all(views, selection)
+        now = {instance.name: instance for view in chosen for instance in _instances(view)}
+        for name in sorted({*now, *last}):
+            if now.get(name) != last.get(name):
+                _print_change(session, name, now.get(name))
+        last = now
+        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause):
+            return
+        time.sleep(pause)
+        if not limited:
+            session.renew_time()
+
+
+def _print_change(session: Session, name: str, instance: Instance | None) -> None:
+    """Print that a connector or task has another state now; None: it is gone."""
+    moment = datetime.now().astimezone()
+    text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
+    session.output.document(
+        {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "name": name,
+            "state": instance.state if instance else None,
+            "worker": instance.worker if instance else None,
+        },
+        text=f"{moment:%H:%M:%S}  {name}  {text}",
+        name=name,
+    )
+
+
+def selected_or_all(
+    views: Mapping[str, ConnectorView], selection: Selection
+) -> list[ConnectorView]:
+    """Return what is selected; everything when nothing was asked for."""
+    if selection.names or selection.filters:
+        return select(views, selection)
+    return list(views.values())
+
+
+def known_connector(session: Session, name: str) -> ConnectorInfo:
+    """Return a connector; NotFound (exit 3) tells the near names."""
+    try:
+        return session.client.connector(name)
+    except NotFound as exc:
+        names = session.client.connector_names()
+        hint = did_you_mean(name, names) or "see them all: pyconnect connectors list"
+        raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """What `watch` compares of a connector or a task."""
+
+    name: str
+    state: str
+    worker: str
+
+
+def _instances(view: ConnectorView) -> list[Instance]:
+    found = [Instance(name=view.name, state=view.state, worker=_worker(view))]
+    if view.status:
+        found += [
+            Instance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
+            for task in view.status.tasks
+        ]
+    return found
+
+
+def _config(session: Session, name: str) -> dict[str, str | None]:
+    return dict(known_connector(session, name).config)
+
+
+def _used_topics(session: Session, name: str) -> list[str]:
+    """Return the topics; none where tracking is off or the worker is older than KIP-558."""
+    try:
+        return session.client.connector_topics(name)
+    except (Forbidden, PreconditionFailed):
+        return []
+
+
+def _status_or_none(session: Session, name: str) -> ConnectorStatus | None:
+    try:
+        return session.client.connector_status(name)
+    except NotFound:
+        return None
+
+
+def _description(
+    session: Session,
+    info: ConnectorInfo,
+    status: ConnectorStatus | None,
+    used_topics: list[str],
+    config: dict[str, str | None],
+) -> list[str]:
+    output = session.output
+    view = ConnectorView(name=info.name, info=info, status=status)
+    lines = key_value_lines(
+        {
+            "name": info.name,
+            "type": info.type,
+            "class": info.class_name,
+            "state": view.state,
+            "worker": _worker(view) or "-",
+            "version": _version(view) or "-",
+            "topics": ", ".join(used_topics) or "-",
+        },
+        painted={"state": output.paint(view.state, state_style(view.state))},
+    )
+    items = [] if status is None else [(info.name, status.connector)]
+    if status is not None:
+        items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
+        lines += ["", output.paint("tasks", "strong")]
+        lines += _task_lines(output, status.tasks) or ["  none"]
+    for where, item in items:
+        if item.trace:
+            lines += ["", output.paint(f"trace of {where}", "bad")]
+            lines += trace_lines(item.trace)
+    lines += ["", output.paint("config", "strong")]
+    lines += key_value_lines(
+        {key: "null" if value is None else value for key, value in sorted(config.items())},
+        indent="  ",
+    )
+    return lines
+
+
+def _task_lines(output: Output, tasks: Sequence[TaskState]) -> list[str]:
+    return [
+        f"  {line}"
+        for line in table_lines(
+            TASK_COLUMNS, tasks, headers=False, width=None, colour=output.style.colour
+        )
+    ]
+
+
+def trace_lines(trace: str) -> list[str]:
+    """Return a trace indented; what could move the cursor is escaped."""
+    return [f"  {printable(line.expandtabs(4))}" for line in trace.rstrip().splitlines()]
+
+
+def _masked_view(view: ConnectorView) -> dict[str, object]:
+    raw = dict(view.raw)
+    if view.info:
+        raw["info"] = {**view.info.raw, "config": mask_config(view.info.config)}
+    return raw
+
+
+def _tasks(view: ConnectorView) -> str:
+    if view.status is None:
+        return "-"
+    failed = sum(task.state == "FAILED" for task in view.status.tasks)
+    running = f"{view.status.running_tasks}/{len(view.status.tasks)}"
+    return f"{running}, {failed} FAILED" if failed else running
+
+
+def _worker(view: ConnectorView) -> str:
+    return view.status.connector.worker_id if view.status else ""
+
+
+def _class(view: ConnectorView) -> str:
+    return view.info.class_name.rsplit(".", 1)[-1] if view.info else ""
+
+
+def _version(view: ConnectorView) -> str:
+    return (view.status.connector.version or "") if view.status else ""
+
+
+def _error(view: ConnectorView) -> str:
+    if view.status is None:
+        return ""
+    traces = [item.trace for item in (view.status.connector, *view.status.tasks) if item.trace]
+    return root_cause(traces[0]) if traces else ""

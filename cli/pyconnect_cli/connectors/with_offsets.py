@@ -1,0 +1,72 @@
+"""`connectors create --offsets-from`: created STOPPED, given offsets, then let go."""
+
+from __future__ import annotations
+
+from pyconnect_cli.offsets.options import around
+from pyconnect_cli.offsets.run import change_new_connector
+from pyconnect_cli.acting.wait import wait_for_state
+from pyconnect_cli.errors import (
+    OutOfTime,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.offsets.files import read_snapshot_file
+from pyconnect_cli.connectors.plan import ConnectorFile
+from pyconnect_cli.offsets.plan.origin import require_fitting, same_class
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_restore
+from pyconnect_cli.session import Session
+
+
+def read_offsets_for(file: ConnectorFile, place: str) -> Snapshot:
+    """Read an exported file for a connector that is to be made; another class is refused."""
+    snapshot = read_snapshot_file(place)
+    if not snapshot.offsets:
+        raise UsageError(f"{place}: holds no offsets")
+    class_name = file.config.get("connector.class") or ""
+    if not same_class(snapshot.class_name, class_name):
+        raise PreconditionFailed(
+            f"{place}: holds offsets of a {snapshot.class_name}; {file.name} is a {class_name}:"
+            " nothing was created",
+            hint="if it is meant: create it with --initial-state STOPPED, then import with --force",
+        )
+    return snapshot
+
+
+def create_with_offsets(
+    session: Session, file: ConnectorFile, snapshot: Snapshot, state: str
+) -> str | None:
+    """Create one connector with exactly these offsets; return a remark.
+
+    What an earlier connector of the name left is backed up and replaced. After a failure the new
+    connector stays STOPPED: it has done nothing yet.
+    """
+    client = session.client
+    cluster_id = client.worker_info().kafka_cluster_id
+    info = client.create_connector(file.name, file.config, initial_state="STOPPED")
+
+    def planner(view: OffsetsView) -> Planned:
+        require_fitting(snapshot, view, cluster_id=cluster_id)
+        return plan_restore(view, options.wish, snapshot.offsets, action=Action.IMPORT)
+
+    options = around(stop=False, resume=state == "RUNNING", wait=False, no_backup=False)
+    try:
+        wait_for_state(session, [file.name], "STOPPED")
+        status = client.connector_status(file.name)
+        view = ConnectorView(name=file.name, info=info, status=status)
+        remark = change_new_connector(session, view, planner, options)
+        if state == "PAUSED":
+            client.pause_connector(file.name)
+    except PyconnectError as error:
+        error.hint = (
+            f"{file.name} was created and is STOPPED: import its offsets and resume it, or"
+            f" pyconnect connectors delete {file.name}"
+        )
+        if isinstance(error, OutOfTime):
+            # It was created: the connector is not "not tried".
+            raise WaitTimedOut(error.message, hint=error.hint) from error
+        raise
+    return remark

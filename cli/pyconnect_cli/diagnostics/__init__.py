@@ -1,0 +1,1 @@
+"""`pyconnect health`, `info`, `doctor` and `loggers`."""

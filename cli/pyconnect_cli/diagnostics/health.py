@@ -1,0 +1,47 @@
+"""`pyconnect health`: what each worker says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.workers import WorkerHealth, worker_urls, workers_health
+from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.render.styles import state_style
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import session_of
+
+app = typer.Typer(help="Ask each worker whether it is healthy.")
+
+COLUMNS: Sequence[Column[WorkerHealth]] = (
+    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
+    Column(title="STATUS", value=lambda worker: worker.status, style=state_style),
+    Column(title="VERSION", value=lambda worker: worker.version or "-"),
+    Column(title="MESSAGE", value=lambda worker: worker.message, prose=True),
+)
+
+
+@app.command()
+def health(
+    context: typer.Context,
+    *,
+    all_workers: Annotated[
+        bool,
+        typer.Option("--all-workers", help="also those that connectors' statuses name"),
+    ] = False,
+) -> None:
+    """Ask each worker whether it is healthy.
+
+    Asks every address that was given; exit 1 when one is not healthy.
+    """
+    session = session_of(context)
+    urls = worker_urls(session, everywhere=all_workers)
+    answers = workers_health(session, urls)
+    session.output.listing(COLUMNS, answers, document=[answer.to_json() for answer in answers])
+    if any(answer.status != "healthy" for answer in answers):
+        unreachable = all(answer.status == "unreachable" for answer in answers)
+        raise PyconnectError(
+            "", exit_code=ExitCode.UNREACHABLE if unreachable else ExitCode.NEGATIVE
+        )

@@ -1,0 +1,159 @@
+"""`pyconnect loggers`: log levels of running workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.errors import (
+    NotFound,
+    PartialFailure,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.rest.model import LoggerLevel
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.diagnostics.logger_levels import levels_to_restore
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.session import Session, session_of
+
+app = typer.Typer(help="Read and set log levels of running workers.")
+
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF", "ALL")
+
+
+def _since(logger: LoggerLevel) -> str:
+    if logger.last_modified is None:
+        return "start"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(logger.last_modified / 1000))
+
+
+COLUMNS: Sequence[Column[LoggerLevel]] = (
+    Column(title="LOGGER", value=lambda logger: logger.name),
+    Column(title="LEVEL", value=lambda logger: logger.level or "-"),
+    Column(title="SINCE", value=_since),
+)
+LoggerArgument = Annotated[str, typer.Argument(metavar="LOGGER", help="a logger's name, or root")]
+
+
+@app.command("list")
+def list_loggers(context: typer.Context) -> None:
+    """List the loggers that have a level of their own on the worker that answers."""
+    session = session_of(context)
+    loggers = session.client.loggers()
+    document = {logger.name: logger.raw for logger in loggers}
+    session.output.listing(COLUMNS, loggers, document=document)
+
+
+@app.command()
+def get(context: typer.Context, logger: LoggerArgument) -> None:
+    """Show one logger's level."""
+    session = session_of(context)
+    found = _logger(session, logger)
+    session.output.document(found.raw, text=found.level or "-", name=logger)
+
+
+@app.command("set")
+def set_level(
+    context: typer.Context,
+    logger: LoggerArgument,
+    level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(LEVELS))],
+    *,
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="SCOPE", help="worker: the one that answers; cluster")
+    ] = "worker",
+    duration: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="then set it back, as 15m; waits that long"),
+    ] = None,
+) -> None:
+    """Set the level of a logger and of all whose names begin with its name.
+
+    With --for the levels of all of them are set back, with `--scope cluster` on every worker to the
+    levels of the one that answers. A logger without a level of its own gets the level it inherited.
+    """
+    session = session_of(context)
+    wanted = _level(level)
+    if scope.lower() not in {"worker", "cluster"}:
+        raise UsageError(f"--scope: `{scope}` is neither worker nor cluster")
+    if duration is None:
+        _set(session, session.client, logger, wanted, scope.lower())
+        return
+    seconds = parse_duration(duration, what="--for")
+    client = _one_worker(session)
+    before = {known.name: known.level for known in client.loggers() if known.level}
+    try:
+        # Inside: a signal may come once the worker has done it and before it is known here.
+        _set(session, client, logger, wanted, scope.lower())
+        session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
+        time.sleep(seconds)
+    finally:
+        session.renew_time()
+        _restore(session, client, levels_to_restore(before, logger, wanted), scope.lower())
+
+
+def _one_worker(session: Session) -> ConnectClient:
+    """Return a client of the first worker that answers: the levels of one are not another's."""
+    *others, last = session.client.exchange.urls
+    for url in others:
+        client = session.client_of(url)
+        try:
+            client.worker_info()
+        except Unreachable:
+            continue
+        return client
+    return session.client_of(last)
+
+
+def _restore(
+    session: Session, client: ConnectClient, steps: Sequence[tuple[str, str]], scope: str
+) -> None:
+    """Set levels back; one that fails does not keep the others from it. Raises PartialFailure."""
+    failed = []
+    for name, level in steps:
+        try:
+            client.set_logger(name, level, scope=scope)
+        except PyconnectError as error:
+            session.output.error(error)
+            failed.append(f"{name} to {level}")
+        else:
+            session.output.message(f"{name}: set back to {level}")
+    if failed:
+        raise PartialFailure(f"not set back: {', '.join(failed)}")
+
+
+def _set(session: Session, client: ConnectClient, logger: str, level: str, scope: str) -> None:
+    changed = client.set_logger(logger, level, scope=scope)
+    if session.output.machine:
+        session.output.document(changed if changed is not None else [logger])
+    elif changed is None:
+        session.output.line(f"{logger}: {level} on every worker")
+    elif not changed:
+        session.output.message(f"{logger}: already {level}")
+    else:
+        for name in changed:
+            session.output.line(f"{name}: {level}")
+
+
+def _logger(session: Session, name: str) -> LoggerLevel:
+    try:
+        return session.client.logger(name)
+    except NotFound as exc:
+        known = [logger.name for logger in session.client.loggers()]
+        raise NotFound(
+            f"logger `{name}` has no level of its own",
+            hint=did_you_mean(name, known) or "see which have: pyconnect loggers list",
+        ) from exc
+
+
+def _level(text: str) -> str:
+    level = text.upper()
+    if level not in LEVELS:
+        raise UsageError(f"`{text}` is no log level", hint=", ".join(LEVELS))
+    return level

@@ -1,0 +1,123 @@
+"""`offsets reset alter`: what sets or forgets offsets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.connectors.show import NameArgument, NamesArgument
+from pyconnect_cli.offsets.options import (
+    ForceOption,
+    NoBackupOption,
+    ResumeOption,
+    StopOption,
+    WaitOption,
+    around,
+)
+from pyconnect_cli.offsets.run import change_offsets
+from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
+from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import ChangingVerb, SelectingChangingVerb
+
+app = typer.Typer()
+
+PartitionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        "-p",
+        metavar="PARTITION",
+        help="only this partition: JSON as `get` shows it, or TOPIC:NUMBER of a sink; repeatable",
+    ),
+]
+
+
+@app.command(cls=SelectingChangingVerb)
+def reset(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    partitions: PartitionsOption = None,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+) -> None:
+    """Forget offsets of STOPPED connectors: sources start over, sinks as auto.offset.reset says."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+
+    def planner(view: OffsetsView) -> Planned:
+        chosen = [parse_partition(text, view.type) for text in partitions or ()]
+        return plan_reset(view, options.wish, chosen)
+
+    views = selected_views(session, names or ())
+    change_offsets(session, views, Action.RESET, planner, options)
+
+
+@app.command(cls=ChangingVerb)
+def alter(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="as `get -o json` prints them; `-` for stdin"
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-s", metavar="PARTITION=OFFSET",
+            help="both JSON, or TOPIC:NUMBER=OFFSET of a sink; null forgets; repeatable",
+        ),
+    ] = None,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:  # fmt: skip
+    """Set offsets of some partitions of a STOPPED connector; the others stay as they are."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    if not file and not assignments:
+        raise UsageError("nothing to set", hint="give -f FILE or --set PARTITION=OFFSET")
+    views = selected_views(session, [name])
+    wanted = _wanted(name, views[0].type, file, assignments or [])
+
+    def planner(view: OffsetsView) -> Planned:
+        doubts = None if force else topic_doubts(session, view, wanted)
+        return plan_alter(view, options.wish, wanted, force=force, topic_doubts=doubts)
+
+    change_offsets(session, views, Action.ALTER, planner, options)
+
+
+def _wanted(
+    name: str, connector_type: str, file: str | None, assignments: list[str]
+) -> tuple[OffsetEntry, ...]:
+    entries = tuple(parse_assignment(text, connector_type) for text in assignments)
+    place = "--set"
+    if file is not None:
+        found = read_offsets_file(file, connector_type)
+        if found.snapshot and found.snapshot.connector != name:
+            raise UsageError(
+                f"{found.place}: holds the offsets of {found.snapshot.connector}, not of {name};"
+                " nothing was changed",
+                hint=f"if it is meant: pyconnect offsets import {name} -f {file} --force",
+            )
+        entries, place = found.entries + entries, found.place
+    if not entries:
+        raise UsageError(
+            f"{place}: holds no offsets", hint="to forget all: pyconnect offsets reset"
+        )
+    refuse_duplicates(entries, place)
+    return entries

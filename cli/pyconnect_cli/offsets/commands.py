@@ -1,0 +1,21 @@
+"""`pyconnect offsets`: connectors' offsets, over REST (KIP-875).
+
+The verbs stand in modules: what shows, what changes, and what needs Kafka itself.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from pyconnect_cli.offsets import (
+    change as _offsets_change,
+    positions as _offsets_kafka,
+    orphans as _offsets_orphans,
+    restore as _offsets_restore,
+    show as _offsets_show,
+)
+
+app = typer.Typer(help="See, back up, change, copy and restore connectors' offsets.")
+for part in (_offsets_show.app, _offsets_change.app, _offsets_kafka.app, _offsets_restore.app):
+    app.registered_commands.extend(part.registered_commands)
+app.add_typer(_offsets_orphans.app, name="orphans")

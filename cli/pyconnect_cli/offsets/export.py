@@ -1,0 +1,37 @@
+"""Where `offsets export` and `offsets orphans export` put what they found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.session import Session
+from pyconnect_cli.render.whole_files import write_whole
+
+ExportFileOption = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="write there instead of to stdout"),
+]
+
+
+def export_snapshot(session: Session, snapshot: Snapshot, file: Path | None) -> None:
+    """Print a snapshot's JSON if `file` is None or `-`, else write it there whole.
+
+    Raises UsageError when it cannot be written.
+    """
+    text = json.dumps(snapshot.to_json(), indent=2, ensure_ascii=False)
+    if file is None or str(file) == "-":
+        session.output.line(text)
+        return
+    try:
+        write_whole(file, text + "\n")
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
+    session.output.message(
+        f"{snapshot.connector}: {len(snapshot.offsets)} partitions written to {file}"
+    )

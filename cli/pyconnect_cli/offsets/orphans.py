@@ -1,0 +1,255 @@
+"""`offsets orphans list export purge`: offsets of connectors that are no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
+from pyconnect_cli.offsets.options import NoBackupOption
+from pyconnect_cli.offsets.orphans_run import OrphanKeeper
+from pyconnect_cli.offsets.output import MOST_LINES, undo_command
+from pyconnect_cli.acting.workers import ask_workers
+from pyconnect_cli.errors import (
+    ExitCode,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+)
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.rest.offset_entries import show_offset, show_partition
+from pyconnect_cli.offsets.plan.orphans import SINK, Orphan
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import BatchChangingVerb
+
+OFFSETS_TOPIC = "offset.storage.topic"
+app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
+
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="an offsets topic: the workers' offset.storage.topic, or one of a connector's own;"
+        " repeatable; an agent tells its own",
+    ),
+]
+OrphanNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]…", help="deleted connectors")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="all that `list` shows")]
+
+
+def _time(written_ms: int | None) -> str:
+    if written_ms is None:
+        return "-"
+    return datetime.fromtimestamp(written_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+COLUMNS: Sequence[Column[Orphan]] = (
+    Column(title="CONNECTOR", value=lambda orphan: orphan.name, whole=True),
+    Column(title="TYPE", value=lambda orphan: orphan.type),
+    Column(title="STORED IN", value=lambda orphan: ",".join(orphan.places), prose=True),
+    Column(title="OFFSETS", value=lambda orphan: str(orphan.count), right=True),
+    Column(title="LAST WRITTEN", value=lambda orphan: _time(orphan.written_ms)),
+)
+
+
+@app.command("list")
+def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
+    """Show which names without a connector have offsets; sinks' are groups connect-NAME."""
+    session = session_of(context)
+    found = _keeper(session, topics).find()
+    session.output.listing(
+        COLUMNS,
+        found,
+        document=[_orphan_json(orphan) for orphan in found],
+        names=[orphan.name for orphan in found],
+        empty="no orphans",
+    )
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="a deleted connector")],
+    *,
+    topics: TopicsOption = None,
+    sink: Annotated[bool, typer.Option("--sink", help="the consumer group connect-NAME")] = False,
+    file: ExportFileOption = None,
+) -> None:
+    """Write a deleted connector's offsets; `import --force` and `diff -f` take the file."""
+    session = session_of(context)
+    keeper = _keeper(session, topics)
+    wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
+    (orphan,) = _named(wanted, [name], keeper)
+    export_snapshot(session, keeper.snapshot(orphan), file)
+
+
+@app.command(cls=BatchChangingVerb)
+def purge(
+    context: typer.Context,
+    names: OrphanNames = None,
+    *,
+    topics: TopicsOption = None,
+    everything: AllOption = False,
+    sink_groups: Annotated[
+        bool,
+        typer.Option(
+            "--sink-groups",
+            help="also delete the groups connect-NAME; another Connect cluster on the same Kafka"
+            " may own them",
+        ),
+    ] = False,
+    confirmed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confirm-topic",
+            metavar="TOPIC",
+            help="an offsets topic of this Connect cluster that its workers do not report;"
+            " repeatable",
+        ),
+    ] = None,
+    worker_config: Annotated[
+        str | None,
+        typer.Option(
+            "--worker-config", metavar="FILE", help="a worker's properties, which name its topic"
+        ),
+    ] = None,
+    no_backup: NoBackupOption = False,
+) -> None:
+    """Forget offsets of deleted connectors; a name that exists is refused, `undo` restores."""
+    session = session_of(context)
+    if bool(names) == everything:
+        raise UsageError("say what to purge", hint="name deleted connectors, or --all")
+    keeper = _keeper(session, topics, worker_config)
+    found = keeper.find()
+    wanted = found if everything else _named(found, names or (), keeper)
+    chosen = [orphan for orphan in wanted if sink_groups or orphan.type != SINK]
+    left = [orphan for orphan in wanted if orphan not in chosen]
+    for orphan in left:
+        session.output.message(
+            f"left as it is: consumer group {orphan.places[0]} (delete it with --sink-groups)"
+        )
+    if left and not chosen and not everything:
+        raise PreconditionFailed(
+            "nothing was done: these names have consumer groups only", hint="add --sink-groups"
+        )
+    keeper.require_own(chosen, confirmed or ())
+    _purge(session, keeper, chosen, backup=not no_backup)
+
+
+def _purge(
+    session: Session, keeper: OrphanKeeper, chosen: Sequence[Orphan], *, backup: bool
+) -> None:
+    dry_run = bool(session.given.get("dry_run"))
+    _show_plan(session, chosen, backup=backup, dry_run=dry_run)
+    if dry_run:
+        if chosen and session.given.get("exit_code"):
+            raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        return
+    if not chosen:
+        return
+    if backup:
+        keeper.backups.require_writable()
+    confirm_steps(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
+    steps = [
+        Step(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
+        for orphan in chosen
+    ]
+    try:
+        run_steps(session, "purge", steps)
+    finally:
+        for identity in keeper.stored:
+            session.output.message(f"undo: {undo_command(session, identity)}")
+
+
+def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_run: bool) -> None:
+    output = session.output
+    if dry_run and output.machine:
+        output.document([{"would": "purge", **_orphan_json(orphan)} for orphan in chosen])
+        return
+    if session.settings.quiet and not dry_run:
+        return
+    show = output.line if dry_run else output.message
+    if not chosen:
+        show("no orphans: nothing to purge")
+    for orphan in chosen:
+        show(f"purge offsets of {orphan.name} ({orphan.type}, no such connector)")
+        show(f"  in      {', '.join(orphan.places)}")
+        show(f"  backup  {'first' if backup else 'none'}")
+        limit = len(orphan.entries) if session.settings.verbose else MOST_LINES
+        for entry in orphan.entries[:limit]:
+            partition = show_partition(entry.partition)
+            show(f"  {partition}  {show_offset(entry.offset)} -> forgotten")
+        if orphan.count > min(limit, len(orphan.entries)):
+            rest = orphan.count - min(limit, len(orphan.entries))
+            show(f"  … and {rest} more; see all with -v")
+
+
+def _keeper(
+    session: Session, topics: Sequence[str] | None, worker_config: str | None = None
+) -> OrphanKeeper:
+    return OrphanKeeper(
+        session, topics or (), worker_topics=lambda: _worker_topics(session, worker_config)
+    )
+
+
+def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
+    """Ask the agents for their offsets topic, and a worker's file; Java workers do not tell it."""
+    urls = session.client.exchange.urls
+    answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
+    configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
+    if worker_config is not None:
+        configs.append(_worker_properties(worker_config))
+    return {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+
+
+def _worker_properties(path: str) -> dict[str, str | None]:
+    import javaproperties
+
+    try:
+        properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
+    if not properties.get(OFFSETS_TOPIC):
+        raise UsageError(f"--worker-config {path}: it has no {OFFSETS_TOPIC}")
+    return dict(properties)
+
+
+def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:
+    for name in names:
+        if name in keeper.existing:
+            raise PreconditionFailed(
+                f"connector {name} exists: its offsets are no orphans; nothing was done",
+                hint=f"to forget them: pyconnect offsets reset {name}",
+            )
+        if name not in {orphan.name for orphan in found}:
+            near = did_you_mean(name, sorted({orphan.name for orphan in found}))
+            raise NotFound(
+                f"no offsets of a connector `{name}` were found in {keeper.searched}",
+                hint=near or "see what there is: pyconnect offsets orphans list",
+            )
+    return [orphan for orphan in found if orphan.name in names]
+
+
+def _orphan_json(orphan: Orphan) -> dict[str, object]:
+    return {
+        "name": orphan.name,
+        "type": orphan.type,
+        "stored_in": list(orphan.places),
+        "count": orphan.count,
+        "written_ms": orphan.written_ms,
+        "offsets": [entry.to_json() for entry in orphan.entries],
+    }

@@ -1,0 +1,235 @@
+"""Finding, backing up, purging and restoring what deleted connectors left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from pyconnect_cli.acting.workers import connect_cluster
+from pyconnect_cli.errors import PreconditionFailed, ServerError, UsageError
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
+from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.offsets.plan.seek import TopicPartition, kafka_offset, topic_partition
+from pyconnect_cli.offsets.plan.snapshots import ConnectCluster, Snapshot
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, Wish, plan_undo
+from pyconnect_cli.offsets.plan.orphans import (
+    GROUP_PREFIX,
+    SINK,
+    Configs,
+    Orphan,
+    StoredRecord,
+    find_orphans,
+    own_topics,
+    sink_entries,
+    source_entries,
+    topics_of_others,
+)
+from pyconnect_cli.session import Session
+
+NEEDS_KAFKA = "orphans are read from Kafka itself: REST knows connectors that exist"
+UNTOUCHED = "nothing was changed"
+
+
+class OrphanKeeper:
+    """One command's work on orphans; `stored` are the backups that it left."""
+
+    def __init__(
+        self,
+        session: Session,
+        topics: Sequence[str] = (),
+        *,
+        worker_topics: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._session = session
+        self._given = topics
+        self._ask_workers = worker_topics
+        settings = kafka_cluster(session, NEEDS_KAFKA).librdkafka()
+        remaining_s = session.budget.remaining_s
+        self._records = OffsetsTopics(settings, remaining_s)
+        self._groups = ConsumerGroups(settings, remaining_s)
+        self.backups = Backups(backup_directory(session.environ))
+        self.stored: list[str] = []
+
+    @cached_property
+    def existing(self) -> Configs:
+        """The configurations of all connectors."""
+        views = self._session.client.connector_views()
+        return {name: view.info.config if view.info else {} for name, view in views.items()}
+
+    @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self._session)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The offsets topics to look at; PreconditionFailed when none is known."""
+        if self._given:
+            return list(self._given)
+        if not self.worker_topics:
+            raise PreconditionFailed(
+                "Apache's workers do not tell which topic holds their offsets",
+                hint="give the workers' offset.storage.topic with --topic",
+            )
+        return sorted({*self.worker_topics, *own_topics(self.existing)})
+
+    @cached_property
+    def worker_topics(self) -> frozenset[str]:
+        """The workers' offset.storage.topic, as agents or a worker's file say it."""
+        return frozenset(self._ask_workers())
+
+    @property
+    def searched(self) -> str:
+        """Where was looked."""
+        return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
+
+    def find(self) -> list[Orphan]:
+        """Read topics and groups; UsageError for a topic that holds something else."""
+        self._groups.require_contact()
+        records = self._records.read(self.topics).values()
+        if wrong := topics_of_others(records):
+            raise UsageError(
+                f"{', '.join(wrong)}: holds records and no offsets of connectors",
+                hint="--topic is the workers' offset.storage.topic, or a connector's own",
+            )
+        groups = self._groups.starting_with(GROUP_PREFIX)
+        return find_orphans(records, groups, self.existing)
+
+    def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:
+        """Raise PreconditionFailed for a topic that may be another Connect cluster's.
+
+        There, a name without a connector here may be one that runs.
+        """
+        topics = {record.topic for orphan in orphans for record in orphan.records}
+        ours = {*self.worker_topics, *own_topics(self.existing), *confirmed}
+        for topic in sorted(topics - ours):
+            told = ", ".join(sorted(self.worker_topics))
+            reason = (
+                f"this Connect cluster's workers store offsets in {told}, not in {topic}"
+                if told
+                else f"Java workers do not report whether {topic} is their offsets topic"
+            )
+            raise PreconditionFailed(
+                f"{reason}: connectors of another cluster may use it; nothing was done",
+                hint="if it is this cluster's, give a worker's file: --worker-config"
+                f" worker.properties, or confirm it by name: --confirm-topic {topic}",
+            )
+
+    def undo_plan(self, snapshot: Snapshot) -> OffsetsPlan:
+        """Return what putting a snapshot back changes, and what came after it."""
+        view = OffsetsView(
+            name=snapshot.connector,
+            type=snapshot.type,
+            class_name="",
+            state="STOPPED",
+            config={},
+            offsets=self._as_it_is(snapshot).offsets,
+        )
+        plan = plan_undo(view, Wish(), snapshot.offsets, snapshot.left)
+        assert isinstance(plan, OffsetsPlan)  # nothing runs that would have to be stopped
+        return plan
+
+    def snapshot(self, orphan: Orphan, *, action: str = "") -> Snapshot:
+        """Return what an export or a backup holds."""
+        return Snapshot(
+            cluster_id=self._session.client.worker_info().kafka_cluster_id,
+            connector=orphan.name,
+            class_name="",
+            type=orphan.type,
+            time=utc_text(datetime.now(UTC)),
+            version="",
+            offsets=orphan.entries,
+            action=action,
+            left=() if action else None,
+            orphan=True,
+            records=orphan.records,
+        )
+
+    def purge(self, orphan: Orphan, *, backup: bool) -> str:
+        """Forget one orphan's offsets and see that they are gone; return a remark."""
+        self._require_absent(orphan.name)
+        identity = self._back_up(self.snapshot(orphan, action="purge")) if backup else None
+        if orphan.group is not None:
+            self._delete_group(orphan.group.group, identity)
+        else:
+            self._write([replace(record, value=None) for record in orphan.records])
+        remarks = [f"{orphan.count} offset{'' if orphan.count == 1 else 's'}"]
+        return ", ".join(remarks + ([f"backup {identity}"] if identity else []))
+
+    def restore(self, snapshot: Snapshot, *, backup: bool) -> str:
+        """Put back what a purge took; return a remark."""
+        self._require_absent(snapshot.connector)
+        identity = self._back_up(self._as_it_is(snapshot)) if backup else None
+        if snapshot.type == SINK:
+            offsets = _group_offsets(snapshot)
+            group = f"{GROUP_PREFIX}{snapshot.connector}"
+            if offsets:
+                self._groups.commit(group, offsets)
+            else:
+                self._delete_group(group, identity)
+        else:
+            self._write(snapshot.records)
+        return f"backup {identity}" if identity else "no backup"
+
+    def _as_it_is(self, snapshot: Snapshot) -> Snapshot:
+        """Return the present state of what a snapshot holds, absent records as forgotten ones."""
+        now = utc_text(datetime.now(UTC))
+        now_there = replace(snapshot, time=now, action="undo", left=snapshot.offsets)
+        if snapshot.type == SINK:
+            entries = sink_entries(self._groups.offsets(f"{GROUP_PREFIX}{snapshot.connector}"))
+            return replace(now_there, offsets=entries)
+        found = self._records.read({record.topic for record in snapshot.records})
+        records = tuple(
+            found.get(record.place, replace(record, value=None)) for record in snapshot.records
+        )
+        entries = source_entries([record for record in records if record.value is not None])
+        return replace(now_there, offsets=entries, records=records)
+
+    def _back_up(self, snapshot: Snapshot) -> str:
+        snapshot = replace(snapshot, connect=self.connect)
+        identity = self.backups.store(snapshot, datetime.now(UTC)).id
+        self.stored.append(identity)
+        return identity
+
+    def _delete_group(self, group: str, identity: str | None) -> None:
+        try:
+            self._groups.delete(group)
+        except PreconditionFailed as error:
+            if identity:
+                self.backups.discard(identity)
+                self.stored.remove(identity)
+            error.message += f": it is in use; {UNTOUCHED}"
+            raise
+        if self._groups.offsets(group):
+            raise ServerError(f"consumer group {group} was deleted and has offsets again")
+
+    def _write(self, records: Sequence[StoredRecord]) -> None:
+        if not records:
+            return
+        found = self._records.write(records)
+        for record in records:
+            if record.place not in found or found[record.place] != record.value:
+                raise ServerError(
+                    f"what was written to {record.topic}, partition {record.partition}, was not"
+                    " read back: another writer, or an open transaction before it",
+                    hint="see what is there now: pyconnect offsets orphans list",
+                )
+
+    def _require_absent(self, name: str) -> None:
+        """Look again right before the change: the name may have been given to a new connector."""
+        if name in self._session.client.connector_names():
+            raise PreconditionFailed(
+                f"connector {name} exists: its offsets are its own; {UNTOUCHED}",
+                hint=f"see them: pyconnect offsets get {name}",
+            )
+
+
+def _group_offsets(snapshot: Snapshot) -> dict[TopicPartition, int]:
+    return {
+        topic_partition(entry.partition): offset
+        for entry in snapshot.offsets
+        if (offset := kafka_offset(entry)) is not None
+    }

@@ -1,0 +1,94 @@
+"""How plans of offset changes are shown: to people on stderr, with --dry-run on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.rest.masking import mask_command
+from pyconnect_cli.rest.offset_entries import (
+    counted_partitions,
+    partition_key,
+    show_offset,
+    show_partition,
+)
+from pyconnect_cli.offsets.plan.change import OffsetsPlan
+from pyconnect_cli.session import Session
+
+MOST_LINES = 20
+
+
+def show_plans(
+    session: Session,
+    plans: Sequence[OffsetsPlan],
+    refused: Sequence[PyconnectError],
+    *,
+    backup: bool,
+    dry_run: bool,
+) -> None:
+    """Print what will be done; every partition with `-v` or `-o wide`, else the first of each."""
+    output = session.output
+    if dry_run and output.machine:
+        output.document([plan.to_json() for plan in plans])
+    elif dry_run or not session.settings.quiet:
+        everything = bool(session.settings.verbose) or session.settings.output == "wide"
+        for plan in plans:
+            for line in plan_lines(plan, backup=backup, everything=everything):
+                if dry_run:
+                    output.line(line)
+                else:
+                    output.message(line)
+    if dry_run:
+        for error in refused:
+            output.error(error)
+
+
+def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str]:
+    """Return the lines of one connector's plan."""
+    view = plan.view
+    if not plan.needed:
+        return [f"{view.name}: nothing to change"]
+    short_class = view.class_name.rsplit(".", 1)[-1]
+    lines = [
+        f"{plan.action.value} offsets of {view.name} ({view.type}, {short_class})",
+        f"  state   {' -> '.join(plan.states)}",
+    ]
+    if plan.changes:
+        lines.append(f"  backup  {'first' if backup else 'none'}")
+    else:
+        lines.append("  no offsets are stored; the connector is told to forget its own")
+    lines += [f"  {line}" for line in since_lines(plan)]
+    left = {partition_key(change.partition): change.before for change in plan.since or ()}
+    shown = plan.changes if everything else plan.changes[:MOST_LINES]
+    for change in shown:
+        after = "forgotten" if change.after is None else show_offset(change.after)
+        key = partition_key(change.partition)
+        since = f"  (was left at {show_offset(left[key])})" if key in left else ""
+        lines.append(
+            f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}{since}"
+        )
+    if len(shown) < len(plan.changes):
+        lines.append(f"  … and {len(plan.changes) - len(shown)} more; see all with -v")
+    return lines
+
+
+def since_lines(plan: OffsetsPlan) -> list[str]:
+    """Say what an undo overwrites besides the change that it undoes."""
+    if plan.since is None:
+        return ["whether anything was changed since then is not known: the backup is an older one"]
+    if not plan.since:
+        return []
+    changed = counted_partitions(len(plan.since))
+    return [f"warning: since then the connector or somebody has changed {changed}; undo loses that"]
+
+
+def undo_command(session: Session, identity: str) -> str:
+    """Return the command that takes a change back, for the cluster that it was made on."""
+    words = ["pyconnect"]
+    origins = session.settings.origins
+    if session.settings.context and origins.get("context") == "flag":
+        words += ["--context", session.settings.context]
+    if origins.get("url") == "flag":
+        for url in session.settings.urls:
+            words += ["--url", url]
+    return mask_command([*words, "offsets", "undo", identity])

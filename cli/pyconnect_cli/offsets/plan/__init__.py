@@ -1,0 +1,1 @@
+"""Decisions about offsets: entries, checks, plans, snapshots, orphans. Pure."""

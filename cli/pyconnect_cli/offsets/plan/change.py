@@ -1,0 +1,307 @@
+"""What a change of offsets will do to one connector: states, and each partition before and after.
+
+`plan_…(view, …) -> OffsetsPlan | Refusal`. Pure: the same plan is made again from a fresh view
+once the connector is STOPPED, because its tasks commit while they stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.offsets.plan.checks import unlike_stored
+from pyconnect_cli.rest.offset_entries import (
+    OffsetEntry,
+    Partition,
+    Primitives,
+    by_key,
+    partition_json,
+    partition_key,
+    same_offset,
+    show_partition,
+)
+
+
+class Action(Enum):
+    """What the user asked for."""
+
+    RESET = "reset"
+    ALTER = "alter"
+    SEEK = "seek"
+    IMPORT = "import"
+    COPY = "copy"
+    UNDO = "undo"
+
+
+DONE = {
+    Action.RESET: "reset",
+    Action.ALTER: "altered",
+    Action.SEEK: "altered",
+    Action.IMPORT: "imported",
+    Action.COPY: "copied",
+    Action.UNDO: "undone",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsView:
+    """One connector as it stands."""
+
+    name: str
+    type: str
+    class_name: str
+    state: str
+    config: Mapping[str, str | None]
+    offsets: tuple[OffsetEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the user allows around the change: stop before, resume after."""
+
+    stop: bool = False
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChange:
+    """One partition; None means no offset."""
+
+    partition: Partition
+    before: Primitives | None
+    after: Primitives | None
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "partition": partition_json(self.partition),
+            "before": None if self.before is None else dict(self.before),
+            "after": None if self.after is None else dict(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsPlan:
+    """What will be done to one connector.
+
+    `everything`: all offsets are forgotten, one DELETE instead of a PATCH; of a sink that
+    removes its consumer group. `since`: of the partitions of an undo those that hold something
+    else by now than the change left there, `before` being what it left and `after` what they hold;
+    None when that is not known.
+    """
+
+    view: OffsetsView
+    action: Action
+    wish: Wish
+    changes: tuple[OffsetChange, ...]
+    everything: bool = False
+    since: tuple[OffsetChange, ...] | None = ()
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is something to send.
+
+        A reset of everything always is: a connector may keep offsets elsewhere, and forgets
+        them when it is told.
+        """
+        return bool(self.changes) or (self.everything and self.action is Action.RESET)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states the connector goes through."""
+        states = [self.view.state]
+        if self.view.state != "STOPPED":
+            states.append("STOPPED")
+        if self.wish.resume:
+            states.append("RUNNING")
+        return tuple(states)
+
+    @property
+    def wanted(self) -> tuple[OffsetEntry, ...]:
+        """What is sent, and what must be read back."""
+        return tuple(OffsetEntry(partition=c.partition, offset=c.after) for c in self.changes)
+
+    @property
+    def left(self) -> tuple[OffsetEntry, ...]:
+        """All offsets as they are to be afterwards."""
+        after = by_key(self.view.offsets) | by_key(self.wanted)
+        return tuple(entry for entry in after.values() if entry.offset is not None)
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        document: dict[str, object] = {
+            "name": self.view.name,
+            "would": self.action.value if self.needed else "nothing",
+            "states": list(self.states) if self.needed else [self.view.state],
+            "changes": [change.to_json() for change in self.changes],
+        }
+        if self.action is Action.UNDO:
+            since = self.since
+            document["since"] = None if since is None else [change.to_json() for change in since]
+        return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is done; `needs_stop` when allowing the stop is all that lacks."""
+
+    message: str
+    exit_code: ExitCode
+    hint: str | None = None
+    needs_stop: bool = False
+
+
+Planned = OffsetsPlan | Refusal
+
+
+def plan_reset(
+    view: OffsetsView,
+    wish: Wish,
+    partitions: Sequence[Partition] = (),
+    *,
+    action: Action = Action.RESET,
+) -> Planned:
+    """Forget all offsets, or those of some partitions, each of which must have one."""
+    stored = by_key(view.offsets)
+    if not partitions:
+        return _checked(view, action, wish, dict.fromkeys(stored), everything=True)
+    keys = [partition_key(partition) for partition in partitions]
+    for key, partition in zip(keys, partitions, strict=True):
+        if key not in stored:
+            return Refusal(
+                message=f"{view.name} has no offset of partition {show_partition(partition)}",
+                exit_code=ExitCode.NOT_FOUND,
+                hint=f"see what there is: pyconnect offsets get {view.name}",
+            )
+    return _checked(view, action, wish, dict.fromkeys(keys))
+
+
+def plan_alter(
+    view: OffsetsView,
+    wish: Wish,
+    wanted: Sequence[OffsetEntry],
+    *,
+    action: Action = Action.ALTER,
+    force: bool = False,
+    topic_doubts: Sequence[str] | None = None,
+) -> Planned:
+    """Set offsets of some partitions and leave the others.
+
+    What does not look like the stored offsets is refused unless forced. Nothing stored at all
+    is no doubt by itself: nothing can be compared then. `topic_doubts` are those of a sink's
+    topics; None: Kafka was not asked, and partitions without an offset may not exist.
+    """
+    doubts = [] if force else list(topic_doubts or ())
+    if view.offsets and not force:
+        new_partitions = action is not Action.ALTER or topic_doubts is not None
+        doubts += unlike_stored(wanted, view.offsets, new_partitions=new_partitions)
+    if doubts:
+        more = f" (and {len(doubts) - 3} more)" if len(doubts) > 3 else ""
+        return Refusal(
+            message=f"{view.name}: {'; '.join(doubts[:3])}{more}; nothing was changed",
+            exit_code=ExitCode.USAGE,
+            hint=f"compare with: pyconnect offsets get {view.name}; if it is meant: --force",
+        )
+    return _checked(view, action, wish, {entry.key: entry for entry in wanted})
+
+
+def plan_restore(
+    view: OffsetsView,
+    wish: Wish,
+    snapshot: Sequence[OffsetEntry],
+    *,
+    action: Action = Action.UNDO,
+) -> Planned:
+    """Make the offsets exactly those of a snapshot: partitions it lacks are forgotten."""
+    wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
+    return _checked(view, action, wish, {**wanted, **by_key(snapshot)})
+
+
+def plan_undo(
+    view: OffsetsView,
+    wish: Wish,
+    snapshot: Sequence[OffsetEntry],
+    left: Sequence[OffsetEntry] | None,
+) -> Planned:
+    """Restore a snapshot, and find what happened since the change that was made after it.
+
+    `left`: all offsets as that change left them, None when that is not known.
+    """
+    planned = plan_restore(view, wish, snapshot)
+    if isinstance(planned, Refusal):
+        return planned
+    return replace(planned, since=None if left is None else _since(planned.changes, left))
+
+
+def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:
+    """Return the first partition that does not hold what was asked, None when all do."""
+    stored = by_key(offsets)
+    for entry in plan.wanted:
+        found = stored.get(entry.key)
+        offset = found.offset if found else None
+        if not _is_what_was_sent(offset, entry.offset):
+            return show_partition(entry.partition)
+    if plan.everything and offsets:
+        return show_partition(offsets[0].partition)
+    return None
+
+
+def _since(
+    changes: Sequence[OffsetChange], left: Sequence[OffsetEntry]
+) -> tuple[OffsetChange, ...]:
+    """Return what happened to the partitions of an undo after the change that it undoes.
+
+    A partition that has its old offset again is not among `changes`.
+    """
+    known = by_key(left)
+    since = []
+    for change in changes:
+        entry = known.get(partition_key(change.partition))
+        sent = entry.offset if entry else None
+        if not _is_what_was_sent(change.before, sent):
+            later = OffsetChange(partition=change.partition, before=sent, after=change.before)
+            since.append(later)
+    return tuple(since)
+
+
+def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool:
+    """Less strict than `same_offset`: a worker may answer 5.0 where 5 was sent."""
+    if found is None or sent is None:
+        return found is sent
+    return dict(found) == dict(sent)
+
+
+def _checked(
+    view: OffsetsView,
+    action: Action,
+    wish: Wish,
+    wanted: Mapping[str, OffsetEntry | None],
+    *,
+    everything: bool = False,
+) -> Planned:
+    stored = by_key(view.offsets)
+    changes = []
+    for key, entry in wanted.items():
+        partition = entry.partition if entry else stored[key].partition
+        before = stored[key].offset if key in stored else None
+        after = entry.offset if entry else None
+        if not same_offset(before, after):
+            changes.append(OffsetChange(partition=partition, before=before, after=after))
+    forgotten = {partition_key(c.partition) for c in changes if c.after is None}
+    plan = OffsetsPlan(
+        view=view,
+        action=action,
+        wish=wish,
+        changes=tuple(changes),
+        everything=everything or (bool(changes) and forgotten >= {*stored, *wanted}),
+    )
+    if plan.needed and view.state != "STOPPED" and not wish.stop:
+        return Refusal(
+            message=f"{view.name} is {view.state}: its offsets can be changed only while it is"
+            " STOPPED",
+            exit_code=ExitCode.PRECONDITION,
+            needs_stop=True,
+        )
+    return plan

@@ -1,0 +1,252 @@
+"""The strict reading of offsets that a user gives: what a worker would store without a word.
+
+Over REST Apache's lenient rules hold: a source's offsets are stored whatever they are. Here every
+entry is looked at before anything is sent. Pure; UsageError (exit 2) names place and entry.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.rest.offset_entries import (
+    SINK_OFFSET_KEY,
+    SINK_PARTITION_KEYS,
+    OffsetEntry,
+    Partition,
+    Primitives,
+    by_key,
+    show_partition,
+)
+
+LARGEST_KAFKA_OFFSET = 2**63 - 1
+LARGEST_PARTITION = 2**31 - 1
+_DIGITS = re.compile("-?[0-9]{1,100}")
+
+
+def parse_json(text: str, place: str) -> object:
+    """Read JSON; UsageError for anything else, and for a member that stands twice."""
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in pairs:
+            if key in found:
+                raise UsageError(f"{place}: member `{key}` stands twice in one object")
+            found[key] = value
+        return found
+
+    def no_constant(text: str) -> NoReturn:
+        raise UsageError(f"{place}: {text} is no JSON number")
+
+    def number(text: str) -> float:
+        value = float(text)
+        return no_constant(text) if math.isinf(value) else value
+
+    try:
+        return json.loads(
+            text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+        )
+    except json.JSONDecodeError as exc:
+        raise UsageError(
+            f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
+            hint="keys and texts stand in double quotes",
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"{place}: cannot be read: {exc}") from exc
+
+
+def read_entries(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
+    """Read the list of `offsets`; every entry is complete, well typed and there once."""
+    if not isinstance(document, list) or not document:
+        raise UsageError(f"{place}: `offsets` must be a list with at least one entry")
+    entries = tuple(
+        read_entry(entry, connector_type, f"{place}: entry {number}")
+        for number, entry in enumerate(document, 1)
+    )
+    refuse_duplicates(entries, place)
+    return entries
+
+
+def refuse_duplicates(entries: Sequence[OffsetEntry], place: str) -> None:
+    """Raise for a partition that two entries name: a worker would silently take the last."""
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.key in seen:
+            raise UsageError(f"{place}: partition {show_partition(entry.partition)} stands twice")
+        seen.add(entry.key)
+
+
+def read_entry(document: object, connector_type: str, place: str) -> OffsetEntry:
+    """Read `{"partition", "offset"}`."""
+    entry = _object(document, place)
+    if unknown := sorted(set(entry) - {"partition", "offset"}):
+        raise UsageError(
+            f"{place}: unknown member {', '.join(unknown)}",
+            hint="an entry has `partition` and `offset`",
+        )
+    for member in ("partition", "offset"):
+        if member not in entry:
+            hint = "write null to forget the partition's offset" if member == "offset" else None
+            raise UsageError(f"{place}: `{member}` is missing", hint=hint)
+    return OffsetEntry(
+        partition=read_partition(entry["partition"], connector_type, f"{place}: partition"),
+        offset=read_offset(entry["offset"], connector_type, f"{place}: offset"),
+    )
+
+
+def read_partition(document: object, connector_type: str, place: str) -> Partition:
+    """Read a partition; a sink's number may be text, as over REST, and is a number after."""
+    if document is None and connector_type != "sink":
+        return None
+    partition = _primitives(document, place)
+    if connector_type != "sink":
+        return partition
+    if set(partition) != SINK_PARTITION_KEYS:
+        raise UsageError(
+            f"{place}: a sink's partition has exactly `kafka_topic` and `kafka_partition`"
+        )
+    topic = partition["kafka_topic"]
+    if not isinstance(topic, str) or not topic:
+        raise UsageError(f"{place}: `kafka_topic` must be the name of a topic")
+    number = _whole_number(partition["kafka_partition"], f"{place}: kafka_partition")
+    if number > LARGEST_PARTITION:
+        raise UsageError(f"{place}: kafka_partition {number} is too large")
+    return {"kafka_topic": topic, "kafka_partition": number}
+
+
+def read_offset(document: object, connector_type: str, place: str) -> Primitives | None:
+    """Read an offset; None forgets."""
+    if document is None:
+        return None
+    offset = _primitives(document, place)
+    if connector_type != "sink":
+        return offset
+    if set(offset) != {SINK_OFFSET_KEY}:
+        raise UsageError(f"{place}: a sink's offset is null or has exactly `{SINK_OFFSET_KEY}`")
+    number = _whole_number(offset[SINK_OFFSET_KEY], f"{place}: {SINK_OFFSET_KEY}")
+    if number > LARGEST_KAFKA_OFFSET:
+        raise UsageError(f"{place}: {SINK_OFFSET_KEY} {number} is too large")
+    return {SINK_OFFSET_KEY: number}
+
+
+def parse_partition(text: str, connector_type: str) -> Partition:
+    """Read `--partition`: JSON, or TOPIC:NUMBER of a sink."""
+    place = f"--partition {text}"
+    return read_partition(_partition_document(text, connector_type, place), connector_type, place)
+
+
+def parse_assignment(text: str, connector_type: str) -> OffsetEntry:
+    """Read `--set`: PARTITION=OFFSET, both JSON; TOPIC:NUMBER=OFFSET of a sink; null forgets."""
+    place = f"--set {text}"
+    if text.lstrip().startswith("{"):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text.lstrip())
+        except json.JSONDecodeError as exc:
+            raise UsageError(f"{place}: the partition is not JSON: {exc.msg}") from exc
+        start, rest = text.lstrip()[:end], text.lstrip()[end:].lstrip()
+        equals, value = rest[:1], rest[1:]
+    else:
+        start, equals, value = text.partition("=")
+    if equals != "=" or not value.strip():
+        raise UsageError(
+            f"{place}: is not PARTITION=OFFSET",
+            hint='for example \'{"filename":"a.txt"}={"position":30}\', or orders:0=1000 of a sink',
+        )
+    partition = _partition_document(start, connector_type, place)
+    offset = parse_json(value, place)
+    if connector_type == "sink" and offset is not None and not isinstance(offset, Mapping):
+        offset = {SINK_OFFSET_KEY: offset}
+    return OffsetEntry(
+        partition=read_partition(partition, connector_type, place),
+        offset=read_offset(offset, connector_type, place),
+    )
+
+
+def unlike_stored(
+    wanted: Sequence[OffsetEntry], stored: Sequence[OffsetEntry], *, new_partitions: bool
+) -> list[str]:
+    """Say what does not look like the stored offsets: unknown partitions, other types, negatives.
+
+    A connector may well accept it; that is for the user to say.
+    """
+    known = by_key(stored)
+    doubts = []
+    for entry in wanted:
+        shown = show_partition(entry.partition)
+        before = known.get(entry.key)
+        if before is None and not new_partitions:
+            doubts.append(f"partition {shown} has no stored offset")
+        for member, value in (entry.offset or {}).items():
+            if _is_number(value) and value < 0:  # type: ignore[operator] # a number, as asked
+                doubts.append(f"{shown}: `{member}` is negative: {value}")
+            old = (before.offset or {}).get(member) if before else None
+            if old is not None and value is not None and _kind(old) != _kind(value):
+                doubts.append(
+                    f"{shown}: `{member}` is a {_kind(value)}, the stored one is a {_kind(old)}"
+                )
+        if before and before.offset and entry.offset and not set(entry.offset) & set(before.offset):
+            doubts.append(f"{shown}: the stored offset has none of {', '.join(entry.offset)}")
+    return doubts
+
+
+def _partition_document(text: str, connector_type: str, place: str) -> object:
+    topic, colon, number = text.strip().rpartition(":")
+    if connector_type == "sink" and colon and not text.lstrip().startswith("{"):
+        return {"kafka_topic": topic, "kafka_partition": number}
+    return parse_json(text, place)
+
+
+def _object(document: object, place: str) -> Mapping[str, object]:
+    if not isinstance(document, Mapping):
+        raise UsageError(f"{place}: must be an object, not {_kind(document)}")
+    for key in document:
+        if not isinstance(key, str):
+            raise UsageError(f"{place}: key {key!r} is not a text", hint="quote it")
+    return document
+
+
+def _primitives(document: object, place: str) -> Primitives:
+    members = _object(document, place)
+    for key, value in members.items():
+        if value is not None and not isinstance(value, str | int | float | bool):
+            raise UsageError(
+                f"{place}: `{key}` is {_kind(value)}; only texts, numbers, true, false and null"
+                " can be stored"
+            )
+    return dict(members)
+
+
+def _whole_number(value: object, place: str) -> int:
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{place}: {json.dumps(value)} is not a whole number")
+    if value < 0:
+        raise UsageError(f"{place}: {value} is negative")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case Mapping():
+            return "an object"
+        case list():
+            return "a list"
+        case _:
+            return type(value).__name__

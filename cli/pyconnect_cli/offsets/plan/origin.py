@@ -1,0 +1,65 @@
+"""Whether offsets of one connector may be given to another. Pure."""
+
+from __future__ import annotations
+
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
+from pyconnect_cli.acting.conditions import is_class
+
+FORCE = "if it is meant: --force"
+
+
+def require_same_type(snapshot: Snapshot, view: OffsetsView) -> None:
+    """Raise when a source's offsets are given to a sink, or the other way: never possible."""
+    if snapshot.type != view.type:
+        raise PreconditionFailed(
+            f"{view.name} is a {view.type}; the offsets are of {snapshot.connector}, a"
+            f" {snapshot.type}: nothing was changed"
+        )
+
+
+def same_class(one: str, other: str) -> bool:
+    """Whether two names are of one class: in full, or an alias as workers know it."""
+    return is_class(one, [other]) or is_class(other, [one])
+
+
+def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -> None:
+    """Raise where offsets mean something else: another class, or a sink's of another Kafka."""
+    require_same_type(snapshot, view)
+    if not same_class(snapshot.class_name, view.class_name):
+        raise PreconditionFailed(
+            f"{view.name} is a {view.class_name}; the offsets are of a {snapshot.class_name}:"
+            " nothing was changed",
+            hint=FORCE,
+        )
+    if view.type == "sink" and snapshot.cluster_id != cluster_id:
+        raise PreconditionFailed(
+            f"the offsets are of Kafka cluster {snapshot.cluster_id}, {view.name} is on"
+            f" {cluster_id}, where the same offsets are other records: nothing was changed",
+            hint=FORCE,
+        )
+
+
+def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
+    """Raise when a file tells of a connector by another name."""
+    if snapshot.connector != view.name:
+        raise PreconditionFailed(
+            f"the file holds the offsets of {snapshot.connector}, not of {view.name}: nothing was"
+            " changed",
+            hint=FORCE,
+        )
+
+
+def require_untouched(snapshot: Snapshot, plan: OffsetsPlan) -> None:
+    """Raise when an undo would overwrite what came after the change, and nobody is asked."""
+    if not plan.since:
+        return
+    first, changed = plan.since[0], counted_partitions(len(plan.since))
+    raise PreconditionFailed(
+        f"{plan.view.name}: since the {snapshot.action} of {snapshot.time} the connector or"
+        f" somebody has changed {changed}: {show_partition(first.partition)} was left at"
+        f" {show_offset(first.before)} and is at {show_offset(first.after)}; nothing was changed",
+        hint="to overwrite that: --force; to see all of it: --dry-run -v",
+    )

@@ -1,0 +1,186 @@
+"""Offsets of connectors that are no more: which there are, and what may be done to them. Pure.
+
+A source's offsets are records of an offsets topic, key `["connector",{partition}]`, value the
+offset, null to forget (spec internal-topics.md §3). A sink's are a consumer group `connect-NAME`.
+The bytes of a key are kept as they were found: only they reach the same record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offsets.plan.checks import read_entry
+from pyconnect_cli.rest.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
+from pyconnect_cli.offsets.plan.seek import TopicPartition
+
+GROUP_PREFIX = "connect-"
+SOURCE, SINK = "source", "sink"
+
+Configs = Mapping[str, Mapping[str, str | None]]
+"""The configurations of the connectors that exist, by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record of an offsets topic; `value` None forgets."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """What a later record must share to replace this one."""
+        return Place(self.topic, self.partition, self.key)
+
+
+class Place(NamedTuple):
+    """Where the newest record of a key stands."""
+
+    topic: str
+    partition: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkGroup:
+    """A consumer group with what it has committed."""
+
+    group: str
+    state: str
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """The offsets that one name left: of a source (`records`) or of a sink (`group`)."""
+
+    name: str
+    records: tuple[StoredRecord, ...] = ()
+    group: SinkGroup | None = None
+    entries: tuple[OffsetEntry, ...] = field(compare=False)
+
+    @property
+    def type(self) -> str:
+        """Source or sink."""
+        return SINK if self.group else SOURCE
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The topics or the group that hold them."""
+        if self.group:
+            return (self.group.group,)
+        return tuple(sorted({record.topic for record in self.records}))
+
+    @property
+    def count(self) -> int:
+        """How many offsets there are."""
+        return len(self.group.offsets) if self.group else len(self.records)
+
+    @property
+    def written_ms(self) -> int | None:
+        """When the newest was written; a group does not tell."""
+        return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
+
+
+def latest(records: Iterable[StoredRecord]) -> dict[Place, StoredRecord]:
+    """Return what is stored after all records, in their order; what was forgotten is left out."""
+    stored: dict[Place, StoredRecord] = {}
+    for record in records:
+        if record.value is None:
+            stored.pop(record.place, None)
+        else:
+            stored[record.place] = record
+    return stored
+
+
+def find_orphans(
+    records: Iterable[StoredRecord], groups: Iterable[SinkGroup], existing: Configs
+) -> list[Orphan]:
+    """Return the orphans by name; a key that is no Connect key belongs to nobody."""
+    by_name: dict[str, list[StoredRecord]] = {}
+    for record in records:
+        name = connector_of(record.key)
+        if name is not None and name not in existing:
+            by_name.setdefault(name, []).append(record)
+    found = [
+        Orphan(name=name, records=tuple(own), entries=source_entries(own))
+        for name, own in by_name.items()
+    ]
+    used = {group_of(name, config) for name, config in existing.items()}
+    for group in groups:
+        name = group.group.removeprefix(GROUP_PREFIX)
+        if name != group.group and name not in existing and group.group not in used:
+            found.append(Orphan(name=name, group=group, entries=sink_entries(group.offsets)))
+    return sorted(found, key=lambda orphan: (orphan.name, orphan.type))
+
+
+def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
+    """Return the topics that hold records and not one offset of a connector."""
+    holds_offsets: dict[str, bool] = {}
+    for record in records:
+        known = holds_offsets.get(record.topic, False)
+        holds_offsets[record.topic] = known or connector_of(record.key) is not None
+    return sorted(topic for topic, holds in holds_offsets.items() if not holds)
+
+
+def group_of(name: str, config: Mapping[str, str | None]) -> str:
+    """Return the consumer group of a sink."""
+    return config.get("consumer.override.group.id") or f"{GROUP_PREFIX}{name}"
+
+
+def connector_of(key: bytes) -> str | None:
+    """Return the connector that a key names, None when it is no Connect key."""
+    parts = _key_parts(key)
+    return parts[0] if parts else None
+
+
+def source_entries(records: Sequence[StoredRecord]) -> tuple[OffsetEntry, ...]:
+    """Return offsets as REST would show them; what no worker can read is left out."""
+    entries = []
+    for record in records:
+        parts = _key_parts(record.key)
+        try:
+            value = None if record.value is None else json.loads(record.value)
+            document = {"partition": parts[1] if parts else None, "offset": value}
+            entries.append(read_entry(document, SOURCE, ""))
+        except (ValueError, UsageError):
+            continue
+    return tuple(by_key(entries).values())
+
+
+def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ...]:
+    """Return a group's offsets as REST would show them."""
+    return tuple(
+        OffsetEntry(
+            partition={"kafka_topic": at.topic, "kafka_partition": at.partition},
+            offset={SINK_OFFSET_KEY: offset},
+        )
+        for at, offset in sorted(offsets.items())
+    )
+
+
+def own_topics(existing: Configs) -> set[str]:
+    """Return the offsets topics that sources have of their own, on the workers' Kafka."""
+    return {
+        topic
+        for config in existing.values()
+        if (topic := config.get("offsets.storage.topic"))
+        and not config.get("producer.override.bootstrap.servers")
+    }
+
+
+def _key_parts(key: bytes) -> tuple[str, object] | None:
+    try:
+        parts = json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[0], str):
+        return None
+    return parts[0], parts[1]

@@ -1,0 +1,124 @@
+"""Where a sink goes on after `seek`, and whether its offsets lie inside their topics. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from pyconnect_cli.rest.offset_entries import (
+    SINK_OFFSET_KEY,
+    OffsetEntry,
+    Partition,
+    show_partition,
+)
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRange:
+    """The offset of the first record that is kept, and of the next one to be written."""
+
+    earliest: int
+    latest: int
+
+
+Ranges = Mapping[TopicPartition, OffsetRange]
+
+
+class SeekTo(Enum):
+    """The places that Kafka knows."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    SHIFT = "shift"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeekTarget:
+    """Where to go; `number` is the shift in records, or the time in ms since the epoch."""
+
+    to: SeekTo
+    number: int = 0
+
+
+def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]) -> set[str]:
+    """Return the topics a sink reads: those configured and those it has offsets of.
+
+    Of `topics.regex` only those with offsets are known.
+    """
+    configured = {topic.strip() for topic in (config.get("topics") or "").split(",")}
+    return {topic for topic in configured if topic} | {
+        topic_partition(entry.partition).topic for entry in offsets
+    }
+
+
+def topic_partition(partition: Partition) -> TopicPartition:
+    """Return the Kafka partition that a sink's partition is; it is never null."""
+    assert partition is not None
+    return TopicPartition(str(partition["kafka_topic"]), int(str(partition["kafka_partition"])))
+
+
+def kafka_offset(entry: OffsetEntry) -> int | None:
+    """Return the number of a sink's offset."""
+    return None if entry.offset is None else int(str(entry.offset[SINK_OFFSET_KEY]))
+
+
+def seek_entries(
+    target: SeekTarget,
+    stored: Sequence[OffsetEntry],
+    ranges: Ranges,
+    at_time: Mapping[TopicPartition, int | None],
+) -> tuple[OffsetEntry, ...]:
+    """Return the offsets to set: of every partition with a range, for a shift those with an offset.
+
+    A shift stays inside the topic; a time after the last record is the end.
+    """
+    current = {topic_partition(entry.partition): kafka_offset(entry) for entry in stored}
+    entries = []
+    for partition in sorted(ranges):
+        found = ranges[partition]
+        match target.to:
+            case SeekTo.EARLIEST:
+                offset = found.earliest
+            case SeekTo.LATEST:
+                offset = found.latest
+            case SeekTo.TIME:
+                at = at_time.get(partition)
+                offset = found.latest if at is None else at
+            case SeekTo.SHIFT:
+                before = current.get(partition)
+                if before is None:
+                    continue
+                offset = min(max(before + target.number, found.earliest), found.latest)
+        entries.append(
+            OffsetEntry(
+                partition={"kafka_topic": partition.topic, "kafka_partition": partition.partition},
+                offset={SINK_OFFSET_KEY: offset},
+            )
+        )
+    return tuple(entries)
+
+
+def outside_topics(wanted: Sequence[OffsetEntry], ranges: Ranges) -> list[str]:
+    """Say which offsets no record has: of unknown partitions, before the first, past the end."""
+    doubts = []
+    for entry in wanted:
+        shown = show_partition(entry.partition)
+        found = ranges.get(topic_partition(entry.partition))
+        offset = kafka_offset(entry)
+        if found is None:
+            doubts.append(f"Kafka has no partition {shown}")
+        elif offset is not None and offset > found.latest:
+            doubts.append(f"{shown}: {offset} is past the end, {found.latest}")
+        elif offset is not None and offset < found.earliest:
+            doubts.append(f"{shown}: {offset} is before the first record, {found.earliest}")
+    return doubts

@@ -1,0 +1,232 @@
+"""`offsets seek lag`: where a connector stands in what it reads.
+
+A sink's offsets are places in Kafka's topics. A source's are its own; all that is known of them is
+that without any it starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.connectors.show import NamesArgument
+from pyconnect_cli.offsets.change import PartitionsOption
+from pyconnect_cli.offsets.options import (
+    NoBackupOption,
+    ResumeOption,
+    StopOption,
+    WaitOption,
+    around,
+)
+from pyconnect_cli.offsets.run import change_offsets, offsets_view
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.offsets.plan.checks import parse_partition
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.offsets.plan.seek import (
+    SeekTarget,
+    SeekTo,
+    TopicPartition,
+    kafka_offset,
+    seek_entries,
+    sink_topics,
+    topic_partition,
+)
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import SelectingChangingVerb, SelectingVerb
+
+app = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """One partition of a sink; `offset` None: none committed, `end` None: no such partition."""
+
+    connector: str
+    partition: TopicPartition
+    offset: int | None
+    end: int | None
+
+    @property
+    def records(self) -> int | None:
+        """How many records are still to be read; unknown without an offset."""
+        return None if self.offset is None or self.end is None else max(self.end - self.offset, 0)
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "connector": self.connector,
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "offset": self.offset,
+            "end": self.end,
+            "lag": self.records,
+        }
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+COLUMNS: Sequence[Column[Lag]] = (
+    Column(title="CONNECTOR", value=lambda lag: lag.connector, whole=True),
+    Column(title="TOPIC", value=lambda lag: lag.partition.topic, whole=True),
+    Column(title="PARTITION", value=lambda lag: str(lag.partition.partition), right=True),
+    Column(title="OFFSET", value=lambda lag: _number(lag.offset), right=True),
+    Column(title="END", value=lambda lag: _number(lag.end), right=True),
+    Column(title="LAG", value=lambda lag: _number(lag.records), right=True),
+)
+
+
+@app.command(cls=SelectingChangingVerb)
+def seek(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    to_start: Annotated[
+        bool, typer.Option("--to-start", help="a source: start over, without offsets")
+    ] = False,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="the first record that is kept")
+    ] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="after the last record")] = False,
+    shift_by: Annotated[
+        int | None,
+        typer.Option("--shift-by", metavar="N", help="N records on, or back when negative"),
+    ] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(
+            "--to-datetime", metavar="TIME", help="first record from then on: ISO 8601, else UTC"
+        ),
+    ] = None,
+    partitions: PartitionsOption = None,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+) -> None:
+    """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or start sources over."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    places = _places(
+        to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
+    )
+    if len(places) + to_start != 1:
+        raise UsageError(
+            "say where to go, once",
+            hint="--to-earliest, --to-latest, --shift-by N or --to-datetime TIME of a sink,"
+            " --to-start of a source",
+        )
+    kafka = None if to_start else kafka_admin(session, "seek")
+
+    def planner(view: OffsetsView) -> Planned:
+        chosen = [parse_partition(text, view.type) for text in partitions or ()]
+        if kafka is None:
+            _require_source(view)
+            return plan_reset(view, options.wish, chosen, action=Action.SEEK)
+        _require_sink(view)
+        wanted = _seek(kafka, view, places[0], [topic_partition(one) for one in chosen])
+        return plan_alter(view, options.wish, wanted, action=Action.SEEK)
+
+    change_offsets(session, selected_views(session, names or ()), Action.SEEK, planner, options)
+
+
+@app.command(cls=SelectingVerb)
+def lag(context: typer.Context, names: NamesArgument = None) -> None:
+    """Show how many records sinks have still to read; needs --kafka-bootstrap."""
+    session = session_of(context)
+    kafka = kafka_admin(session, "lag")
+    rows: list[Lag] = []
+    for view in selected_views(session, names or ()):
+        if names:
+            _require_sink_type(view.name, view.type)
+        if view.type == "sink":
+            rows += _lags(kafka, offsets_view(session, view))
+    session.output.listing(
+        COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
+    )
+
+
+def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
+    existing = kafka.partitions(sink_topics(view.config, view.offsets))
+    ranges = kafka.ranges(existing)
+    stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in view.offsets}
+    return [
+        Lag(
+            connector=view.name,
+            partition=partition,
+            offset=stored.get(partition),
+            end=ranges[partition].latest if partition in ranges else None,
+        )
+        for partition in sorted({*existing, *stored})
+    ]
+
+
+def _seek(
+    kafka: KafkaAdmin, view: OffsetsView, target: SeekTarget, chosen: Sequence[TopicPartition]
+) -> tuple[OffsetEntry, ...]:
+    existing = kafka.partitions(sink_topics(view.config, view.offsets))
+    for partition in chosen:
+        if partition not in existing:
+            raise NotFound(
+                f"{view.name} reads no partition {partition.topic}:{partition.partition}"
+            )
+    ranges = kafka.ranges(chosen or existing)
+    at_time = kafka.offsets_at(ranges, target.number) if target.to is SeekTo.TIME else {}
+    return seek_entries(target, view.offsets, ranges, at_time)
+
+
+def _places(
+    *, to_earliest: bool, to_latest: bool, shift_by: int | None, to_datetime: str | None
+) -> list[SeekTarget]:
+    places = []
+    if to_earliest:
+        places.append(SeekTarget(to=SeekTo.EARLIEST))
+    if to_latest:
+        places.append(SeekTarget(to=SeekTo.LATEST))
+    if shift_by is not None:
+        places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
+    if to_datetime is not None:
+        places.append(SeekTarget(to=SeekTo.TIME, number=_time_ms(to_datetime)))
+    return places
+
+
+def _time_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise UsageError(
+            f"--to-datetime: `{text}` is no time", hint="for example 2026-01-31T12:00:00Z"
+        ) from exc
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(round(moment.timestamp() * 1000), 0)
+
+
+def _require_source(view: OffsetsView) -> None:
+    if view.type != "source":
+        raise PreconditionFailed(
+            f"{view.name} is a {view.type}: --to-start is for sources",
+            hint=f"pyconnect offsets seek {view.name} --to-earliest",
+        )
+
+
+def _require_sink(view: OffsetsView) -> None:
+    _require_sink_type(view.name, view.type)
+
+
+def _require_sink_type(name: str, connector_type: str) -> None:
+    if connector_type != "sink":
+        raise PreconditionFailed(
+            f"{name} is a {connector_type}: only a sink's offsets are places in Kafka topics",
+            hint=f"set its own: pyconnect offsets alter {name} --set PARTITION=OFFSET, or start"
+            f" over: pyconnect offsets seek {name} --to-start",
+        )

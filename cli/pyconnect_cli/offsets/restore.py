@@ -1,0 +1,284 @@
+"""`offsets undo import copy`: what brings offsets from elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.connectors.show import NameArgument
+from pyconnect_cli.offsets.options import (
+    ForceOption,
+    NoBackupOption,
+    ResumeOption,
+    StopOption,
+    WaitOption,
+    around,
+)
+from pyconnect_cli.offsets.orphans_run import OrphanKeeper
+from pyconnect_cli.offsets.output import since_lines, undo_command
+from pyconnect_cli.offsets.run import change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.offsets.show import backups_of
+from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.workers import connect_cluster
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offsets.files import read_snapshot_file
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.rest.offset_entries import same_entries
+from pyconnect_cli.offsets.plan.origin import (
+    require_fitting,
+    require_same_connector,
+    require_same_type,
+    require_untouched,
+)
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.change import (
+    Action,
+    OffsetsPlan,
+    OffsetsView,
+    Planned,
+    Wish,
+    plan_alter,
+    plan_undo,
+)
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ChangingVerb
+
+app = typer.Typer()
+
+# What `copy --to-context` keeps of the command line and of PYCONNECT_* variables; all else, such
+# as credentials, is the first cluster's and must not reach the other one.
+OF_EVERY_CLUSTER = frozenset(
+    {
+        "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",
+        "verbose", "debug", "no_color", "config",
+    }
+)  # fmt: skip
+SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
+
+
+@app.command(cls=ChangingVerb)
+def undo(
+    context: typer.Context,
+    identity: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="a backup; default: the newest change")
+    ] = None,
+    *,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="go on where the offsets do not seem to fit and, with --yes, over later changes",
+        ),
+    ] = False,
+) -> None:
+    """Make a connector's offsets what they were before a change; undo itself can be undone."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    cluster_id = session.client.worker_info().kafka_cluster_id
+    snapshot = _backup(session, identity, cluster_id)
+    # Whoever is asked is shown the plan and can say no.
+    unasked = session.settings.yes and not force and not session.given.get("dry_run")
+    if snapshot.orphan:
+        _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
+        return
+
+    def planner(view: OffsetsView) -> Planned:
+        require_same_type(snapshot, view)
+        if not force:
+            require_fitting(snapshot, view, cluster_id=cluster_id)
+        planned = plan_undo(view, options.wish, snapshot.offsets, snapshot.left)
+        if isinstance(planned, OffsetsPlan) and unasked:
+            require_untouched(snapshot, planned)
+        return planned
+
+    views = selected_views(session, [snapshot.connector])
+    change_offsets(session, views, Action.UNDO, planner, options)
+
+
+@app.command("import", cls=ChangingVerb)
+def import_offsets(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="what `export` wrote; `-` for stdin")
+    ],
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Set the offsets of an exported file; another connector, class or cluster needs --force."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    snapshot = read_snapshot_file(file)
+    if not snapshot.offsets:
+        raise UsageError(f"{file}: holds no offsets", hint="to forget all: pyconnect offsets reset")
+    cluster_id = session.client.worker_info().kafka_cluster_id
+
+    def planner(view: OffsetsView) -> Planned:
+        require_same_type(snapshot, view)
+        if not force:
+            require_same_connector(snapshot, view)
+            require_fitting(snapshot, view, cluster_id=cluster_id)
+        return _planned(session, view, snapshot, Action.IMPORT, options.wish, force=force)
+
+    change_offsets(session, selected_views(session, [name]), Action.IMPORT, planner, options)
+
+
+@app.command(cls=ChangingVerb)
+def copy(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="the connector to read")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="the connector to change")],
+    *,
+    to_context: Annotated[
+        str | None, typer.Option("--to-context", metavar="CONTEXT", help="where DST is")
+    ] = None,
+    stop: StopOption = False,
+    resume: ResumeOption = False,
+    wait: WaitOption = False,
+    no_backup: NoBackupOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Give DST the offsets that SRC has; partitions that SRC lacks stay as they are."""
+    session = session_of(context)
+    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    if to_context is None and source == target:
+        raise UsageError("SRC and DST are the same connector")
+    (source_view,) = selected_views(session, [source])
+    snapshot = snapshot_of(offsets_view(session, source_view), session.client.worker_info())
+    if not snapshot.offsets:
+        raise NotFound(f"{source} has no stored offsets: nothing was changed")
+    other = session if to_context is None else _session_of_context(session, to_context)
+    try:
+        cluster_id = other.client.worker_info().kafka_cluster_id
+
+        def planner(view: OffsetsView) -> Planned:
+            require_same_type(snapshot, view)
+            if not force:
+                require_fitting(snapshot, view, cluster_id=cluster_id)
+            return _planned(other, view, snapshot, Action.COPY, options.wish, force=force)
+
+        change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
+    finally:
+        if other is not session:
+            session.record = other.record
+            other.close()
+
+
+def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unasked: bool) -> None:
+    keeper = OrphanKeeper(session)
+    name = snapshot.connector
+    plan = keeper.undo_plan(snapshot)
+    if unasked:
+        require_untouched(snapshot, plan)
+    for line in since_lines(plan):
+        session.output.message(line)
+    if session.given.get("dry_run"):
+        session.output.line(f"would restore {len(snapshot.offsets)} offsets of the deleted {name}")
+        return
+    if backup:
+        keeper.backups.require_writable()
+    confirm_steps(session, "restore the offsets of", [name], what="name")
+    step = Step(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
+    try:
+        run_steps(session, "undo", [step])
+    finally:
+        for stored in keeper.stored:
+            session.output.message(f"undo: {undo_command(session, stored)}")
+
+
+def _planned(
+    session: Session,
+    view: OffsetsView,
+    snapshot: Snapshot,
+    action: Action,
+    wish: Wish,
+    *,
+    force: bool,
+) -> Planned:
+    wanted = snapshot.offsets
+    doubts = None if force else topic_doubts(session, view, wanted)
+    return plan_alter(view, wish, wanted, action=action, force=force, topic_doubts=doubts)
+
+
+def _session_of_context(session: Session, name: str) -> Session:
+    """Return a session with another cluster: addresses, credentials and brokers are its own."""
+    of_cluster = [option for option in GLOBAL_OPTIONS if option.name not in OF_EVERY_CLUSTER]
+    variables = {option.env for option in of_cluster} | SECRET_VARIABLES
+    other = Session({k: v for k, v in session.environ.items() if k not in variables})
+    names = {option.name for option in of_cluster}
+    other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
+    other.arguments = session.arguments
+    other.budget = session.budget
+    return other
+
+
+def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot:
+    now = datetime.now(UTC)
+    backups = backups_of(session)
+    here = connect_cluster(session)
+    if identity is not None:
+        snapshot = backups.find(identity, now)
+        if snapshot.cluster_id != cluster_id:
+            raise PreconditionFailed(
+                f"backup {identity} is of Kafka cluster {snapshot.cluster_id}, this one is"
+                f" {cluster_id}: nothing was changed",
+                hint="choose the cluster with --context or --url",
+            )
+        if snapshot.connect.is_same(here) is False:
+            raise PreconditionFailed(
+                f"backup {identity} is of Connect group {snapshot.connect.group_id}, this one is"
+                f" {here.group_id}: nothing was changed",
+                hint="choose the cluster with --context or --url",
+            )
+        return snapshot
+    found, broken = backups.all(now)
+    of_kafka = [snapshot for snapshot in found if snapshot.cluster_id == cluster_id]
+    ours = [snapshot for snapshot in of_kafka if snapshot.connect.is_same(here)]
+    doubtful = [snapshot for snapshot in of_kafka if snapshot.connect.is_same(here) is None]
+    if doubtful and not ours:
+        raise PreconditionFailed(
+            f"the newest backup, {doubtful[0].id}, was made through other workers"
+            f" ({', '.join(sorted(doubtful[0].connect.workers))}): nothing was changed",
+            hint=f"if they are of this Connect cluster: pyconnect offsets undo {doubtful[0].id}",
+        )
+    for snapshot in ours:
+        if damaged := [broken_id for broken_id in broken if broken_id > snapshot.id]:
+            raise UsageError(
+                f"the newest backup, {damaged[0]}, cannot be used: {broken[damaged[0]]};"
+                " nothing was changed",
+                hint=f"to take back the change before it: pyconnect offsets undo {snapshot.id}",
+            )
+        if not _came_to_nothing(session, snapshot):
+            return snapshot
+        session.output.message(
+            f"backup {snapshot.id} was made for a change that failed and left nothing: passed over"
+        )
+    for reason in broken.values():
+        session.output.warning(reason)
+    raise NotFound(
+        f"there is nothing to undo: no backup of a change in Kafka cluster {cluster_id} in"
+        f" {backups.directory}"
+    )
+
+
+def _came_to_nothing(session: Session, snapshot: Snapshot) -> bool:
+    """Whether a change ended in an error and the offsets are what they were before it."""
+    if not snapshot.failed:
+        return False
+    try:
+        stored = session.client.connector_offsets(snapshot.connector).entries
+    except NotFound:
+        return False
+    return same_entries(stored, snapshot.offsets)

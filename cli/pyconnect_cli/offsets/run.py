@@ -1,0 +1,321 @@
+"""How every change of offsets runs: plan, confirmation, stop, backup, change, read back, resume.
+
+The planner is pure and is asked twice: for the plan that is shown, and again once the connector
+is STOPPED, for what is sent. A connector is never stopped unless `--stop` was given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.offsets.output import show_plans, undo_command
+from pyconnect_cli.acting.wait import SETTLE_S, wait_for_state
+from pyconnect_cli.acting.workers import connect_cluster
+from pyconnect_cli.errors import (
+    ExitCode,
+    OutOfTime,
+    PartialFailure,
+    PreconditionFailed,
+    PyconnectError,
+    ServerError,
+    UnknownOutcome,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
+from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.rest.offset_entries import counted_partitions
+from pyconnect_cli.offsets.plan.snapshots import ConnectCluster, Snapshot
+from pyconnect_cli.offsets.plan.change import (
+    DONE,
+    Action,
+    OffsetsPlan,
+    OffsetsView,
+    Planned,
+    Refusal,
+    Wish,
+    read_back_differs,
+)
+from pyconnect_cli.session import Session
+
+Planner = Callable[[OffsetsView], Planned]
+READ_BACK_S = 10.0
+EXTERNAL = "manages offsets externally"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What happens around the change itself; `wait`: until RUNNING once it was resumed."""
+
+    wish: Wish
+    wait: bool = False
+    backup: bool = True
+
+
+def change_offsets(
+    session: Session,
+    views: Sequence[ConnectorView],
+    action: Action,
+    planner: Planner,
+    around: Around,
+) -> None:
+    """Plan for all, show, ask, then change one after the other (or --parallel).
+
+    A refusal of the only connector is raised before anything; in a batch the others are done and
+    the end is PartialFailure (exit 8).
+    """
+    if not views:
+        return
+    planned = {view.name: _planned(session, view, planner) for view in views}
+    refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
+    if len(planned) == 1 and refused:
+        raise refused[0]
+    dry_run = bool(session.given.get("dry_run"))
+    plans = [plan for plan in planned.values() if isinstance(plan, OffsetsPlan)]
+    show_plans(session, plans, refused, backup=around.backup, dry_run=dry_run)
+    needed = [plan.view.name for plan in plans if plan.needed]
+    if dry_run:
+        _end_dry_run(session, needed, refused)
+        return
+    run = _Run(session, action, planner, around)
+    if needed:
+        if around.backup:
+            run.backups.require_writable()
+        confirm_steps(session, f"{action.value} the offsets of", needed)
+    steps = [
+        Step(
+            name=name,
+            done=DONE[action] if name in needed else "unchanged",
+            act=partial(run.act, plan),
+        )
+        for name, plan in planned.items()
+    ]
+    try:
+        run_steps(session, action.value, steps)
+    finally:
+        for identity in run.stored:
+            session.output.message(f"undo: {undo_command(session, identity)}")
+    if around.wait and around.wish.resume:
+        names = [plan.view.name for plan in plans]
+        wait_for_state(session, names, "RUNNING", settle_s=SETTLE_S)
+
+
+def change_new_connector(
+    session: Session, view: ConnectorView, planner: Planner, around: Around
+) -> str | None:
+    """Give a connector that was just created its offsets, without asking; return a remark."""
+    plan = _plan_or_raise(session, planner, offsets_view(session, view))
+    return _Run(session, Action.IMPORT, planner, around).act(plan)
+
+
+def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
+    """Complete a connector's view with its offsets."""
+    return OffsetsView(
+        name=view.name,
+        type=view.type,
+        class_name=view.info.class_name if view.info else "",
+        state=view.state,
+        config=view.info.config if view.info else {},
+        offsets=session.client.connector_offsets(view.name).entries,
+    )
+
+
+def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> Snapshot:
+    """Return the offsets with where they come from."""
+    return Snapshot(
+        cluster_id=worker.kafka_cluster_id,
+        connector=view.name,
+        class_name=view.class_name,
+        type=view.type,
+        time=utc_text(datetime.now(UTC)),
+        version=worker.version,
+        offsets=view.offsets,
+    )
+
+
+class _Run:
+    """The changes of one command; `act` may run in several threads, one connector each."""
+
+    def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
+        self.session = session
+        self.stored: list[str] = []
+        self._action = action
+        self._planner = planner
+        self._around = around
+
+    @cached_property
+    def backups(self) -> Backups:
+        """Asked for only when there is to be a backup."""
+        return Backups(backup_directory(self.session.environ))
+
+    @cached_property
+    def connect(self) -> ConnectCluster:
+        """Which Connect cluster the backups are of."""
+        return connect_cluster(self.session)
+
+    def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
+        """Change one connector; return a remark."""
+        if isinstance(planned, PyconnectError):
+            raise planned
+        view = planned.view
+        client = self.session.client
+        if not planned.needed:
+            return self._nothing_to_change(view)
+        stopped_here = view.state != "STOPPED"
+        if stopped_here:
+            self._stop(view.name)
+        try:
+            wait_for_state(self.session, [view.name], "STOPPED")
+            remark = self._change(view)
+            if self._around.wish.resume:
+                client.resume_connector(view.name)
+        except PyconnectError as error:
+            if stopped_here:
+                error.hint = (
+                    f"{view.name} was stopped and stays so; to let it go on:"
+                    f" pyconnect connectors resume {view.name}"
+                )
+            if isinstance(error, OutOfTime):
+                # Something was done before: the connector is not "not tried".
+                raise WaitTimedOut(error.message, hint=error.hint) from error
+            raise
+        return remark
+
+    def _stop(self, name: str) -> None:
+        try:
+            self.session.client.stop_connector(name)
+        except UnknownOutcome:
+            # The wait that follows sees what became of it.
+            self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
+
+    def _nothing_to_change(self, view: OffsetsView) -> str | None:
+        # An earlier run may have ended between the change and the resume.
+        if self._around.wish.resume and view.state == "STOPPED":
+            self.session.client.resume_connector(view.name)
+            return "resumed"
+        return None
+
+    def _change(self, view: OffsetsView) -> str:
+        client = self.session.client
+        fresh = OffsetsView(
+            name=view.name,
+            type=view.type,
+            class_name=view.class_name,
+            state="STOPPED",
+            config=view.config,
+            offsets=client.connector_offsets(view.name).entries,
+        )
+        plan = _plan_or_raise(self.session, self._planner, fresh)
+        if not plan.needed:
+            return "nothing to change"
+        backup = self._back_up(plan)
+        try:
+            if plan.everything:
+                message = client.reset_offsets(view.name)
+            else:
+                message = client.alter_offsets(view.name, plan.wanted)
+        except (UsageError, PreconditionFailed):
+            # Refused: nothing has changed, there is nothing to undo.
+            if backup:
+                self.backups.discard(backup.id)
+                self.stored.remove(backup.id)
+            raise
+        except UnknownOutcome as error:
+            message = ""
+            try:
+                self._read_back(plan)
+            except PyconnectError as unseen:
+                self._mark_failed(backup)
+                raise UnknownOutcome(f"{error.message}; now: {unseen.message}") from error
+        except PyconnectError:
+            # Nothing, part or all of it may have been done; `undo` looks at what became of it.
+            self._mark_failed(backup)
+            raise
+        else:
+            self._read_back(plan)
+        remarks = [counted_partitions(len(plan.changes))]
+        if backup:
+            remarks.append(f"backup {backup.id}")
+        if EXTERNAL in message:
+            remarks.append("offsets that the connector keeps elsewhere are not changed")
+        return ", ".join(remarks)
+
+    def _mark_failed(self, backup: Snapshot | None) -> None:
+        if backup:
+            self.backups.mark_failed(backup)
+
+    def _back_up(self, plan: OffsetsPlan) -> Snapshot | None:
+        if not self._around.backup or not plan.changes:
+            return None
+        worker = self.session.client.worker_info()
+        snapshot = replace(
+            snapshot_of(plan.view, worker),
+            action=plan.action.value,
+            left=plan.left,
+            connect=self.connect,
+        )
+        stored = self.backups.store(snapshot, datetime.now(UTC))
+        self.stored.append(stored.id)
+        return stored
+
+    def _read_back(self, plan: OffsetsPlan) -> None:
+        """Raise ServerError when the worker goes on answering other offsets than were sent.
+
+        A worker may list partitions before it has read its offsets topic to the end, so one
+        answer proves nothing.
+        """
+        client = self.session.client
+        until = time.monotonic() + min(READ_BACK_S, self.session.budget.remaining_s())
+        pause = 0.05
+        while True:
+            offsets = client.connector_offsets(plan.view.name).entries
+            different = read_back_differs(plan, offsets)
+            if different is None:
+                return
+            if time.monotonic() + pause >= until:
+                raise ServerError(
+                    f"{plan.view.name}: the worker said that it changed the offsets, but partition"
+                    f" {different} does not hold what was sent"
+                )
+            time.sleep(pause)
+            pause = min(pause * 2, 1.0)
+
+
+def _planned(
+    session: Session, view: ConnectorView, planner: Planner
+) -> OffsetsPlan | PyconnectError:
+    try:
+        return _plan_or_raise(session, planner, offsets_view(session, view))
+    except PyconnectError as error:
+        return error
+
+
+def _plan_or_raise(session: Session, planner: Planner, view: OffsetsView) -> OffsetsPlan:
+    planned = planner(view)
+    if isinstance(planned, Refusal):
+        raise refusal_error(session, planned)
+    return planned
+
+
+def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
+    """Return a refusal as the error that a user is told, with the command to run."""
+    hint = refusal.hint
+    if refusal.needs_stop:
+        hint = f"to stop it for the change, run: {session.command_line('--stop')}"
+    kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
+    kind = kinds.get(refusal.exit_code, PyconnectError)
+    return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
+
+
+def _end_dry_run(
+    session: Session, needed: Sequence[str], refused: Sequence[PyconnectError]
+) -> None:
+    if refused:
+        raise PartialFailure(f"{len(refused)} would be refused")
+    if needed and session.given.get("exit_code"):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)

@@ -1,0 +1,170 @@
+"""`offsets get diff export history`: what only looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.connectors.show import NameArgument
+from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
+from pyconnect_cli.offsets.run import offsets_view, snapshot_of
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.offsets.backups import Backups, backup_directory
+from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.rest.offset_entries import (
+    ConnectorOffsets,
+    OffsetEntry,
+    by_key,
+    same_offset,
+    show_offset,
+    show_partition,
+)
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.change import OffsetChange
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import Session, session_of
+
+app = typer.Typer()
+
+COLUMNS: Sequence[Column[OffsetEntry]] = (
+    Column(title="PARTITION", value=lambda entry: show_partition(entry.partition), whole=True),
+    Column(title="OFFSET", value=lambda entry: show_offset(entry.offset)),
+)
+DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
+    Column(title="PARTITION", value=lambda change: show_partition(change.partition), whole=True),
+    Column(title="OFFSET", value=lambda change: show_offset(change.before)),
+    Column(title="OTHER", value=lambda change: show_offset(change.after)),
+)
+HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
+    Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
+    Column(title="TIME", value=lambda snapshot: snapshot.time, whole=True),
+    Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),
+    Column(title="BEFORE", value=lambda snapshot: snapshot.action),
+    Column(title="PARTITIONS", value=lambda snapshot: str(len(snapshot.offsets)), right=True),
+    Column(title="CLASS", value=lambda snapshot: snapshot.class_name, wide=True),
+    Column(title="CLUSTER", value=lambda snapshot: snapshot.cluster_id, wide=True),
+)
+
+
+@app.command()
+def get(context: typer.Context, name: NameArgument) -> None:
+    """Show the stored offsets; `-o json` is the REST body, and `alter -f` takes it back."""
+    session = session_of(context)
+    offsets = known_offsets(session, name)
+    session.output.listing(
+        COLUMNS,
+        offsets.entries,
+        document=offsets.raw,
+        entries=[entry.to_json() for entry in offsets.entries],
+        empty=f"{name} has no stored offsets",
+    )
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    name: NameArgument,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OTHER]", help="a connector to compare with")
+    ] = None,
+    *,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="a file to compare with; `-` for stdin"),
+    ] = None,
+    backup: Annotated[
+        str | None, typer.Option("--backup", metavar="ID", help="a backup to compare with")
+    ] = None,
+) -> None:
+    """Compare offsets with a file, a backup or another connector's; exit 1 if they differ."""
+    session = session_of(context)
+    given = [place for place in (other, file, backup) if place is not None]
+    if len(given) != 1:
+        raise UsageError("compare with one thing", hint="-f FILE, --backup ID or OTHER")
+    stored = known_offsets(session, name).entries
+    if other is not None:
+        wanted = known_offsets(session, other).entries
+    elif backup is not None:
+        wanted = backups_of(session).find(backup, datetime.now(UTC)).offsets
+    else:
+        connector_type = session.client.connector(name).type
+        wanted = read_offsets_file(str(file), connector_type).entries
+    changes = _differences(stored, wanted)
+    session.output.listing(
+        DIFFERENCE_COLUMNS,
+        changes,
+        document=[change.to_json() for change in changes],
+        empty="no difference",
+    )
+    if changes:
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    file: ExportFileOption = None,
+) -> None:
+    """Write the offsets with cluster id, connector, class, time and version, for `import`."""
+    session = session_of(context)
+    (view,) = selected_views(session, [name])
+    export_snapshot(
+        session, snapshot_of(offsets_view(session, view), session.client.worker_info()), file
+    )
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="changes of one connector")
+    ] = None,
+) -> None:
+    """List the backups that changes of offsets left on this machine, newest first."""
+    session = session_of(context)
+    found, broken = backups_of(session).all(datetime.now(UTC))
+    for reason in broken.values():
+        session.output.warning(reason)
+    shown = [snapshot for snapshot in found if name is None or snapshot.connector == name]
+    session.output.listing(
+        HISTORY_COLUMNS,
+        shown,
+        document=[snapshot.to_json() for snapshot in shown],
+        empty="no backups",
+    )
+
+
+def backups_of(session: Session) -> Backups:
+    """Return the backups of the user."""
+    return Backups(backup_directory(session.environ))
+
+
+def known_offsets(session: Session, name: str) -> ConnectorOffsets:
+    """Return a connector's offsets; NotFound (exit 3) tells the near names."""
+    try:
+        return session.client.connector_offsets(name)
+    except NotFound as exc:
+        names = session.client.connector_names()
+        hint = did_you_mean(name, names) or "see them all: pyconnect connectors list"
+        raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
+
+
+def _differences(
+    stored: Sequence[OffsetEntry], wanted: Sequence[OffsetEntry]
+) -> list[OffsetChange]:
+    ours, theirs = by_key(stored), by_key(wanted)
+    changes = []
+    for key in dict.fromkeys([*ours, *theirs]):
+        before = ours[key].offset if key in ours else None
+        after = theirs[key].offset if key in theirs else None
+        if not same_offset(before, after):
+            partition = (ours.get(key) or theirs[key]).partition
+            changes.append(OffsetChange(partition=partition, before=before, after=after))
+    return changes

@@ -1,0 +1,27 @@
+"""Whether a sink's offsets lie inside their topics: looked at when the brokers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyconnect_cli.kafka.admin import kafka_admin
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.offsets.plan.seek import outside_topics, topic_partition
+from pyconnect_cli.offsets.plan.change import OffsetsView
+from pyconnect_cli.session import Session
+
+
+def topic_doubts(
+    session: Session, view: OffsetsView, wanted: Sequence[OffsetEntry]
+) -> list[str] | None:
+    """Say which offsets no record has; None when that was not looked at.
+
+    Without --kafka-bootstrap nothing is asked: a worker refuses unknown partitions itself, and an
+    offset past the end makes the sink begin as its auto.offset.reset says.
+    """
+    if view.type != "sink" or not session.settings.kafka_bootstrap:
+        return None
+    kafka = kafka_admin(session, "the check of offsets")
+    named = {topic_partition(entry.partition) for entry in wanted}
+    existing = kafka.partitions({partition.topic for partition in named})
+    return outside_topics(wanted, kafka.ranges(named & existing))

@@ -1,0 +1,1 @@
+"""Words, options and values of the command line as tables and functions."""

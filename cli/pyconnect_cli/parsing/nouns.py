@@ -1,0 +1,110 @@
+"""The words after `pyconnect`, with their modules and one line of help: nothing is imported.
+
+`pyconnect --help` prints these lines without loading a command; a test holds each against the
+help that the module gives itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Noun(NamedTuple):
+    """One word of the command line and the module that carries it out."""
+
+    name: str
+    module: str
+    help: str
+    aliases: tuple[str, ...] = ()
+
+
+NOUNS = (
+    Noun(
+        "connectors",
+        "pyconnect_cli.connectors.commands",
+        "List, create, change, pause, stop, restart and delete connectors.",
+        ("connector",),
+    ),
+    Noun(
+        "tasks", "pyconnect_cli.tasks.commands", "List, inspect, restart and kill tasks.", ("task",)
+    ),
+    Noun(
+        "offsets",
+        "pyconnect_cli.offsets.commands",
+        "See, back up, change, copy and restore connectors' offsets.",
+        ("offset",),
+    ),
+    Noun("topics", "pyconnect_cli.topics.commands", "Look at records of a topic.", ("topic",)),
+    Noun(
+        "acls",
+        "pyconnect_cli.acls.commands",
+        "Check, explain and generate the ACLs that connectors and workers need.",
+        ("acl",),
+    ),
+    Noun(
+        "transactions",
+        "pyconnect_cli.transactions.commands",
+        "List, describe and, when nobody else will, abort connectors' transactions.",
+        ("transaction", "txn"),
+    ),
+    Noun(
+        "plugins",
+        "pyconnect_cli.plugins.commands",
+        "List and describe what is installed on a worker.",
+        ("plugin",),
+    ),
+    Noun(
+        "loggers",
+        "pyconnect_cli.diagnostics.loggers",
+        "Read and set log levels of running workers.",
+        ("logger",),
+    ),
+    Noun(
+        "reconcile",
+        "pyconnect_cli.audits.commands",
+        "Audit with Spark what was moved: losses, duplicates, gaps, differences.",
+    ),
+    Noun(
+        "upgrade",
+        "pyconnect_cli.upgrade.commands",
+        "Take a cluster from one phase of exactly-once to another, worker by worker.",
+    ),
+    Noun(
+        "agent",
+        "pyconnect_cli.agents.commands",
+        "See and drain pyconnect's own workers.",
+        ("agents",),
+    ),
+    Noun("health", "pyconnect_cli.diagnostics.health", "Ask each worker whether it is healthy."),
+    Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
+    Noun("doctor", "pyconnect_cli.diagnostics.doctor", "Check configuration, connection and cluster."),
+    Noun(
+        "context",
+        "pyconnect_cli.configuration.context",
+        "Name clusters and choose between them.",
+        ("contexts",),
+    ),
+    Noun(
+        "config",
+        "pyconnect_cli.configuration.config",
+        "Show the settings in force and their origin; trust a project's file.",
+    ),
+    Noun(
+        "sandbox",
+        "pyconnect_cli.sandbox.commands",
+        "Run a real Kafka on this machine, for trials and tests.",
+    ),
+    Noun(
+        "completion", "pyconnect_cli.completion.commands", "Print the completion script of a shell."
+    ),
+    Noun("version", "pyconnect_cli.about.version", "Show the version of this command."),
+    Noun("help", "pyconnect_cli.about.help", "Explain a topic, such as exit codes."),
+)
+
+
+def find_noun(word: str) -> Noun | None:
+    """Return the noun called `word`, by its name or an alias."""
+    for noun in NOUNS:
+        if word == noun.name or word in noun.aliases:
+            return noun
+    return None

@@ -1,1 +1,0 @@
-"""Pure decisions of the command line: what a command will do, before it does it."""

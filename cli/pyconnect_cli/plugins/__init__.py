@@ -1,0 +1,1 @@
+"""`pyconnect plugins`: list and describe the plugins of a worker, try a plugin."""

@@ -1,1 +1,0 @@
-"""What `pyconnect reconcile` does itself: resolve a spec, start Spark's process, relay it."""

@@ -1,0 +1,253 @@
+"""`pyconnect sandbox`: a real Kafka on this machine, for trials and tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pyconnect_cli.sandbox import context as _sandbox_context, demo as _sandbox_demo
+from pyconnect_cli.errors import ExitCode, UsageError
+from pyconnect_cli.session import session_of
+
+if TYPE_CHECKING:
+    from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
+
+app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
+
+NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="which sandbox")]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--port", metavar="PORT", help="of the broker; a free one if not given"),
+]
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="where the broker keeps its records"),
+]
+AclOption = Annotated[
+    bool,
+    typer.Option("--acl", help="have ACLs decide what SASL users may do; others may do everything"),
+]
+SaslOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sasl",
+        metavar="USER:PASSWORD",
+        help="open a SASL listener (PLAIN, SCRAM) for this user too; repeatable",
+    ),
+]
+AgentOption = Annotated[bool, typer.Option("--agent", help="start an agent beside it")]
+JavaWorkerOption = Annotated[
+    bool, typer.Option("--java-worker", help="start Apache's Connect worker beside it")
+]
+UseOption = Annotated[
+    bool,
+    typer.Option("--use", help="make its worker and broker the current context, `sandbox`"),
+]
+KafkaDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-dir",
+        metavar="DIR",
+        help="an unpacked Kafka, instead of KAFKA_HOME or of fetching its jars",
+    ),
+]
+SERVER_KINDS = ("broker", "agent", "java-worker")
+
+
+@app.command()
+def up(
+    context: typer.Context,
+    *,
+    name: NameOption = "default",
+    port: PortOption = None,
+    data_dir: DataDirOption = None,
+    acl: AclOption = False,
+    sasl: SaslOption = None,
+    agent: AgentOption = False,
+    java_worker: JavaWorkerOption = False,
+    use: UseOption = False,
+    kafka_dir: KafkaDirOption = None,
+) -> None:
+    """Start a single-node Kafka and wait until it answers; safe to run twice.
+
+    Kafka's jars are fetched once: from the Maven repository whose address
+    PYCONNECT_MAVEN_REPOSITORY holds, else with Maven or Ivy. Data and ports are kept between
+    `down` and `up`. --timeout is the time for each server to answer.
+    """
+    from pyconnect_cli.render.step_line import StepLine
+    from pyconnect_sandbox import lifecycle
+
+    session = session_of(context)
+    if use and not (agent or java_worker):
+        raise UsageError("--use needs a worker", hint="add --agent or --java-worker")
+    request = lifecycle.UpRequest(
+        name=name,
+        data_directory=data_dir,
+        port=port,
+        acl=acl,
+        sasl_users=dict(map(_user, sasl or ())),
+        kafka_dir=kafka_dir,
+        timeout_s=session.settings.timeout_s,
+        agent=agent,
+        java_worker=java_worker,
+    )
+    with StepLine(session.output) as progress:
+        outcome = lifecycle.up(request, progress)
+    if use:
+        _sandbox_context.use(session, outcome.status)
+    document = {"started": list(outcome.started), **_document(outcome.status)}
+    if session.settings.output == "name":
+        session.output.line(str(outcome.status.bootstrap_servers))
+    else:
+        session.output.document(document, text=_summary(outcome.status, outcome.started))
+
+
+@app.command()
+def down(
+    context: typer.Context,
+    *,
+    name: NameOption = "default",
+    all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
+    remove_data: Annotated[
+        bool,
+        typer.Option("--remove-data", help="delete its records and its context, and forget it"),
+    ] = False,
+) -> None:
+    """Stop a sandbox; none of its processes is left. Safe to run twice."""
+    from pyconnect_sandbox import lifecycle
+    from pyconnect_sandbox.state import sandbox_names
+
+    session = session_of(context)
+    names = sandbox_names() if all_ else (name,)
+    if remove_data and names:
+        session.confirm(f"Delete the records of {', '.join(names)}?")
+    stopped = {each: lifecycle.down(each, remove_data=remove_data) for each in names}
+    if remove_data:
+        _sandbox_context.forget(session, stopped)
+    removed = ", its records are removed" if remove_data else ""
+    lines = [
+        f"sandbox {each}: {'stopped ' + ', '.join(kinds) if kinds else 'was not running'}{removed}"
+        for each, kinds in stopped.items()
+    ]
+    session.output.document(
+        {"stopped": {each: list(kinds) for each, kinds in stopped.items()}},
+        text="\n".join(lines) or "no sandbox is known",
+    )
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="only this one; exit 1 if it does not run"),
+    ] = None,
+) -> int:
+    """Show which sandboxes run and where they answer."""
+    from pyconnect_cli.render.tables import Column, state_column
+    from pyconnect_sandbox import lifecycle
+
+    session = session_of(context)
+    statuses = lifecycle.all_statuses() if name is None else (lifecycle.status(name),)
+    columns: list[Column[_Row]] = [
+        Column(title="SANDBOX", value=lambda row: row[0].name, whole=True),
+        Column(title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
+        state_column("STATE", _state_of),
+        Column(title="ADDRESS", value=_addresses_of, whole=True),
+        Column(title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
+        Column(title="MEMORY", value=_memory_of, right=True),
+        Column(title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),
+        Column(title="DATA", value=lambda row: row[0].data_directory, wide=True),
+    ]
+    rows: list[_Row] = [
+        (sandbox, server) for sandbox in statuses for server in sandbox.servers or (None,)
+    ]
+    documents = [_document(sandbox) for sandbox in statuses]
+    session.output.listing(
+        columns,
+        rows,
+        document=documents,
+        names=[sandbox.name for sandbox in statuses],
+        empty="no sandbox is known; start one: pyconnect sandbox up",
+    )
+    runs = all(sandbox.state == "running" for sandbox in statuses)
+    return ExitCode.OK if runs or name is None else ExitCode.NEGATIVE
+
+
+@app.command()
+def logs(
+    context: typer.Context,
+    *,
+    name: NameOption = "default",
+    server: Annotated[
+        str, typer.Option("--server", metavar="KIND", help="broker, agent or java-worker")
+    ] = "broker",
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="how many of the last lines")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="go on with what is added, until it stops")
+    ] = False,
+) -> None:
+    """Print the end of a server's log."""
+    from pyconnect_sandbox import lifecycle
+    from pyconnect_sandbox import logs as log_files
+
+    if server not in SERVER_KINDS:
+        raise UsageError(f"--server: `{server}` is none of {', '.join(SERVER_KINDS)}")
+    output = session_of(context).output
+    log = lifecycle.server_log(name, server)
+    position = log_files.print_end(log.path, lines, output.line)
+    if follow:
+        for line in log_files.follow(log.path, log.goes_on, position):
+            output.line(line)
+            if output.unwritten:
+                return
+
+
+app.registered_commands.extend(_sandbox_demo.app.registered_commands)
+
+_Row = tuple["SandboxStatus", "ServerStatus | None"]
+
+
+def _user(text: str) -> tuple[str, str]:
+    user, colon, password = text.partition(":")
+    if not (user and colon and password):
+        raise UsageError("--sasl: write USER:PASSWORD, both of them non-empty")
+    return user, password
+
+
+def _document(sandbox: SandboxStatus) -> dict[str, object]:
+    return asdict(sandbox)
+
+
+def _state_of(row: _Row) -> str:
+    sandbox, server = row
+    return sandbox.state if server is None else server.state
+
+
+def _addresses_of(row: _Row) -> str:
+    server = row[1]
+    return "-" if server is None else " ".join(server.addresses.values())
+
+
+def _memory_of(row: _Row) -> str:
+    server = row[1]
+    return "-" if server is None else f"{server.resident_bytes / 2**20:.0f} MiB"
+
+
+def _summary(sandbox: SandboxStatus, started: tuple[str, ...]) -> str:
+    from pyconnect_cli.render.output import key_value_lines
+
+    done = f"started {', '.join(started)}" if started else "was running already"
+    facts = {"bootstrap.servers": sandbox.bootstrap_servers or "-"}
+    if sandbox.sasl_bootstrap_servers:
+        facts["with SASL"] = sandbox.sasl_bootstrap_servers
+    for server in sandbox.servers:
+        if "rest" in server.addresses:
+            facts[server.kind] = server.addresses["rest"]
+    facts["data"] = sandbox.data_directory
+    return "\n".join([f"sandbox {sandbox.name}: {done}", *key_value_lines(facts, indent="  ")])

@@ -1,0 +1,1 @@
+"""Settings of a run: context files, environment, client properties, directories."""

@@ -1,0 +1,330 @@
+"""Every setting of one command with its origin: flag, variable, project, context, user, system.
+
+Precedence, first wins: flags; `PYCONNECT_*`; `./pyconnect.toml`'s defaults; the context; the
+user's defaults; the system's. Of a project's file that the user does not trust there are only
+defaults of how results are printed. Secrets are references until a request needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pyconnect_cli.rest.budget import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
+from pyconnect_cli.settings.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.errors import ContextError, UsageError
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OUTPUT_FORMATS
+
+DEFAULT_URL = "http://localhost:8083"
+SECRET_COMMAND_TIMEOUT_S = 30.0
+NO_ORIGIN = "default"
+
+SecretKind = Literal["value", "file", "command", "env"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """Where a secret is; `reveal` fetches it. Its text never shows the secret itself."""
+
+    kind: SecretKind
+    reference: str = field(repr=False)
+    origin: str
+
+    def describe(self) -> str:
+        """Return what may be shown: the reference, or that there is a value."""
+        return "(a value)" if self.kind == "value" else f"{self.kind}: {self.reference}"
+
+    def reveal(self, environ: Mapping[str, str]) -> str:
+        """Return the secret; ContextError says which reference failed, never its output."""
+        match self.kind:
+            case "value":
+                return self.reference
+            case "env":
+                if self.reference not in environ:
+                    raise ContextError(f"variable {self.reference} is not set ({self.origin})")
+                return environ[self.reference]
+            case "file":
+                try:
+                    lines = Path(self.reference).expanduser().read_text("utf-8").splitlines()
+                except OSError as exc:
+                    raise ContextError(
+                        f"{self.reference}: cannot be read: {exc.strerror} ({self.origin})"
+                    ) from exc
+                if not lines:
+                    raise ContextError(f"{self.reference}: is empty ({self.origin})")
+                return lines[0]
+            case "command":
+                return self._run_command()
+
+    def _run_command(self) -> str:
+        try:
+            answer = subprocess.run(
+                shlex.split(self.reference),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=SECRET_COMMAND_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
+            raise ContextError(f"`{self.reference}` failed: {exc} ({self.origin})") from exc
+        if answer.returncode != 0 or not answer.stdout:
+            raise ContextError(
+                f"`{self.reference}` ended with code {answer.returncode} and"
+                f" {'output' if answer.stdout else 'no output'} ({self.origin})",
+                hint="run it yourself to see why",
+            )
+        return answer.stdout.splitlines()[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a command works with; `origins` says where each value came from."""
+
+    files: ConfigFiles
+    context: str | None
+    urls: tuple[str, ...]
+    output: str
+    columns: tuple[str, ...]
+    no_headers: bool
+    timeout_s: float
+    request_timeout_s: float
+    yes: bool
+    quiet: bool
+    verbose: int
+    debug: bool
+    no_color: bool
+    username: str | None
+    password: Secret | None
+    token: Secret | None
+    ca_file: str | None
+    cert: str | None
+    key: str | None
+    insecure: bool
+    kafka_bootstrap: str | None
+    kafka_properties: str | None
+    origins: Mapping[str, str]
+
+    @property
+    def limits(self) -> Limits:
+        """How long the run and its requests may take; a given limit holds for all requests."""
+        limits = Limits(run_s=self.timeout_s, request_s=self.request_timeout_s)
+        if self.origins["request_timeout"] == NO_ORIGIN:
+            return limits
+        return replace(limits, long_request_s=self.request_timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Settings of one origin."""
+
+    origin: str
+    values: Mapping[str, Setting]
+
+
+def working_directory() -> Path:
+    """Return the directory of the command; a relative path to nothing when it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
+
+
+def resolve_settings(
+    given: Mapping[str, object], environ: Mapping[str, str], directory: Path
+) -> Settings:
+    """Combine flags, variables and files; UsageError or ContextError name what is wrong."""
+    flags = Layer("flag", _flag_values(given))
+    variables = Layer("environment", _variable_values(environ))
+    config = flags.values.get("config") or variables.values.get("config")
+    user_path = Path(str(config)).expanduser() if config else None
+    if user_path and flags.values.get("config") and not user_path.exists():
+        raise ContextError(f"{user_path}: no such file (--config)")
+    files = load_config_files(environ, directory, user_path)
+    context, context_layers = _context_layers(files, flags, variables)
+    by_origin = {file.origin: Layer(file.origin, file.defaults) for file in files.files}
+    layers = [
+        flags,
+        variables,
+        *(by_origin[name] for name in ("project file",) if name in by_origin),
+        *context_layers,
+        *(by_origin[name] for name in ("user file", "system file") if name in by_origin),
+    ]
+    return _Resolver(files, context, layers).settings()
+
+
+class _Resolver:
+    """Looks each setting up through the layers and remembers where it was found."""
+
+    def __init__(
+        self, files: ConfigFiles, context: tuple[str, str] | None, layers: list[Layer]
+    ) -> None:
+        self._files = files
+        self._context = context
+        self._layers = layers
+        self._origins: dict[str, str] = {}
+
+    def settings(self) -> Settings:
+        context_name = None
+        if self._context:
+            context_name, self._origins["context"] = self._context
+        output = self._text("output") or "table"
+        if output not in OUTPUT_FORMATS:
+            raise UsageError(
+                f"output format `{output}` ({self._origins['output']}) is none of"
+                f" {', '.join(OUTPUT_FORMATS)}"
+            )
+        password, token = self._credentials()
+        return Settings(
+            files=self._files,
+            context=context_name,
+            urls=self._urls(),
+            output=output,
+            columns=tuple(
+                column.strip() for column in (self._text("columns") or "").split(",") if column
+            ),
+            no_headers=bool(self._get("no_headers")),
+            timeout_s=self._seconds("timeout", DEFAULT_RUN_S),
+            request_timeout_s=self._seconds("request_timeout", DEFAULT_REQUEST_S),
+            yes=bool(self._get("yes")),
+            quiet=bool(self._get("quiet")),
+            verbose=int(str(self._get("verbose") or 0)),
+            debug=bool(self._get("debug")),
+            no_color=bool(self._get("no_color")),
+            username=self._text("username"),
+            password=password,
+            token=token,
+            ca_file=self._text("ca_file"),
+            cert=self._text("cert"),
+            key=self._text("key"),
+            insecure=bool(self._get("insecure")),
+            kafka_bootstrap=self._text("kafka_bootstrap"),
+            kafka_properties=self._text("kafka_properties"),
+            origins=self._origins,
+        )
+
+    def _get(self, name: str) -> Setting | None:
+        for layer in self._layers:
+            if name in layer.values:
+                self._origins[name] = layer.origin
+                return layer.values[name]
+        self._origins[name] = NO_ORIGIN
+        return None
+
+    def _seconds(self, name: str, default_s: float) -> float:
+        text = self._text(name)
+        if not text:
+            return default_s
+        return parse_duration(text, what=f"{name.replace('_', '-')} ({self._origins[name]})")
+
+    def _urls(self) -> tuple[str, ...]:
+        value = self._get("url")
+        return value if isinstance(value, tuple) and value else (DEFAULT_URL,)
+
+    def _text(self, name: str) -> str | None:
+        value = self._get(name)
+        return None if value is None else str(value)
+
+    def _credentials(self) -> tuple[Secret | None, Secret | None]:
+        """Find the first layer that gives a password or a token: the other is not used then."""
+        found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
+        for layer in self._layers:
+            for name in LITERAL_SECRETS:
+                if secret := _secret_of(layer, name):
+                    found[name] = secret
+                    self._origins[name] = layer.origin
+            if any(found.values()):
+                break
+        return found["password"], found["token"]
+
+
+def _secret_of(layer: Layer, name: str) -> Secret | None:
+    kinds: tuple[tuple[str, SecretKind], ...] = (
+        (name, "value"),
+        (f"{name}_file", "file"),
+        (f"{name}_command", "command"),
+        (f"{name}_env", "env"),
+    )
+    for key, kind in kinds:
+        if key in layer.values:
+            return Secret(kind=kind, reference=str(layer.values[key]), origin=layer.origin)
+    return None
+
+
+def _context_layers(
+    files: ConfigFiles, flags: Layer, variables: Layer
+) -> tuple[tuple[str, str] | None, list[Layer]]:
+    """Return the context with where it was chosen, and the layer of its settings."""
+    for layer in (flags, variables):
+        if name := layer.values.get("context"):
+            chosen, origin = str(name), layer.origin
+            break
+    else:
+        current = files.current()
+        if current is None:
+            return None, []
+        file, chosen = current
+        origin = file.origin
+    _, values = files.find_context(chosen)
+    return (chosen, origin), [Layer(f"context {chosen}", values)]
+
+
+def _flag_values(given: Mapping[str, object]) -> dict[str, Setting]:
+    values: dict[str, Setting] = {}
+    for option in GLOBAL_OPTIONS:
+        value = given.get(option.name)
+        if value is None or value == ():
+            continue
+        values[option.name] = value if isinstance(value, bool | int | tuple) else str(value)
+    return values
+
+
+def _variable_values(environ: Mapping[str, str]) -> dict[str, Setting]:
+    values: dict[str, Setting] = {}
+    for option in GLOBAL_OPTIONS:
+        text = environ.get(option.env)
+        if not text:
+            continue
+        if option.repeatable:
+            values[option.name] = tuple(text.replace(",", " ").split())
+        elif option.counted:
+            values[option.name] = _number(text, option.env)
+        elif option.metavar:
+            values[option.name] = text
+        else:
+            values[option.name] = _switch(text, option.env)
+    for secret in LITERAL_SECRETS:
+        name = f"PYCONNECT_{secret.upper()}_ENV"
+        if text := environ.get(name):
+            values[f"{secret}_env"] = text
+    return values
+
+
+def _switch(text: str, variable: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in {"1", "true", "yes", "on"}:
+        return True
+    if lowered in {"0", "false", "no", "off"}:
+        return False
+    raise UsageError(f"{variable}: `{text}` is neither true nor false")
+
+
+def _number(text: str, variable: str) -> int:
+    if text.strip().isdigit():
+        return int(text)
+    return int(_switch(text, variable))
+
+
+def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Decide on colours: `--no-color`, NO_COLOR and dumb terminals say no, FORCE_COLOR yes."""
+    if settings.no_color or environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return terminal and os.name == "posix" and environ.get("TERM") != "dumb"

@@ -1,0 +1,1 @@
+"""`pyconnect tasks`: show, restart and kill tasks."""

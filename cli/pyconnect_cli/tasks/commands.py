@@ -1,0 +1,161 @@
+"""`pyconnect tasks`: the tasks of connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.tasks import on_agents as _tasks_agent
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.connectors.show import (
+    NamesArgument,
+    known_connector,
+    selected_or_all,
+    trace_lines,
+)
+from pyconnect_cli.acting.looks import task_shows
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.tasks.task_id import parse_task
+from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.errors import NotFound
+from pyconnect_cli.rest.masking import mask_config
+from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
+from pyconnect_cli.acting.conditions import Selection, select, selection_from
+from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.styles import state_style
+from pyconnect_cli.render.tables import Column, state_column
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.verbs import ActingVerb, SelectingVerb
+
+app = typer.Typer(help="List, inspect, restart and kill tasks.")
+
+Row = tuple[TaskId, TaskState]
+TaskArgument = Annotated[str, typer.Argument(metavar="CONNECTOR/TASK", help="for example orders/0")]
+COLUMNS: Sequence[Column[Row]] = (
+    Column(title="TASK", value=lambda row: str(row[0])),
+    state_column("STATE", lambda row: row[1].state),
+    Column(title="WORKER", value=lambda row: row[1].worker_id),
+    Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
+    Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
+)
+
+
+@app.command("list", cls=SelectingVerb)
+def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
+    """List tasks with their states; --state and --worker are those of the tasks."""
+    session = session_of(context)
+    states = {str(state).upper() for state in _given(session, "state")}
+    workers = {str(worker) for worker in _given(session, "worker")}
+    given = {k: v for k, v in session.given.items() if k not in {"state", "worker"}}
+    selection = selection_from(given, names or ())
+    views = session.client.connector_views()
+    chosen = selected_or_all(views, selection)
+    rows = [
+        row
+        for view in chosen
+        for row in _rows(view)
+        if (not states or row[1].state in states) and (not workers or row[1].worker_id in workers)
+    ]
+    session.output.listing(
+        COLUMNS,
+        rows,
+        document=[{"connector": key.connector, **state.raw} for key, state in rows],
+        names=[str(key) for key, _ in rows],
+        empty="no tasks",
+    )
+
+
+@app.command()
+def describe(context: typer.Context, task: TaskArgument) -> None:
+    """Show state, trace and configuration of one task."""
+    session = session_of(context)
+    key = parse_task(task)
+    known_connector(session, key.connector)
+    try:
+        state = session.client.task_status(key.connector, key.task)
+    except NotFound as exc:
+        raise NotFound(
+            f"task `{key}` does not exist or has no status yet",
+            hint=f"see them: pyconnect tasks list {key.connector}",
+        ) from exc
+    configs = {entry.id: entry.config for entry in session.client.task_configs(key.connector)}
+    config = mask_config(configs.get(key, {}))
+    if session.output.machine:
+        session.output.document({"status": state.raw, "config": config}, name=str(key))
+        return
+    output = session.output
+    lines = key_value_lines(
+        {
+            "task": str(key),
+            "state": state.state,
+            "worker": state.worker_id,
+            "version": state.version or "-",
+        },
+        painted={"state": output.paint(state.state, state_style(state.state))},
+    )
+    if state.trace:
+        lines += ["", output.paint("trace", "bad")]
+        lines += trace_lines(state.trace)
+    lines += ["", output.paint("config", "strong")]
+    lines += key_value_lines({k: v or "" for k, v in sorted(config.items())}, indent="  ")
+    for line in lines:
+        output.line(line)
+
+
+@app.command(cls=ActingVerb)
+def restart(
+    context: typer.Context,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CONNECTOR/TASK]…", help="tasks, instead of a selection"),
+    ] = None,
+) -> None:
+    """Restart tasks by name, or the FAILED tasks of the selected connectors."""
+    session = session_of(context)
+    if tasks:
+        chosen = _known_tasks(session, [parse_task(text) for text in tasks])
+    else:
+        views = selected_views(session, ())
+        chosen = [key for view in views for key, state in _rows(view) if state.state == "FAILED"]
+        if not chosen:
+            session.output.message("no task of the selection is FAILED")
+            return
+
+    def act(key: TaskId) -> None:
+        session.client.restart_task(key.connector, key.task)
+
+    steps = [
+        Step(name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key))
+        for key in chosen
+    ]
+    run_steps(session, "restart", steps)
+    connectors = list(dict.fromkeys(key.connector for key in chosen))
+    wait_if_asked(session, connectors, restarted=True)
+
+
+def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:
+    """Return the tasks; NotFound (exit 3) names one whose connector does not exist."""
+    names = tuple(dict.fromkeys(task.connector for task in tasks))
+    select(
+        {name: ConnectorView(name=name) for name in session.client.connector_names()},
+        Selection(names=names),
+    )
+    return list(tasks)
+
+
+def _rows(view: ConnectorView) -> list[Row]:
+    if view.status is None:
+        return []
+    return [(TaskId(connector=view.name, task=state.id), state) for state in view.status.tasks]
+
+
+def _given(session: Session, key: str) -> tuple[object, ...]:
+    value = session.given.get(key)
+    return value if isinstance(value, tuple) else ()
+
+
+app.registered_commands.extend(_tasks_agent.app.registered_commands)

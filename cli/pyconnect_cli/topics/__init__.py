@@ -1,0 +1,1 @@
+"""`pyconnect topics`: records of topics."""

@@ -1,0 +1,1 @@
+"""`pyconnect transactions`: transactions of connectors, hanging ones and their end."""

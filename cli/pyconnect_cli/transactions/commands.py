@@ -1,0 +1,359 @@
+"""`pyconnect transactions`: what coordinators and partitions know of connectors' transactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import typer
+
+from pyconnect_cli.transactions.find import (
+    MIN_IDLE,
+    asked_cluster,
+    cluster_topics,
+    known_transactions,
+    refuse_living,
+)
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka.protocol import kafka_protocol
+from pyconnect_cli.kafka.transactions import (
+    abort as abort_transaction,
+)
+from pyconnect_cli.kafka.transactions import (
+    describe_transactions,
+    existing_partitions,
+    list_transactional_ids,
+    open_producers,
+)
+from pyconnect_cli.kafka.transactions import (
+    terminate as terminate_transaction,
+)
+from pyconnect_cli.offsets.plan.seek import TopicPartition
+from pyconnect_cli.transactions.plan import OpenProducer, Owner, Transaction, hanging, owner_of
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import ChangingVerb
+
+app = typer.Typer(help="List, describe and, when nobody else will, abort connectors' transactions.")
+
+PURPOSE = "transactions are known to Kafka's brokers only"
+GroupOption = Annotated[
+    str | None,
+    typer.Option("--group-id", metavar="ID", help="the workers' group; agents tell it themselves"),
+]
+ConnectorOption = Annotated[
+    list[str] | None,
+    typer.Option("--connector", metavar="NAME", help="of these connectors only; repeatable"),
+]
+MinIdleOption = Annotated[
+    str,
+    typer.Option(
+        "--min-idle",
+        metavar="TIME",
+        help="not written to for so long; at least the brokers' transaction.max.timeout.ms",
+    ),
+]
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def _idle(producer: OpenProducer) -> str:
+    return format_duration(max(0.0, (_now_ms() - producer.last_ms) / 1000))
+
+
+class Listed(NamedTuple):
+    """A transaction with its owner; `owner` None: of no connector that exists."""
+
+    transaction: Transaction
+    owner: Owner | None
+    now_ms: int
+
+    @property
+    def state(self) -> str:
+        """The coordinator's word, and whether it is late."""
+        late = ", overdue" if self.transaction.overdue(self.now_ms) else ""
+        return f"{self.transaction.state}{late}"
+
+    @property
+    def age(self) -> str:
+        """How long it has been open."""
+        started_ms = self.transaction.started_ms
+        if not self.transaction.open or started_ms is None:
+            return "-"
+        return format_duration(max(0.0, (self.now_ms - started_ms) / 1000))
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        transaction, owner = self.transaction, self.owner
+        return {
+            "transactional_id": transaction.transactional_id,
+            "owner": owner.name if owner else None,
+            "task": owner.task if owner else None,
+            "state": transaction.state,
+            "overdue": transaction.overdue(self.now_ms),
+            "producer_id": transaction.producer_id,
+            "producer_epoch": transaction.epoch,
+            "timeout_ms": transaction.timeout_ms,
+            "started_ms": transaction.started_ms,
+            "partitions": [
+                {"topic": at.topic, "partition": at.partition} for at in transaction.partitions
+            ],
+        }
+
+
+COLUMNS: Sequence[Column[Listed]] = (
+    Column(title="OWNER", value=lambda listed: str(listed.owner or "?")),
+    Column(title="ID", value=lambda listed: listed.transaction.transactional_id, whole=True),
+    Column(title="STATE", value=lambda listed: listed.state),
+    Column(title="OPEN", value=lambda listed: listed.age, right=True),
+    Column(title="PRODUCER", value=lambda listed: str(listed.transaction.producer_id), right=True),
+    Column(title="EPOCH", value=lambda listed: str(listed.transaction.epoch), right=True),
+    Column(
+        title="PARTITIONS", value=lambda listed: str(len(listed.transaction.partitions)), right=True
+    ),
+)
+PRODUCER_COLUMNS: Sequence[Column[OpenProducer]] = (
+    Column(title="TOPIC", value=lambda producer: producer.partition.topic, whole=True),
+    Column(title="PARTITION", value=lambda producer: str(producer.partition.partition), right=True),
+    Column(title="PRODUCER", value=lambda producer: str(producer.producer_id), right=True),
+    Column(title="EPOCH", value=lambda producer: str(producer.epoch), right=True),
+    Column(title="FROM-OFFSET", value=lambda producer: str(producer.first_offset), right=True),
+    Column(title="IDLE", value=_idle, right=True),
+)
+
+
+@app.command(name="list")
+def list_(
+    context: typer.Context,
+    *,
+    connectors: ConnectorOption = None,
+    group_id: GroupOption = None,
+    open_only: Annotated[bool, typer.Option("--open", help="those that have not ended")] = False,
+    foreign: Annotated[
+        bool, typer.Option("--all-ids", help="also ids that belong to nothing of this cluster")
+    ] = False,
+) -> None:
+    """Show the transactional ids of the leader and of connectors' tasks; needs --kafka-bootstrap.
+
+    Ids that were not used for transactional.id.expiration.ms are forgotten by the brokers.
+    """
+    session = session_of(context)
+    cluster = asked_cluster(session, group_id, connectors or ())
+    with kafka_protocol(session, PURPOSE) as protocol:
+        ids = list_transactional_ids(protocol)
+        owned = [name for name in ids if foreign or cluster.owns(name)]
+        found = describe_transactions(protocol, owned)
+    now_ms = _now_ms()
+    listed = [
+        Listed(transaction, owner_of(transaction.transactional_id, *cluster.names), now_ms)
+        for transaction in found
+        if transaction.open or not open_only
+    ]
+    session.output.listing(
+        COLUMNS,
+        listed,
+        document=[one.to_json() for one in listed],
+        names=[one.transaction.transactional_id for one in listed],
+        empty="no transactions",
+    )
+
+
+@app.command()
+def describe(
+    context: typer.Context,
+    transactional_ids: Annotated[
+        list[str], typer.Argument(metavar="ID…", help="transactional ids")
+    ],
+    *,
+    group_id: GroupOption = None,
+) -> None:
+    """Show what the coordinator knows of transactional ids, with their partitions."""
+    session = session_of(context)
+    with kafka_protocol(session, PURPOSE) as protocol:
+        found = describe_transactions(protocol, transactional_ids)
+    unknown = sorted(
+        set(transactional_ids) - {transaction.transactional_id for transaction in found}
+    )
+    if unknown:
+        raise NotFound(
+            f"no coordinator knows {', '.join(unknown)}",
+            hint="never used, or not for transactional.id.expiration.ms (7 days)",
+        )
+    names = ("", (), "") if group_id is None else asked_cluster(session, group_id).names
+    now_ms = _now_ms()
+    listed = [
+        Listed(transaction, owner_of(transaction.transactional_id, *names), now_ms)
+        for transaction in found
+    ]
+    document = [one.to_json() for one in listed]
+    session.output.document(
+        document if len(document) > 1 else document[0],
+        text="\n\n".join(_description(one) for one in listed),
+    )
+
+
+@app.command(name="find-hanging")
+def find_hanging(
+    context: typer.Context,
+    *,
+    connectors: ConnectorOption = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="look in these topics instead; repeatable"),
+    ] = None,
+    group_id: GroupOption = None,
+    min_idle: MinIdleOption = MIN_IDLE,
+) -> None:
+    """Find transactions that partitions have open and that nobody will end. Exit 1: there are some.
+
+    Looks in the topics of connectors and in the workers' own. Readers of committed records wait
+    before such a transaction for ever.
+    """
+    session = session_of(context)
+    idle_ms = _milliseconds(min_idle)
+    wanted = topics or cluster_topics(session, asked_cluster(session, group_id, connectors or ()))
+    with kafka_protocol(session, PURPOSE) as protocol:
+        if topics:
+            existing_partitions(protocol, topics)
+        producers = open_producers(protocol, wanted)
+        known = known_transactions(protocol, producers)
+    now_ms = _now_ms()
+    found = hanging(producers, known, now_ms=now_ms, min_idle_ms=idle_ms)
+    session.output.listing(
+        PRODUCER_COLUMNS,
+        found,
+        document=[producer.to_json(now_ms) for producer in found],
+        empty="no hanging transactions",
+    )
+    if found:
+        first = found[0]
+        raise PyconnectError(
+            f"{len(found)} hanging transactions",
+            hint=f"to end one: pyconnect transactions abort {first.partition.topic}"
+            f" {first.partition.partition} {first.producer_id}",
+        )
+
+
+@app.command(cls=ChangingVerb)
+def abort(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="as `find-hanging` tells it")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="its number")],
+    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="likewise")],
+    *,
+    min_idle: MinIdleOption = MIN_IDLE,
+) -> None:
+    """Abort a hanging transaction in one partition, by its marker; needs Alter on the cluster.
+
+    Refused for one that a coordinator still knows (exit 9): that ends by itself at its timeout.
+    """
+    session = session_of(context)
+    idle_ms = _milliseconds(min_idle)
+    at = TopicPartition(topic, partition)
+    with kafka_protocol(session, PURPOSE) as protocol:
+        if at not in (known_partitions := existing_partitions(protocol, [topic])):
+            raise NotFound(
+                f"topic {topic} has no partition {partition}",
+                hint=f"it has the partitions 0 to {len(known_partitions) - 1}",
+            )
+        producers = [p for p in open_producers(protocol, [topic]) if p.partition == at]
+        producer = next((p for p in producers if p.producer_id == producer_id), None)
+        if producer is None:
+            session.output.message(
+                f"producer {producer_id} has nothing open in {topic}:{partition}"
+            )
+            return
+        known = known_transactions(protocol, [producer])
+        if not hanging([producer], known, now_ms=_now_ms(), min_idle_ms=idle_ms):
+            raise PreconditionFailed(
+                f"the transaction of producer {producer_id} in {topic}:{partition} does not hang:"
+                + (
+                    f" its coordinator knows it ({known[0].state})"
+                    if known
+                    else f" it was written to {_idle(producer)} ago"
+                ),
+                hint="wait for its timeout; to stop whoever writes it, restart its connector",
+            )
+        session.output.message(
+            f"abort in {topic}:{partition}: producer {producer_id}, epoch {producer.epoch},"
+            f" records from offset {producer.first_offset} on, idle for {_idle(producer)}"
+        )
+        if session.given.get("dry_run"):
+            if session.given.get("exit_code"):
+                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+            return
+        session.confirm("abort it? Its records are never seen by readers of committed records")
+        abort_transaction(protocol, producer)
+        left = [p for p in open_producers(protocol, [topic]) if p == producer]
+    if left:
+        raise PyconnectError(f"the transaction is still open in {topic}:{partition}")
+    session.output.line(f"{topic}:{partition}: aborted")
+
+
+@app.command(cls=ChangingVerb)
+def terminate(
+    context: typer.Context,
+    transactional_id: Annotated[
+        str, typer.Argument(metavar="ID", help="transactional id, as `list` shows it")
+    ],
+    *,
+    group_id: GroupOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="also where its task runs or its owner is not known")
+    ] = False,
+) -> None:
+    """End the open transaction of a producer that is dead, before its timeout.
+
+    Its coordinator aborts it in all partitions and fences the producer: one that is alive fails.
+    Needs Write on the id.
+    """
+    session = session_of(context)
+    with kafka_protocol(session, PURPOSE) as protocol:
+        found = describe_transactions(protocol, [transactional_id])
+        if not found:
+            raise NotFound(f"no coordinator knows {transactional_id}")
+        if not found[0].open:
+            session.output.message(f"{transactional_id} has nothing open ({found[0].state})")
+            return
+        if not force:
+            refuse_living(session, transactional_id, group_id)
+        listed = Listed(found[0], None, _now_ms())
+        session.output.message(
+            f"terminate {transactional_id}: {listed.state}, open for {listed.age}, in"
+            f" {len(found[0].partitions)} partitions; its producer is fenced"
+        )
+        if session.given.get("dry_run"):
+            if session.given.get("exit_code"):
+                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+            return
+        session.confirm("end it? Its records are never seen by readers of committed records")
+        terminate_transaction(protocol, found[0])
+        left = [one for one in describe_transactions(protocol, [transactional_id]) if one.open]
+    if left:
+        raise PyconnectError(f"{transactional_id} has a transaction open again ({left[0].state})")
+    session.output.line(f"{transactional_id}: terminated")
+
+
+def _description(listed: Listed) -> str:
+    from pyconnect_cli.render.output import key_value_lines
+
+    transaction = listed.transaction
+    pairs = {
+        "id": transaction.transactional_id,
+        "owner": str(listed.owner or "?"),
+        "state": listed.state,
+        "open": listed.age,
+        "timeout": format_duration(transaction.timeout_ms / 1000),
+        "producer": f"{transaction.producer_id}, epoch {transaction.epoch}",
+        "partitions": ", ".join(f"{at.topic}:{at.partition}" for at in transaction.partitions)
+        or "-",
+    }
+    return "\n".join(key_value_lines(pairs))
+
+
+def _milliseconds(text: str) -> int:
+    return round(parse_duration(text, what="--min-idle") * 1000)

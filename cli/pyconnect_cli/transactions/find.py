@@ -1,0 +1,125 @@
+"""Which transactions and topics belong to a Connect cluster, and what brokers know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka.protocol import KafkaProtocol
+from pyconnect_cli.kafka.transactions import (
+    describe_transactions,
+    list_transactional_ids,
+)
+from pyconnect_cli.offsets.plan.seek import sink_topics
+from pyconnect_cli.transactions.plan import LEADER, OpenProducer, Transaction, owner_of
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.session import Session
+from pyconnect_cli.kafka.transactional_ids import leader_id
+
+MIN_IDLE = "15m"
+"""The brokers' default of transaction.max.timeout.ms: no living transaction is older."""
+_INTERNAL = ("config.storage.topic", "offset.storage.topic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectCluster:
+    """`chosen`: the connectors to look at; empty: all, and the leader. `topics`: the workers'.
+
+    `leader_id`: the leader's transactional id.
+    """
+
+    group_id: str
+    leader_id: str
+    connectors: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, tuple[str, ...], str]:
+        """Group, connectors and the leader's id, as `owner_of` takes them."""
+        return self.group_id, self.connectors, self.leader_id
+
+    def owns(self, transactional_id: str) -> bool:
+        """Tell whether an id belongs to what was chosen."""
+        owner = owner_of(transactional_id, *self.names)
+        return owner is not None and (not self.chosen or owner.name in self.chosen)
+
+
+def asked_cluster(
+    session: Session, group_id: str | None, chosen: Iterable[str] = ()
+) -> ConnectCluster:
+    """Ask a worker for group and connectors; UsageError when a Java worker hides the group."""
+    names = tuple(session.client.connector_names())
+    wanted = tuple(chosen)
+    if unknown := sorted(set(wanted) - set(names)):
+        raise NotFound(
+            f"no connector {', '.join(unknown)}", hint="see them: pyconnect connectors list"
+        )
+    told: dict[str, str | None] = {}
+    try:
+        told = AgentClient(session.client.exchange).config()
+    except PreconditionFailed as exc:
+        if group_id is None:
+            raise UsageError(
+                "Java workers do not tell their group", hint="give it: --group-id ID"
+            ) from exc
+    group = group_id or told.get("group.id") or ""
+    return ConnectCluster(
+        group_id=group,
+        leader_id=leader_id(group, told),
+        connectors=names,
+        chosen=wanted,
+        topics=tuple(topic for key in _INTERNAL if (topic := told.get(key))),
+    )
+
+
+def refuse_living(session: Session, transactional_id: str, group_id: str | None) -> None:
+    """Raise PreconditionFailed unless the id belongs to a connector whose task does not run."""
+    owner = owner_of(transactional_id, *asked_cluster(session, group_id).names)
+    if owner is None:
+        raise PreconditionFailed(
+            f"{transactional_id} belongs to no connector of this cluster",
+            hint="if its producer is dead: --force",
+        )
+    if owner.name == LEADER:
+        raise PreconditionFailed(
+            f"{transactional_id} is the leader's: it would be fenced",
+            hint="if no worker of the group runs: --force",
+        )
+    status = session.client.connector_status(owner.name)
+    running = [task.id for task in status.tasks if task.state == "RUNNING"]
+    if owner.task in running or (owner.task is None and running):
+        raise PreconditionFailed(
+            f"{owner} is RUNNING: its producer would be fenced",
+            hint=f"stop it first: pyconnect connectors stop {owner.name}; if its producer is dead"
+            " all the same: --force",
+        )
+
+
+def cluster_topics(session: Session, cluster: ConnectCluster) -> list[str]:
+    """Return the topics that connectors are known to use, and the workers' own for all of them."""
+    topics = set() if cluster.chosen else set(cluster.topics)
+    views = session.client.connector_views()
+    for name in cluster.chosen or cluster.connectors:
+        view = views.get(name)
+        config = view.info.config if view is not None and view.info else {}
+        topics |= sink_topics(config, ())
+        topics |= {
+            topic for key in ("topic", "offsets.storage.topic") if (topic := config.get(key))
+        }
+        try:
+            topics |= set(session.client.connector_topics(name))
+        except PyconnectError as error:
+            session.output.warning(f"{name}: its topics are not known: {error.message}")
+    return sorted(topics)
+
+
+def known_transactions(
+    protocol: KafkaProtocol, producers: Sequence[OpenProducer]
+) -> list[Transaction]:
+    """Return what coordinators know of the producers' ids."""
+    if not producers:
+        return []
+    ids = list_transactional_ids(protocol, [producer.producer_id for producer in producers])
+    return describe_transactions(protocol, ids)

@@ -1,0 +1,125 @@
+"""Whose a transaction is, and which one nobody will ever end. Pure.
+
+A transaction hangs when a partition still has it open while no coordinator knows it (any more) as
+one that writes to that partition: nobody will write the marker that ends it, and readers of
+committed records wait there for ever (KIP-664).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyconnect_cli.offsets.plan.seek import TopicPartition
+
+LEADER = "the leader"
+ABORT_SCAN_MS = 10_000
+"""How often coordinators look for transactions that have timed out, by default."""
+_OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+class Owner(NamedTuple):
+    """A connector or the leader; `task` None: neither, or the id for changing offsets."""
+
+    name: str
+    task: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.task is None else f"{self.name}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """What a coordinator knows of an id; `started_ms` None: nothing is open. Times are epoch ms."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in _OPEN_STATES
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether its coordinator should have aborted it by now."""
+        return (
+            self.open
+            and self.started_ms is not None
+            and now_ms > self.started_ms + self.timeout_ms + ABORT_SCAN_MS
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenProducer:
+    """A producer with an open transaction in one partition, as the leader of that knows it."""
+
+    partition: TopicPartition
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    last_ms: int
+    first_offset: int
+
+    def to_json(self, now_ms: int) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+            "coordinator_epoch": self.coordinator_epoch,
+            "start_offset": self.first_offset,
+            "last_timestamp_ms": self.last_ms,
+            "idle_ms": max(now_ms - self.last_ms, 0),
+        }
+
+
+def owner_of(
+    transactional_id: str, group_id: str, connectors: Iterable[str], leader: str
+) -> Owner | None:
+    """Return whose an id is in a Connect cluster; the connector with the longest name wins.
+
+    `leader` is the leader's id.
+    """
+    if transactional_id == leader:
+        return Owner(LEADER)
+    found: list[Owner] = []
+    for connector in connectors:
+        stem = f"{group_id}-{connector}"
+        if transactional_id == stem:
+            found.append(Owner(connector))
+        elif transactional_id.startswith(f"{stem}-"):
+            number = transactional_id.removeprefix(f"{stem}-")
+            if number.isascii() and number.isdecimal():
+                found.append(Owner(connector, int(number)))
+    return max(found, key=lambda owner: len(owner.name), default=None)
+
+
+def hanging(
+    producers: Iterable[OpenProducer],
+    transactions: Sequence[Transaction],
+    *,
+    now_ms: int,
+    min_idle_ms: int,
+) -> list[OpenProducer]:
+    """Return what nobody will end, of `producers` that have been idle for so long.
+
+    `transactions` must hold all those of the producers' ids that coordinators know.
+    """
+    expected = {
+        (transaction.producer_id, partition)
+        for transaction in transactions
+        for partition in transaction.partitions
+    }
+    return [
+        producer
+        for producer in producers
+        if now_ms - producer.last_ms >= min_idle_ms
+        and (producer.producer_id, producer.partition) not in expected
+    ]

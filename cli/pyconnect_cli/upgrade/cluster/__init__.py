@@ -1,0 +1,1 @@
+"""What an upgrade reads of workers and brokers, and the lock it takes there."""

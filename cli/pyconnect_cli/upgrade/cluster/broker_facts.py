@@ -1,0 +1,146 @@
+"""What brokers say before an upgrade: transactions, their log, their limits, topics of Connect.
+
+What may not be read (DescribeConfigs, Describe) stays unknown; nothing is refused for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
+from pyconnect_cli.upgrade.plan.model import Brokers
+
+TRANSACTION_LOG = "__transaction_state"
+RECOMMENDED_REPLICAS = 3
+
+
+CONFIG_TOPIC = "config topic"
+
+
+def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
+    """Return what is known; `topics`: what each is for (`CONFIG_TOPIC`, any words), by name."""
+    settings = _broker_settings(protocol)
+    problems, warnings = _transaction_log(protocol, settings)
+    about_topics = [_topic(protocol, name, use) for name, use in topics.items()]
+    most = settings.get("transaction.max.timeout.ms")
+    return Brokers(
+        transactions=has_transactions(protocol),
+        max_transaction_timeout_ms=int(most) if most else None,
+        log_problems=problems,
+        log_warnings=warnings,
+        topic_problems=tuple(text for found, _ in about_topics for text in found),
+        topic_warnings=tuple(text for _, found in about_topics for text in found),
+    )
+
+
+def _transaction_log(
+    protocol: KafkaProtocol, settings: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    least = int(settings.get("transaction.state.log.min.isr") or 1)
+    partitions = _partitions(protocol, TRANSACTION_LOG)
+    if not partitions:
+        wanted = int(settings.get("transaction.state.log.replication.factor") or 1)
+        there = len(protocol.brokers())
+        if wanted > there:
+            text = (
+                f"the transaction log is to be created with {wanted} replicas and there are {there}"
+                " brokers (transaction.state.log.replication.factor)"
+            )
+            return (text,), ()
+        return (), ()
+    leaderless = sum(partition.leader_id < 0 for partition in partitions)
+    behind = sum(len(partition.isr_nodes) < least for partition in partitions)
+    problems = []
+    if leaderless:
+        problems.append(f"{leaderless} partitions of {TRANSACTION_LOG} have no leader")
+    elif behind:
+        problems.append(f"{behind} partitions of {TRANSACTION_LOG} have fewer than {least} in sync")
+    fewest = min(len(partition.replica_nodes) for partition in partitions)
+    warnings = []
+    if fewest < RECOMMENDED_REPLICAS:
+        warnings.append(
+            f"{TRANSACTION_LOG} has {fewest} replica{'' if fewest == 1 else 's'};"
+            f" {RECOMMENDED_REPLICAS} are recommended"
+        )
+    return tuple(problems), tuple(warnings)
+
+
+def _topic(protocol: KafkaProtocol, name: str, use: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is wrong with a topic, and what is only risky; nothing when it is not there."""
+    partitions = _partitions(protocol, name)
+    if not partitions:
+        return (), ()
+    settings = _settings(protocol, "topic", name)
+    policy = settings.get("cleanup.policy") or "compact"
+    least = int(settings.get("min.insync.replicas") or 1)
+    return topic_findings(
+        f"{use} {name}",
+        single=use == CONFIG_TOPIC,
+        replicas=[(len(part.replica_nodes), len(part.isr_nodes)) for part in partitions],
+        policy=policy,
+        least_in_sync=least,
+    )
+
+
+def topic_findings(
+    title: str,
+    *,
+    single: bool,
+    replicas: Sequence[tuple[int, int]],
+    policy: str,
+    least_in_sync: int,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Judge a topic that Connect keeps its state in: problems, warnings.
+
+    `replicas`: how many each partition has, and how many of them are in sync.
+    """
+    problems = []
+    if single and len(replicas) > 1:
+        problems.append(f"{title} has {len(replicas)} partitions; it must have one")
+    if policy != "compact":
+        problems.append(f"{title} has cleanup.policy={policy}; it must be compact")
+    if behind := sum(in_sync < least_in_sync for _, in_sync in replicas):
+        problems.append(
+            f"{behind} partitions of {title} have fewer than {least_in_sync} replicas in sync"
+            " (min.insync.replicas): nothing can be written"
+        )
+    fewest = min(count for count, _ in replicas)
+    # Where there is but one replica there is none to lose.
+    if not problems and 1 < fewest <= least_in_sync:
+        warning = (
+            f"{title} has min.insync.replicas={least_in_sync} and {fewest} replicas: when one"
+            " broker is away nothing can be written"
+        )
+        return (), (warning,)
+    return tuple(problems), ()
+
+
+# The library's answers have no types.
+def _partitions(protocol: KafkaProtocol, name: str) -> list[Any]:
+    from kafka.protocol.metadata import MetadataRequest
+
+    topic = MetadataRequest.MetadataRequestTopic(name=name)
+    request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False, min_version=4)
+    answer = protocol.send("describe topics", request)
+    return [part for found in answer.topics if not found.error_code for part in found.partitions]
+
+
+def _broker_settings(protocol: KafkaProtocol) -> Mapping[str, str]:
+    ids = protocol.brokers()
+    return _settings(protocol, "broker", str(ids[0])) if ids else {}
+
+
+def _settings(protocol: KafkaProtocol, kind: str, name: str) -> Mapping[str, str]:
+    from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
+
+    resource = ConfigResource(ConfigResourceType[kind.upper()], name)
+    try:
+        with translated_errors("describe configurations"):
+            found = protocol.admin.describe_configs([resource], config_filter=ConfigFilterType.ALL)
+    except PyconnectError:
+        return {}
+    entries = found.get(kind, {}).get(name, {})
+    return {key: str(entry.get("value") or "") for key, entry in entries.items()}

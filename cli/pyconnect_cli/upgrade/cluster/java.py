@@ -1,0 +1,103 @@
+"""What can be inferred of a Java worker over REST without touching anything (upgrade.md §4).
+
+`enabled`: its validation stops refusing `exactly.once.support=required`. The rest is `disabled` or
+`preparing`, which only its file tells. The fencing endpoint is asked for a connector that does not
+exist, so it never fences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.exchange import Request
+from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, Worker
+
+SUPPORT = "exactly.once.support"
+NOT_ENABLED = "This worker does not have exactly-once source support enabled."
+PROBE = "pyconnect-upgrade-probe"
+HARMLESS = (
+    "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+)
+FENCE_ANSWERS = frozenset({400, 401, 403, 404, 409, 503})
+NOT_ENABLED_PHASES = frozenset({Phase.DISABLED, Phase.PREPARING})
+
+
+def observe(client: ConnectClient, seen: Worker) -> Worker:
+    """Complete what is seen of a Java worker; raises what its answers become."""
+    info = client.worker_info()
+    seen = replace(
+        seen,
+        kind=Kind.JAVA,
+        version=info.version,
+        cluster_id=info.kafka_cluster_id,
+        ready=_ready(client),
+    )
+    plugin = _source_plugin(client)
+    if plugin is None:
+        return seen
+    config = {"connector.class": plugin, "name": PROBE, "topic": PROBE, SUPPORT: "required"}
+    errors = support_errors(client.validate(plugin, config))
+    enabled = NOT_ENABLED not in errors
+    return replace(
+        seen,
+        phases=frozenset({Phase.ENABLED}) if enabled else NOT_ENABLED_PHASES,
+        source=PhaseSource.INFERRED,
+    )
+
+
+def has_fencing_endpoint(client: ConnectClient) -> bool | None:
+    """Whether requests to fence are served; None when that cannot be told."""
+    answer = client.exchange.send(
+        Request(
+            method="PUT",
+            path=("connectors", PROBE, "fence"),
+            query=(("forward", "false"),),
+            accepted=FENCE_ANSWERS,
+        )
+    )
+    message = answer.body.get("message") if isinstance(answer.body, dict) else None
+    return fences(answer.status, str(message))
+
+
+def fences(status: int, message: str) -> bool | None:
+    """Read the answer to an unsigned request for a connector that does not exist."""
+    match status:
+        case 400 | 409 | 503:
+            return True
+        case 404:
+            # The resource answers by the connector's name, the router does not.
+            return PROBE in message
+        case _:
+            return None
+
+
+def support_errors(validation: Validation) -> tuple[str, ...]:
+    """Return what validation says against exactly-once."""
+    return tuple(
+        error for field in validation.fields if field.name == SUPPORT for error in field.errors
+    )
+
+
+def _ready(client: ConnectClient) -> bool:
+    try:
+        return client.health().status == "healthy"
+    except (NotFound, PreconditionFailed):
+        # Before 3.9: that its herder answers is all there is to know.
+        try:
+            client.connector(PROBE)
+        except NotFound:
+            return True
+        except PyconnectError:
+            return False
+        return True
+
+
+def _source_plugin(client: ConnectClient) -> str | None:
+    sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
+    known = [name for name in HARMLESS if name in sources]
+    return next(iter((*known, *sources)), None)

@@ -1,0 +1,143 @@
+"""The lock that keeps two upgrades off one Connect cluster, wherever they are started.
+
+The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka:
+no topic is needed, a killed holder's membership ends with its session, and one grant is enough:
+Read on it. Two that start at the same moment both refuse. A thread owns the client, which keeps a
+membership alive only while it is polled; `held` tells whether it has lasted without a break.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
+from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.upgrade.cluster.kafka_group import describe_group
+
+SESSION_MS = 6_000
+"""The shortest that brokers allow: so long a killed run keeps the next one waiting."""
+HEARTBEAT_MS = 1_500
+JOIN_S = 20.0
+POLL_MS = 200
+POLL_INTERVAL_MS = 30_000
+STOP_S = 5.0
+
+
+class ClusterLock:
+    """One membership; `held` is asked before each step."""
+
+    def __init__(self, cluster: KafkaCluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._joined = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upgrade-lock", daemon=True)
+        self.member_id: str | None = None
+        self._lost = False
+        self._failure: PyconnectError | None = None
+
+    def take(self) -> None:
+        """Join; raises what kept it from joining."""
+        self._thread.start()
+        in_time = self._joined.wait(JOIN_S)
+        if self._failure is not None:
+            raise self._failure
+        if not in_time:
+            raise Unreachable(f"Kafka: the group {self._group} was not joined in {JOIN_S:.0f}s")
+
+    def release(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_S)
+
+    def held(self) -> bool:
+        """Whether the membership has lasted since it was taken."""
+        return not self._lost and self._thread.is_alive()
+
+    def _run(self) -> None:
+        from kafka import KafkaConsumer
+
+        consumer: Any = None  # the library has no types
+        try:
+            with translated_errors("lock the cluster"):
+                consumer = KafkaConsumer(
+                    **self._cluster.kafka_python(),
+                    group_id=self._group,
+                    session_timeout_ms=SESSION_MS,
+                    heartbeat_interval_ms=HEARTBEAT_MS,
+                    max_poll_interval_ms=POLL_INTERVAL_MS,
+                    enable_auto_commit=False,
+                    allow_auto_create_topics=False,
+                )
+                # A topic has to be named; that there is none keeps the assignment empty.
+                consumer.subscribe([self._group])
+                # Polls with short timeouts would begin join after join on a slow machine, each of
+                # which leaves a member behind that the next one waits for.
+                coordinator = consumer._coordinator  # noqa: SLF001 - nothing public joins
+                coordinator.ensure_active_group(timeout_ms=JOIN_S * 1000)
+                self._look(consumer)
+                while not self._stop.is_set():
+                    consumer.poll(POLL_MS)
+                    self._look(consumer)
+        except PyconnectError as error:
+            if isinstance(error, Forbidden):
+                error.hint = f"this command needs Read on the group {self._group}"
+            self._failure = error
+        finally:
+            self._lost = True
+            self._joined.set()
+            if consumer is not None:
+                consumer.close()
+
+    def _look(self, consumer: Any) -> None:
+        coordinator = consumer._coordinator  # noqa: SLF001 - it has no public way to tell
+        generation = coordinator._generation  # noqa: SLF001 - likewise
+        if coordinator.state != "<stable>" or generation is None:
+            return
+        if self.member_id is None:
+            self.member_id = str(generation.member_id)
+            self._joined.set()
+        elif self.member_id != generation.member_id:
+            self._lost = True
+
+
+@contextmanager
+def cluster_lock(
+    cluster: KafkaCluster, protocol: KafkaProtocol, group_id: str
+) -> Iterator[ClusterLock]:
+    """Hold the lock; Conflict (exit 6) while another run holds it.
+
+    A run that was killed keeps it until its session ends: that is waited for.
+    """
+    name = f"pyconnect-upgrade-{group_id}"
+    _wait_until_free(protocol, name)
+    lock = ClusterLock(cluster, name)
+    try:
+        lock.take()
+        members = describe_group(protocol, name).members
+        if [member.id for member in members] != [lock.member_id]:
+            raise _held_by_another(name)
+        yield lock
+    finally:
+        lock.release()
+
+
+def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
+    """Wait as long as a killed run's session may last."""
+    until = time.monotonic() + (SESSION_MS + HEARTBEAT_MS) / 1000
+    while describe_group(protocol, name).members:
+        if time.monotonic() > until:
+            raise _held_by_another(name)
+        time.sleep(POLL_MS / 1000)
+
+
+def _held_by_another(name: str) -> Conflict:
+    return Conflict(
+        f"another run upgrades this cluster: it holds the group {name}",
+        hint="see who runs it; the lock ends with it",
+    )

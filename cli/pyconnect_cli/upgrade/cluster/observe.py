@@ -1,0 +1,188 @@
+"""Looks at a Connect cluster: the group at its coordinator, then every worker, all at once.
+
+A look takes little longer than LOOK_S and what the states of connectors take. It raises only what
+concerns Kafka; a worker that does not answer is an observation. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from pyconnect_cli.rest.budget import Limits
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
+from pyconnect_cli.kafka.protocol import KafkaProtocol
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import Endpoint
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.kafka.transactional_ids import leader_id
+from pyconnect_cli.upgrade.cluster import java, kafka_group
+from pyconnect_cli.upgrade.inventory import Inventory
+from pyconnect_cli.upgrade.cluster.kafka_group import Group
+from pyconnect_cli.upgrade.plan.model import Instance, Kind, Means, PhaseSource, View, Worker
+
+LOOK_S = 5.0
+STATES_S = 20.0
+"""For the states of all connectors: there may be thousands."""
+AT_ONCE = 8
+READY_STATES = frozenset({"active", "rebalancing"})
+
+
+class Workers:
+    """Connections to workers, by their advertised URL; kept open between looks."""
+
+    def __init__(self, endpoint: Endpoint, inventory: Inventory, *, verbosity: int = 0) -> None:
+        self.inventory = inventory
+        self._endpoint = endpoint
+        self._verbosity = verbosity
+        self._exchanges: dict[str, Exchange] = {}
+
+    def rest(self, url: str, budget_s: float = LOOK_S) -> ConnectClient:
+        return ConnectClient(self._exchange(self.inventory.address(url), budget_s))
+
+    def admin(self, url: str) -> AgentClient:
+        return AgentClient(self._exchange(self.inventory.admin(url)))
+
+    def close(self) -> None:
+        for exchange in self._exchanges.values():
+            exchange.close()
+
+    def _exchange(self, address: str, budget_s: float = LOOK_S) -> Exchange:
+        exchange = self._exchanges.get(address)
+        if exchange is None:
+            given = next((url for url in self._endpoint.urls if url.rstrip("/") == address), None)
+            # The budget of a look is its limit.
+            limits = Limits(request_s=STATES_S)
+            endpoint = replace(self._endpoint, urls=(given or address,), limits=limits)
+            exchange = Exchange(endpoint, verbosity=self._verbosity)
+            self._exchanges[address] = exchange
+        exchange.budget.renew(budget_s)
+        return exchange
+
+
+class Observer:
+    """Looks at one cluster; owned by one thread."""
+
+    def __init__(self, workers: Workers, protocol: KafkaProtocol, group_id: str) -> None:
+        self.workers = workers
+        self.protocol = protocol
+        self.group_id = group_id
+        self._kinds: dict[str, Kind] = {}
+
+    def look(self, known: Iterable[str] = ()) -> View:
+        """Return what is there; `known` workers are looked at even when the group has lost them."""
+        group = kafka_group.describe_group(self.protocol, self.group_id)
+        members = {member.url: member.id for member in group.members if member.url}
+        urls = sorted({*members, *known, *self.workers.inventory.workers})
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = list(pool.map(lambda url: self._worker(url, members.get(url), group), urls))
+        views = self._connectors(found)
+        leader = self._leader_id(found)
+        transactions = kafka_group.open_transactions(self.protocol, self.group_id, leader)
+        return View(
+            group_id=self.group_id,
+            cluster_id=next((worker.cluster_id for worker in found if worker.cluster_id), ""),
+            group_state=group.state,
+            protocol=group.protocol,
+            workers=tuple(found),
+            instances=instances(views or {}, members),
+            states_known=views is not None,
+            hanging=kafka_group.hanging(transactions),
+            open_transactions=transactions,
+            leader_transactional_id=leader,
+            stopped=tuple(n for n, view in (views or {}).items() if view.state == "STOPPED"),
+            leader_writes=kafka_group.leader_claimed(self.protocol, leader),
+        )
+
+    def cluster_id(self) -> str:
+        """Return the id of the workers' Kafka, as the brokers say it."""
+        return kafka_group.cluster_id(self.protocol)
+
+    def _worker(self, url: str, instance: str | None, group: Group) -> Worker:
+        leads = url == group.leader_url and instance is not None
+        seen = Worker(url=url, instance=instance, leader=leads, means=self._means(url))
+        try:
+            if self._kinds.get(url) is not Kind.JAVA:
+                try:
+                    return self._agent(seen)
+                except PreconditionFailed:
+                    self._kinds[url] = Kind.JAVA
+            return java.observe(self.workers.rest(url), seen)
+        except PyconnectError as error:
+            # It may come back as a worker of the other kind.
+            self._kinds.pop(url, None)
+            return replace(seen, reachable=False, reason=_short(error))
+
+    def _agent(self, seen: Worker) -> Worker:
+        info = self.workers.admin(seen.url).info()
+        self._kinds[seen.url] = Kind.AGENT
+        phase = None if info.phase is None else Phase(info.phase)
+        sha256 = info.raw.get("config_sha256")
+        return replace(
+            seen,
+            kind=Kind.AGENT,
+            version=info.version,
+            cluster_id=self.workers.rest(seen.url).worker_info().kafka_cluster_id,
+            phases=frozenset(Phase) if phase is None else frozenset({phase}),
+            source=PhaseSource.UNKNOWN if phase is None else PhaseSource.TOLD,
+            outdated=info.config_outdated,
+            config_sha256=None if sha256 is None else str(sha256),
+            drained=info.state == "drained",
+            ready=info.state in READY_STATES,
+            fences=True,
+            means=Means.AGENT if seen.means is Means.OPERATOR else seen.means,
+        )
+
+    def _means(self, url: str) -> Means:
+        commands = self.workers.inventory.commands(url)
+        return Means.COMMANDS if commands.can_change else Means.OPERATOR
+
+    def _leader_id(self, found: Iterable[Worker]) -> str:
+        """Ask an agent, the leader first; a Java worker writes under Kafka's id."""
+        agents = [worker for worker in found if worker.kind is Kind.AGENT and worker.reachable]
+        for worker in sorted(agents, key=lambda worker: not worker.leader):
+            try:
+                return leader_id(self.group_id, self.workers.admin(worker.url).config())
+            except PyconnectError:
+                continue
+        return leader_id(self.group_id)
+
+    def _connectors(self, found: Iterable[Worker]) -> Mapping[str, ConnectorView] | None:
+        """Ask the first worker that can answer, None without one; the leader knows it first."""
+        ready = [worker for worker in found if worker.reachable and worker.ready]
+        for worker in sorted(ready, key=lambda worker: not worker.leader):
+            try:
+                return self.workers.rest(worker.url, STATES_S).connector_views()
+            except PyconnectError:
+                continue
+        return None
+
+
+def instances(
+    views: Mapping[str, ConnectorView], members: Mapping[str, str]
+) -> dict[str, Instance]:
+    """Return states by name; what a worker said that is no member any more runs nowhere."""
+    alive = {urlsplit(url).netloc for url in members}
+    found: dict[str, Instance] = {}
+    for name, view in views.items():
+        if view.status is None:
+            continue
+        parts = [(name, view.status.connector)]
+        parts += [(f"{name}/{task.id}", task) for task in view.status.tasks]
+        for part, state in parts:
+            gone = state.worker_id not in alive and state.state in {"RUNNING", "RESTARTING"}
+            shown = "UNASSIGNED" if gone else state.state
+            found[part] = Instance(state=shown, worker_id=state.worker_id)
+    return found
+
+
+def _short(error: PyconnectError) -> str:
+    text = error.message
+    if isinstance(error, Unreachable):
+        text = text.rpartition(": ")[2]
+    return text

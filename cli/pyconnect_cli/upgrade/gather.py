@@ -1,0 +1,238 @@
+"""Everything that a plan of an upgrade rests on beside the look at the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyconnect_cli.acls.plan.check import AclReport
+from pyconnect_cli.acls.plan.model import Finding, Verdict
+from pyconnect_cli.acls.plan.principals import server_set
+from pyconnect_cli.acls.gather import file_workers
+from pyconnect_cli.acls.options import AclOptions
+from pyconnect_cli.acls.run import acl_report
+from pyconnect_cli.errors import PyconnectError, UsageError
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.session import Session
+from pyconnect_cli.upgrade.plan import client_settings
+from pyconnect_cli.upgrade.cluster import java, kafka_group
+from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
+from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, brokers
+from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.upgrade.plan.model import (
+    Kind,
+    Means,
+    PhaseSource,
+    SourceConnector,
+    View,
+    Worker,
+    WorkerSettings,
+)
+from pyconnect_cli.upgrade.cluster.observe import Observer
+from pyconnect_cli.upgrade.perform import Performer
+
+OFFSETS_TOPIC = "offset.storage.topic"
+INTERNAL_TOPICS = {
+    "config.storage.topic": CONFIG_TOPIC,
+    OFFSETS_TOPIC: "offsets topic",
+    "status.storage.topic": "status topic",
+}
+NOT_LISTED = "brokers do not list super users: name them with --super-user, or ask with --probe"
+Properties = Mapping[str, str | None]
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+
+
+def planning_view(
+    session: Session, observer: Observer, wish: Wish, acls: AclOptions, show: Performer
+) -> View:
+    """Return a look with brokers, connectors, ACLs and what the `show` commands print."""
+    view = observer.look()
+    view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
+    view = _with_permissions(observer, view)
+    if not any(worker.reachable for worker in view.workers):
+        return view
+    files = {worker.name: worker.properties for worker in file_workers(acls)}
+    workers = {**_agents_properties(observer, view), **files}
+    # The workers of a group are configured alike, as far as it matters for connectors.
+    first = next(iter(workers.values()), {})
+    sources = _sources(observer, view, wish, first)
+    topic = observer.workers.inventory.offsets_topic or first.get(OFFSETS_TOPIC)
+    blockers, unknown = _acls(session, view, wish.target, acls)
+    return replace(
+        view,
+        brokers=brokers(observer.protocol, _topics(first, sources, wish)),
+        offsets_topic=topic,
+        aborted_offsets=_aborted(session, view, topic),
+        sources=sources,
+        worker_settings=_worker_settings(workers, wish),
+        other_groups=_other_groups(observer, wish),
+        acl_blockers=blockers,
+        acl_unknown=unknown,
+    )
+
+
+def _probed(observer: Observer, worker: Worker, show: Performer) -> Worker:
+    """Ask a Java worker for its fencing endpoint, and its file for its phase.
+
+    What a file says counts unless the worker's behaviour contradicts.
+    """
+    if not worker.reachable or worker.kind is not Kind.JAVA:
+        return worker
+    worker = replace(worker, fences=java.has_fencing_endpoint(observer.workers.rest(worker.url)))
+    phase = show.show(worker.url)
+    if phase is None or phase not in worker.phases:
+        return worker
+    return replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
+
+
+def _with_permissions(observer: Observer, view: View) -> View:
+    """Agents that may not change themselves, or that nobody restarts, are changed by hand."""
+    return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
+
+
+def _permitted(observer: Observer, worker: Worker) -> Worker:
+    if worker.means is not Means.AGENT or not worker.reachable:
+        return worker
+    try:
+        admin = observer.workers.admin(worker.url)
+        allowed = admin.config().get("agent.allow.phase.change") == "true"
+        restarts = admin.info().raw.get("restart") != "none"
+    except PyconnectError:
+        return worker
+    return worker if allowed and restarts else replace(worker, means=Means.OPERATOR)
+
+
+def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
+    """Return the properties of each agent by its URL; secrets are masked."""
+    return {
+        worker.url: observer.workers.admin(worker.url).config()
+        for worker in view.workers
+        if worker.kind is Kind.AGENT and worker.reachable
+    }
+
+
+def _topics(worker: Properties, sources: Sequence[SourceConnector], wish: Wish) -> dict[str, str]:
+    """Return what the topics of Connect that are known are for, by name (I13, I14)."""
+    found = {}
+    if wish.target is Phase.ENABLED:
+        found = {
+            source.offsets_topic: f"{source.name}'s offsets topic"
+            for source in sources
+            if source.offsets_topic and not source.own_cluster
+        }
+    for key, use in INTERNAL_TOPICS.items():
+        if name := worker.get(key):
+            found[name] = use
+    return found
+
+
+def _worker_settings(workers: Mapping[str, Properties], wish: Wish) -> WorkerSettings:
+    enabled = wish.target is Phase.ENABLED
+    return WorkerSettings(
+        replaced=tuple(
+            f"{name}: {setting}"
+            for name, properties in workers.items()
+            for setting in client_settings.replaced_of_leader(properties, enabled=enabled)
+        ),
+        breaking=tuple(
+            f"{name}: {setting}"
+            for name, properties in workers.items()
+            for setting in client_settings.breaking_of_leader(properties)
+        ),
+    )
+
+
+def _other_groups(observer: Observer, wish: Wish) -> tuple[str, ...]:
+    if wish.target is not Phase.ENABLED:
+        return ()
+    groups = kafka_group.connect_groups(observer.protocol)
+    return tuple(group.id for group in groups if group.id != observer.group_id)
+
+
+def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
+    """Search only where it matters: Java workers that come down from `enabled`."""
+    java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
+    if topic is None or not java_enabled:
+        return ()
+    cluster = kafka_cluster(session, "offsets topics are read from Kafka")
+    return aborted_offsets(cluster.librdkafka(), topic)
+
+
+def _sources(
+    observer: Observer, view: View, wish: Wish, properties: Properties
+) -> tuple[SourceConnector, ...]:
+    worker = next(w for w in (view.leader, *view.workers) if w is not None and w.reachable)
+    client = observer.workers.rest(worker.url)
+    found = []
+    for name, connector in client.connector_views().items():
+        if connector.type == "source" and connector.info is not None:
+            source = _source(connector, properties)
+            if wish.target is Phase.ENABLED:
+                config = {**connector.info.config, "name": name, java.SUPPORT: "required"}
+                errors = java.support_errors(client.validate(connector.info.class_name, config))
+                against = tuple(error for error in errors if error != java.NOT_ENABLED)
+                source = replace(source, preflight=against)
+            found.append(source)
+    return tuple(found)
+
+
+def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
+    assert view.info is not None
+    config = view.info.config
+    timeout_ms = client_settings.transaction_timeout_ms(worker, config)
+    addresses = client_settings.clusters(worker, config)
+    tasks_max = config.get("tasks.max") or "1"
+    return SourceConnector(
+        name=view.name,
+        state=view.state,
+        tasks=len(view.info.tasks),
+        tasks_max=int(tasks_max) if tasks_max.strip().isdigit() else 1,
+        offsets_topic=config.get("offsets.storage.topic"),
+        requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
+        boundary=(config.get("transaction.boundary") or "poll").lower(),
+        boundary_interval_ms=client_settings.boundary_interval_ms(worker, config),
+        transaction_timeout_ms=timeout_ms or DEFAULT_TRANSACTION_TIMEOUT_MS,
+        replaced=client_settings.replaced(worker, config),
+        breaking=client_settings.breaking(worker, config),
+        own_cluster=bool(addresses - {server_set(worker.get("bootstrap.servers"))}),
+        several_clusters=len(addresses) > 1,
+    )
+
+
+def _acls(
+    session: Session, view: View, target: Phase, options: AclOptions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is missing for a phase, and what nobody could tell."""
+    java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
+    unseen: tuple[str, ...] = ()
+    try:
+        report = acl_report(session, target, options)
+    except UsageError as error:
+        # No worker's configuration is known: there are only Java workers.
+        return (), (error.message,)
+    if java_urls and not (options.worker_configs or options.worker_properties):
+        text = f"{', '.join(java_urls)}: Java workers do not tell their configuration"
+        unseen = (f"{text}; give --worker-config",)
+    only_java = len(java_urls) == len(view.workers)
+    exceptions_told = bool(options.super_users or options.allow_everyone or options.probe)
+    blockers, unknown = acl_doubts(report, only_listed=only_java and not exceptions_told)
+    return blockers, (*unseen, *unknown)
+
+
+def acl_doubts(report: AclReport, *, only_listed: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is missing, and what is not known.
+
+    `only_listed`: no client has been tried and no super user named. A list of ACLs does not show
+    super users: a principal without a binding may be one. Without its file it is not known either.
+    """
+    doubtful = [f for f in report.blockers if only_listed and f.verdict is Verdict.MISSING]
+    certain = [finding for finding in report.blockers if finding not in doubtful]
+    unknown = [f"{_missing(finding)}; {NOT_LISTED}" for finding in doubtful]
+    return tuple(map(_missing, certain)), (*unknown, *map(_missing, report.undecided))
+
+
+def _missing(finding: Finding) -> str:
+    need = finding.need
+    return f"{need.text} for {need.principal or 'a client'} of {need.owner} ({finding.evidence})"

@@ -1,0 +1,131 @@
+"""How plans and runs of upgrades are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import Session
+from pyconnect_cli.upgrade.plan.checks import Finding
+from pyconnect_cli.upgrade.journal import last_runs
+from pyconnect_cli.upgrade.plan.model import Worker
+from pyconnect_cli.upgrade.plan.planning import Plan
+from pyconnect_cli.upgrade.plan.run import Run
+
+
+def run_detail(run: Run) -> str:
+    """Return why a run halted, or which workers are under way."""
+    if run.halted is not None:
+        return run.halted.reason
+    return f"under way: {', '.join(sorted(run.steps))}" if run.steps else ""
+
+
+WORKER_COLUMNS: Sequence[Column[Worker]] = (
+    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
+    Column(title="KIND", value=lambda worker: worker.kind),
+    Column(title="VERSION", value=lambda worker: worker.version or "-"),
+    Column(title="PHASE", value=lambda worker: worker.phase_text),
+    Column(title="LEADER", value=lambda worker: "yes" if worker.leader else ""),
+    Column(title="CHANGED-BY", value=lambda worker: worker.means),
+)
+RUN_COLUMNS: Sequence[Column[Run]] = (
+    Column(title="GROUP", value=lambda run: run.started.group_id),
+    Column(title="TARGET", value=lambda run: run.started.target),
+    Column(title="STATE", value=lambda run: run.state),
+    Column(title="RUN", value=lambda run: run.started.run_id, whole=True),
+    Column(title="CLUSTER", value=lambda run: run.started.cluster_id, wide=True),
+    Column(title="DETAIL", value=run_detail, prose=True),
+)
+
+
+def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
+    """Print the workers, the rollings, and what is to be known or forbids them."""
+    output = session.output
+    output.listing(
+        WORKER_COLUMNS, plan.view.workers, document=plan_document(plan), empty="no workers"
+    )
+    if replaces is not None:
+        output.warning(
+            f"run {replaces.started.run_id} to {replaces.started.target} is unfinished"
+            f" ({replaces.state.lower()}); this one takes its place"
+        )
+    for finding in plan.warnings:
+        output.warning(_text(finding))
+    for finding in plan.refused:
+        output.message(f"refused: {_text(finding)}", style="bad")
+    if plan.refused:
+        return
+    if not plan.legs:
+        output.message(f"every worker is {plan.wish.target} already")
+    for leg in plan.legs:
+        order = ", then ".join(worker.url for worker in plan.order(leg))
+        manner = "all stopped first" if plan.wish.full_stop and not leg.replace else "one by one"
+        output.message(f"{leg}, {manner}: {order}")
+    for note in plan.notes:
+        output.message(f"note: {note}")
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """Return the plan for machines."""
+    return {
+        "group": plan.view.group_id,
+        "kafka_cluster_id": plan.view.cluster_id,
+        "target": plan.wish.target,
+        "allowed": not plan.refused,
+        "rollings": [
+            {"rolling": str(leg), "order": [worker.url for worker in plan.order(leg)]}
+            for leg in plan.legs
+        ],
+        "workers": [
+            {
+                "url": worker.url,
+                "kind": worker.kind,
+                "version": worker.version,
+                "phase": worker.phase_text,
+                "phase_source": worker.source,
+                "leader": worker.leader,
+                "fences": worker.fences,
+                "changed_by": worker.means,
+            }
+            for worker in plan.view.workers
+        ],
+        "refusals": [asdict(finding) for finding in plan.refused],
+        "warnings": [asdict(finding) for finding in plan.warnings],
+        "notes": list(plan.notes),
+    }
+
+
+def runs(session: Session, directory: Path) -> None:
+    """List the last run of each journal."""
+    found, broken = last_runs(directory)
+    for reason in broken:
+        session.output.warning(reason)
+    session.output.listing(
+        RUN_COLUMNS,
+        found,
+        document=[_run_document(run) for run in found],
+        names=[run.started.run_id for run in found],
+        empty="no upgrade was ever run by this user on this host",
+    )
+
+
+def _run_document(run: Run) -> dict[str, object]:
+    started = run.started
+    return {
+        "run_id": started.run_id,
+        "group": started.group_id,
+        "kafka_cluster_id": started.cluster_id,
+        "target": started.target,
+        "state": run.state,
+        "leg": None if run.leg is None else str(run.leg),
+        "verified": sorted(run.verified),
+        "under_way": sorted(run.steps),
+        "reason": None if run.halted is None else run.halted.reason,
+        "hint": None if run.halted is None else run.halted.hint,
+    }
+
+
+def _text(finding: Finding) -> str:
+    return f"{finding.message} ({finding.hint})" if finding.hint else finding.message

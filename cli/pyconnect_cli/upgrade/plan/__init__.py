@@ -1,0 +1,1 @@
+"""Decisions of an upgrade: checks, gates, the next action. Pure."""

@@ -1,0 +1,370 @@
+"""What forbids an upgrade, and what is only to be known, before its first step. Pure.
+
+Each check is a generator of findings over one view; the numbers are the invariants of spec
+upgrade.md §3. A blocker says what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan import versions
+from pyconnect_cli.upgrade.plan.gates import PROTOCOLS
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.transactional_ids import collisions, ids_of, shared_with
+
+LEAST_TRANSACTION_TIMEOUT_MS = 90_000
+AGENTS_ONLY = "only pyconnect's own agents tell; a Java worker's is inferred"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What was asked for. `only`: workers named with --worker; `inventory`: workers of the file."""
+
+    target: Phase
+    direct: bool = False
+    full_stop: bool = False
+    hard: bool = False
+    only: tuple[str, ...] = ()
+    inventory: tuple[str, ...] = ()
+    accept_unknown: bool = False
+    declared: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding; a blocker refuses the upgrade, `hint` says what to do."""
+
+    message: str
+    hint: str = ""
+    blocks: bool = True
+
+
+Check = Callable[[View, Wish], Iterator[Finding]]
+
+
+def findings(view: View, wish: Wish) -> tuple[Finding, ...]:
+    """Return all findings, in the order of the checks."""
+    return tuple(finding for check in CHECKS for finding in check(view, wish))
+
+
+def _group(view: View, wish: Wish) -> Iterator[Finding]:
+    """I1, I5, I6: the group is at rest, led, and the one that the inventory knows."""
+    if not view.stable:
+        yield Finding(
+            message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
+            hint="wait until it is through, then try again",
+        )
+    elif view.leader is None:
+        yield Finding(message=f"group {view.group_id} has no leader that is a member")
+    members = {worker.url for worker in view.workers if worker.member}
+    if wish.inventory and (unknown := sorted(members - set(wish.inventory))):
+        yield Finding(
+            message=f"{', '.join(unknown)} is a member and not in the inventory",
+            hint="add it, or stop it",
+        )
+    if missing := [worker.url for worker in view.workers if not worker.member]:
+        yield Finding(
+            message=f"{', '.join(missing)} is no member of group {view.group_id}",
+            hint="start it, undrain it, or leave it out",
+        )
+    if wish.only and (strangers := [url for url in wish.only if url not in members]):
+        yield Finding(
+            message=f"{', '.join(strangers)}: no worker of this cluster",
+            hint=f"they are {', '.join(sorted(members))}",
+        )
+
+
+def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I2, I3, I21: everybody answers, fits, and runs with the file that is there."""
+    clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
+    if len(clusters) > 1:
+        yield Finding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
+    for worker in view.workers:
+        if not worker.reachable:
+            yield Finding(
+                message=f"{worker.url} does not answer: {worker.reason}",
+                hint="every worker must be seen; give `address` in the inventory if it is reached"
+                " elsewhere from here",
+            )
+        elif _older(worker, versions.FIRST_WITH_PHASES):
+            yield Finding(
+                message=f"{worker.url} runs version {worker.version}: exactly-once support came"
+                " with 3.3.0",
+                hint="replace its software first",
+            )
+        elif worker.fences is False:
+            yield Finding(
+                message=f"{worker.url} has no fencing endpoint: its software is older than 3.3.0",
+                hint="replace its software first",
+            )
+        elif worker.outdated:
+            yield Finding(
+                message=f"{worker.url}: its properties file was changed since it was started",
+                hint="restart it first, or take the change back",
+            )
+        elif _older(worker, versions.FIRST_WITHOUT_KNOWN_FAULTS):
+            yield Finding(
+                message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
+                " matter were repaired by 3.4.1",
+                blocks=False,
+            )
+
+
+def _older(worker: Worker, first: tuple[int, int, int]) -> bool:
+    """Whether Apache's worker is older; versions of agents are of their own."""
+    return worker.kind is Kind.JAVA and versions.is_before(worker.version, first)
+
+
+def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I5: signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
+    if view.protocol in PROTOCOLS and view.protocol != "sessioned":
+        name = "eager" if view.protocol == "default" else view.protocol
+        yield Finding(
+            message=f"the group's protocol is {name}: requests between workers are not signed,"
+            " because at least one worker speaks no better",
+            hint="connect.protocol=sessioned on every worker, in a rolling of its own",
+            blocks=False,
+        )
+
+
+def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
+    """I4: `disabled` and `preparing` of a Java worker look alike from outside."""
+    for worker in view.workers:
+        if not worker.reachable or worker.source is PhaseSource.TOLD:
+            continue
+        if worker.source is PhaseSource.UNKNOWN:
+            yield Finding(
+                message=f"{worker.url}: its phase cannot be told; it has no source plugin to ask"
+                " with",
+                hint="give a `show` command in the inventory",
+            )
+        elif len(worker.phases) > 1 and wish.target is Phase.ENABLED and not wish.full_stop:
+            yield Finding(
+                message=f"{worker.url} is a Java worker: whether it is disabled or preparing cannot"
+                " be told from outside",
+                hint="give a `show` command in the inventory that prints the phase of its file; or"
+                " look yourself, and say --declared when every one of them is preparing",
+                blocks=not wish.declared,
+            )
+        else:
+            yield Finding(
+                message=f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}", blocks=False
+            )
+
+
+def _health(view: View, _wish: Wish) -> Iterator[Finding]:
+    """I19, I23: what is FAILED already does not count; open transactions that hang do."""
+    if view.hanging:
+        yield Finding(
+            message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
+            hint="see it: pyconnect transactions find-hanging",
+        )
+    if not view.states_known:
+        yield Finding(
+            message="no worker tells the states of connectors and tasks",
+            hint="see whether they answer: pyconnect health",
+        )
+    if failed := sorted(view.failed()):
+        yield Finding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
+
+
+def _acls(view: View, wish: Wish) -> Iterator[Finding]:
+    """I10: the grants of the next phase, for every principal."""
+    command = f"pyconnect acls check --phase {wish.target}"
+    for blocker in view.acl_blockers:
+        yield Finding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
+    for unknown in view.acl_unknown:
+        yield Finding(
+            message=f"ACL not known: {unknown}",
+            hint=f"see {command}; or go on with --accept-unknown",
+            blocks=not wish.accept_unknown,
+        )
+
+
+def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
+    """I11 to I14: transactions work, and topics of Connect are what they must be."""
+    brokers = view.brokers
+    if not brokers.transactions and wish.target is not Phase.DISABLED:
+        yield Finding(
+            message="the brokers have no transactions: those came with Kafka 0.11",
+            hint="exactly-once needs newer brokers",
+        )
+    for problem in (*brokers.log_problems, *brokers.topic_problems):
+        yield Finding(message=problem)
+    for warning in (*brokers.log_warnings, *brokers.topic_warnings):
+        yield Finding(message=warning, blocks=False)
+    most_ms = brokers.max_transaction_timeout_ms
+    if most_ms is None or wish.target is not Phase.ENABLED:
+        return
+    if most_ms < LEAST_TRANSACTION_TIMEOUT_MS:
+        yield Finding(
+            message=f"transaction.max.timeout.ms of the brokers is {most_ms}; fencing needs"
+            f" {LEAST_TRANSACTION_TIMEOUT_MS}",
+            hint="raise it on every broker",
+        )
+    for source in view.sources:
+        if source.transaction_timeout_ms > most_ms:
+            yield Finding(
+                message=f"{source.name}: transaction.timeout.ms {source.transaction_timeout_ms} is"
+                f" above the brokers' transaction.max.timeout.ms {most_ms}",
+                hint="lower the connector's or raise the brokers'",
+            )
+
+
+def _sources(view: View, wish: Wish) -> Iterator[Finding]:
+    """I15, I18 and what a way down means for connectors that demand exactly-once."""
+    for source in view.sources:
+        if wish.target is Phase.ENABLED:
+            if source.preflight:
+                yield Finding(
+                    message=f"{source.name}: {source.preflight[0]}",
+                    hint="see its documentation; it runs on, its records may repeat",
+                    blocks=wish.strict or source.requires_exactly_once,
+                )
+            interval_ms = source.boundary_interval_ms
+            if (
+                source.boundary == "interval"
+                and interval_ms is not None
+                and interval_ms >= source.transaction_timeout_ms
+            ):
+                yield Finding(
+                    message=f"{source.name}: its transactions last {interval_ms} ms, its"
+                    f" transaction.timeout.ms is {source.transaction_timeout_ms}",
+                    hint="lower transaction.boundary.interval.ms or raise the timeout",
+                    blocks=False,
+                )
+        elif source.requires_exactly_once:
+            yield Finding(
+                message=f"{source.name} demands exactly-once (exactly.once.support=required): after"
+                " the way down every change of its configuration is refused",
+                hint=f"pyconnect connectors patch {source.name} --set"
+                " exactly.once.support=requested",
+                blocks=False,
+            )
+
+
+def _clients(view: View, wish: Wish) -> Iterator[Finding]:
+    """I14, I17: every client goes to one cluster, with settings that transactions allow."""
+    if wish.target is Phase.DISABLED:
+        return
+    why = "no transactional producer can be made with it"
+    for setting in view.worker_settings.breaking:
+        yield Finding(message=f"{setting}: {why}, so no leader could write", hint="take it out")
+    for setting in view.worker_settings.replaced:
+        yield Finding(message=f"{setting} will be ignored", blocks=False)
+    for source in view.sources if wish.target is Phase.ENABLED else ():
+        for setting in source.breaking:
+            yield Finding(
+                message=f"{source.name}: {setting}: {why}, so its tasks would fail",
+                hint="take it out, or set what the default is",
+            )
+        for setting in source.replaced:
+            yield Finding(message=f"{source.name}: {setting} will be ignored", blocks=False)
+        if source.several_clusters:
+            yield Finding(
+                message=f"{source.name}: its producer, consumer and admin client have different"
+                " clusters: offsets and fencing would go to another one than its records",
+                hint="give producer, consumer and admin the same bootstrap.servers",
+            )
+        elif source.own_cluster:
+            yield Finding(
+                message=f"{source.name} writes to another cluster, which was not asked: its offsets"
+                " topic, limits and open transactions there are not known",
+                blocks=False,
+            )
+
+
+def _ids(view: View, wish: Wish) -> Iterator[Finding]:
+    """I16: an id has one owner; while nobody here is transactional nobody uses them."""
+    if wish.target is not Phase.ENABLED:
+        return
+    for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
+        yield Finding(
+            message=f"{collision}: each would fence the other",
+            hint="rename a connector",
+            blocks=False,
+        )
+    for shared in shared_with(view.group_id, view.sources, view.other_groups):
+        yield Finding(message=shared, hint="see its connectors", blocks=False)
+    if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
+        return
+    ids = {name for source in view.sources for name in ids_of(view.group_id, source)}
+    for name in sorted(ids & {found.transactional_id for found in view.open_transactions}):
+        yield Finding(
+            message=f"somebody else writes with the transactional id {name}: no task here does yet",
+            hint="see whose it is: pyconnect transactions describe " + name,
+            blocks=False,
+        )
+
+
+def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
+    """A Java worker below `enabled` takes aborted offsets for valid ones (spec upgrade.md §8.1)."""
+    enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
+    java = [worker.url for worker in enabled if worker.kind is Kind.JAVA]
+    if not java or wish.target is Phase.ENABLED:
+        return
+    remedy = "isolation.level=read_committed at the top level of every Java worker's properties"
+    if view.aborted_offsets:
+        yield Finding(
+            message=f"{view.offsets_topic} ends with offsets of no committed transaction"
+            f" ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip records",
+            hint=f"{remedy}, restart them, then say --declared",
+            blocks=not wish.declared,
+        )
+    elif view.offsets_topic is None:
+        yield Finding(
+            message="the workers' offsets topic is not known, so it was not searched for offsets of"
+            " aborted transactions",
+            hint=f"name it in the inventory: offsets_topic; or set {remedy}",
+            blocks=False,
+        )
+
+
+def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
+    """Workers before 3.5 take STOPPED for PAUSED (spec upgrade.md §9)."""
+    if not view.stopped:
+        return
+    names = ", ".join(view.stopped)
+    if wish.hard:
+        yield Finding(
+            message=f"STOPPED: {names}; software before 3.5 takes them for PAUSED",
+            hint="resume, pause or delete them first",
+        )
+    elif any(_older(worker, versions.FIRST_WITH_STOPPED) for worker in view.workers):
+        yield Finding(
+            message=f"STOPPED: {names}; a worker before 3.5 takes them for PAUSED", blocks=False
+        )
+
+
+def _means(view: View, wish: Wish) -> Iterator[Finding]:
+    """Who has to be restarted by hand is told beforehand."""
+    by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
+    chosen = [url for url in by_hand if not wish.only or url in wish.only]
+    if chosen:
+        yield Finding(
+            message=f"by hand, one after the other (exit 75 each time): {', '.join(chosen)}",
+            hint="agents: agent.allow.phase.change=true and --supervise or agent.restart.command;"
+            " others: commands in an --inventory file",
+            blocks=False,
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    _group,
+    _workers,
+    _protocol,
+    _java_phases,
+    _health,
+    _acls,
+    _brokers,
+    _sources,
+    _clients,
+    _ids,
+    _aborted,
+    _stopped,
+    _means,
+)

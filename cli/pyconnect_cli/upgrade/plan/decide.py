@@ -1,0 +1,364 @@
+"""The next action of a run: from its journal, what this process remembers, and a look. Pure.
+
+`decide` may be asked at any time, by a process that knows nothing but the journal: what was begun
+is looked at, and done again unless the cluster shows that it was done. So a run may be killed
+anywhere. Entries are written before their action is performed.
+
+Rolling: gate → a follower, the leader last → StepStarted → Change → has it arrived? → gate, settled
+→ StepVerified → the next. Full stop: every worker that is not at the target is quiesced before the
+first one is changed. What does not happen within the step's time halts the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.gates import (
+    broken_invariant,
+    gate_problem,
+    has_arrived,
+    is_at_target,
+    leader_problem,
+)
+from pyconnect_cli.upgrade.plan.model import Means, OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.run import (
+    Entry,
+    Finished,
+    Halted,
+    Leg,
+    LegFinished,
+    Run,
+    Step,
+    StepStarted,
+    StepVerified,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Times in ms: how long the cluster must be quiet, and what one step may take."""
+
+    settle_ms: int = 30_000
+    step_ms: int = 420_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What one process remembers of a run; a new one begins with an empty memory."""
+
+    acted: frozenset[tuple[str, str]] = frozenset()
+    waiting_since_ms: int | None = None
+    fingerprint: tuple[object, ...] = ()
+    steady_since_ms: int = 0
+    lingering: frozenset[OpenTransaction] | None = None
+    """Of those that were open when the workers of this turn were back, the ones that still are."""
+
+    def looked(self, view: View, now_ms: int) -> Memory:
+        """Take note of a look at the cluster."""
+        seen = view.fingerprint()
+        looked = self
+        if self.lingering is not None:
+            looked = replace(self, lingering=self.lingering & view.open_transactions)
+        if seen == self.fingerprint:
+            return looked
+        return replace(looked, fingerprint=seen, steady_since_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Give a worker its phase and have it restarted."""
+
+    url: str
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiesce:
+    """Stop a worker, or drain it: it must run no task and lead nothing."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """Give a worker other software."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Look again in a moment."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Decide again at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Nothing is left to do; `halted` None: the run is done."""
+
+    halted: Halted | None = None
+
+
+_NO_REST = "the cluster does not come to rest: see its logs"
+
+Action = Change | Quiesce | Replace | Wait | Again | End
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Write the entries, then perform the action with the memory that goes with it."""
+
+    entries: tuple[Entry, ...] = ()
+    memory: Memory
+    action: Action
+
+
+def decide(run: Run, memory: Memory, view: View, limits: Limits, now_ms: int) -> Decision:
+    """Return what is to be done next."""
+    memory = memory.looked(view, now_ms)
+    leg = run.leg
+    if leg is None:
+        return Decision(entries=(Finished(),), memory=memory, action=End())
+    if broken := broken_invariant(run, view):
+        return _halt(memory, broken)
+    turn = _Turn(run=run, leg=leg, memory=memory, view=view, limits=limits, now_ms=now_ms)
+    if run.started.full_stop and not leg.replace:
+        return _full_stop(turn)
+    return _rolling(turn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One decision's inputs."""
+
+    run: Run
+    leg: Leg
+    memory: Memory
+    view: View
+    limits: Limits
+    now_ms: int
+
+    @property
+    def settled(self) -> bool:
+        return self.now_ms - self.memory.steady_since_ms >= self.limits.settle_ms
+
+    def wait(self, reason: str, hint: str) -> Decision:
+        """Wait, or halt when the step has taken its time."""
+        since_ms = self.memory.waiting_since_ms
+        memory = self.memory
+        if since_ms is None:
+            memory, since_ms = replace(memory, waiting_since_ms=self.now_ms), self.now_ms
+        if self.now_ms - since_ms >= self.limits.step_ms:
+            return _halt(memory, Halted(reason=reason, hint=hint))
+        return Decision(memory=memory, action=Wait(reason=reason))
+
+    def act(self, kind: str, url: str, action: Action, *entries: Entry) -> Decision:
+        memory = replace(
+            self.memory, acted=self.memory.acted | {(kind, url)}, waiting_since_ms=self.now_ms
+        )
+        return Decision(entries=entries, memory=memory, action=action)
+
+    def progress(self, *entries: Entry) -> Decision:
+        """Write what was reached, and go on with a fresh deadline."""
+        memory = replace(self.memory, waiting_since_ms=None, lingering=None)
+        return Decision(entries=entries, memory=memory, action=Again())
+
+    def back(self) -> _Turn:
+        """Return the turn once the changed workers are back: what is open now is remembered."""
+        if self.memory.lingering is not None:
+            return self
+        return replace(self, memory=replace(self.memory, lingering=self.view.open_transactions))
+
+    def away(self) -> _Turn:
+        """Return the turn while changed workers are not back."""
+        return replace(self, memory=replace(self.memory, lingering=None))
+
+    def verify(self) -> Decision | None:
+        """Return what the end of a step waits for; None when all is well.
+
+        A process that was killed left its transaction to the coordinator, which aborts it after
+        its timeout: until then readers stand still and its outcome is open (spec upgrade.md §5).
+        """
+        if problem := gate_problem(self.run, self.view):
+            return self.wait(problem, _gate_hint(problem))
+        if self.memory.lingering:
+            ids = sorted({found.transactional_id for found in self.memory.lingering})
+            problem = f"still open from before: the transaction of {', '.join(ids)}"
+            return self.wait(problem, _gate_hint(problem))
+        if not self.settled:
+            return self.wait("the cluster settles", _NO_REST)
+        return None
+
+
+def _rolling(turn: _Turn) -> Decision:
+    for step in turn.run.steps.values():
+        return _continue(turn, step)
+    if waiting := turn.verify():
+        return waiting
+    if turn.leg.replace and (found := turn.view.open_transactions):
+        # Software without the feature knows no way to end them.
+        problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
+        return turn.wait(problem, _gate_hint(problem))
+    worker = _next_worker(turn)
+    if worker is None:
+        return _finish_leg(turn)
+    entry = StepStarted(url=worker.url, phase=turn.leg.target, instance=worker.instance)
+    return turn.act(_kind(turn.leg), worker.url, _action(turn.leg, worker.url), entry)
+
+
+def _continue(turn: _Turn, step: Step) -> Decision:
+    worker = turn.view.by_url.get(step.url)
+    if has_arrived(turn.run, turn.leg, step, worker):
+        assert worker is not None
+        turn = turn.back()
+        return turn.verify() or turn.progress(_verified(turn, step, worker))
+    turn = turn.away()
+    if (_kind(turn.leg), step.url) not in turn.memory.acted and not _is_silent_agent(
+        turn, step.url
+    ):
+        return turn.act(_kind(turn.leg), step.url, _action(turn.leg, step.url))
+    return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
+
+
+def _next_worker(turn: _Turn) -> Worker | None:
+    """Followers in the order of the inventory, the leader last, so that it moves once."""
+    by_url = turn.view.by_url
+    waiting = [
+        by_url[url]
+        for url in turn.run.selected
+        if url not in turn.run.verified and not is_at_target(turn.run, turn.leg, by_url[url])
+    ]
+    followers = [worker for worker in waiting if not worker.leader]
+    return next(iter((*followers, *waiting)), None)
+
+
+def _finish_leg(turn: _Turn) -> Decision:
+    if not turn.leg.replace and (problem := leader_problem(turn.leg, turn.view)):
+        return turn.wait(problem, "pyconnect acls check --phase " + turn.leg.target)
+    workers = [turn.view.by_url[url] for url in turn.run.selected]
+    return turn.progress(LegFinished(target=turn.leg.target, evidence=_summary(workers)))
+
+
+def _full_stop(turn: _Turn) -> Decision:
+    run, leg, by_url = turn.run, turn.leg, turn.view.by_url
+    pending = [
+        url
+        for url in run.selected
+        if url not in run.verified and not _is_there(turn, url, by_url.get(url))
+    ]
+    awake = [url for url in pending if url not in run.steps and _is_awake(by_url.get(url))]
+    for url in awake:
+        if ("quiesce", url) not in turn.memory.acted and not _is_silent_agent(turn, url):
+            return turn.act("quiesce", url, Quiesce(url=url))
+    if awake:
+        return turn.wait(f"{awake[0]} still works", f"stop {awake[0]}, then resume")
+    for url in pending:
+        if (_kind(leg), url) not in turn.memory.acted and not _is_silent_agent(turn, url):
+            started = () if url in run.steps else (_step_started(leg, url),)
+            return turn.act(_kind(leg), url, _action(leg, url), *started)
+    if pending:
+        turn = turn.away()
+        return turn.wait(f"{pending[0]} is not back yet", _step_hint(leg, pending[0]))
+    turn = turn.back()
+    if waiting := turn.verify():
+        return waiting
+    if run.steps:
+        verified = (_verified(turn, step, by_url[step.url]) for step in run.steps.values())
+        return turn.progress(*verified)
+    return _finish_leg(turn)
+
+
+def _is_there(turn: _Turn, url: str, worker: Worker | None) -> bool:
+    if worker is None:
+        return False
+    step = turn.run.steps.get(url)
+    if step is None:
+        return is_at_target(turn.run, turn.leg, worker)
+    return has_arrived(turn.run, turn.leg, step, worker)
+
+
+def _is_silent_agent(turn: _Turn, url: str) -> bool:
+    """Whether a worker that only its own agent can change does not answer now.
+
+    It may be on its way back from a restart that was begun before this process: that is waited for.
+    Only agents have told the digest of their file.
+    """
+    worker = turn.view.by_url.get(url)
+    if turn.leg.replace or (worker is not None and worker.reachable):
+        return False
+    commanded = worker is not None and worker.means is Means.COMMANDS
+    told = any(each.url == url and each.config_sha256 for each in turn.run.started.inventory)
+    return told and not commanded
+
+
+def _is_awake(worker: Worker | None) -> bool:
+    return worker is not None and (worker.member or (worker.reachable and not worker.drained))
+
+
+def _step_started(leg: Leg, url: str) -> StepStarted:
+    return StepStarted(url=url, phase=leg.target, instance=None)
+
+
+def _verified(turn: _Turn, step: Step, worker: Worker) -> StepVerified:
+    how = "told by the worker" if worker.source is PhaseSource.TOLD else "restarted with it"
+    members = sum(each.member for each in turn.view.workers)
+    evidence = (
+        f"{worker.phase_text}, {how}; version {worker.version}; {members} members,"
+        f" {turn.view.protocol}, {turn.view.group_state}"
+    )
+    return StepVerified(url=step.url, phase=step.phase, evidence=evidence)
+
+
+def _summary(workers: Iterable[Worker]) -> str:
+    return "; ".join(f"{worker.url}: {worker.phase_text}" for worker in workers)
+
+
+def _kind(leg: Leg) -> str:
+    return "replace" if leg.replace else f"change to {leg.target}"
+
+
+def _action(leg: Leg, url: str) -> Action:
+    return Replace(url=url) if leg.replace else Change(url=url, phase=leg.target)
+
+
+def _not_there(leg: Leg, step: Step, worker: Worker | None) -> str:
+    if worker is None:
+        return f"{step.url} is not back yet"
+    if not worker.reachable:
+        return f"{step.url} is not back yet ({worker.reason})"
+    if not worker.member:
+        return f"{step.url} answers and has not joined the group yet"
+    if leg.replace:
+        return f"{step.url} still runs version {worker.version}"
+    return f"{step.url} is {worker.phase_text}, not {step.phase} yet"
+
+
+def _step_hint(leg: Leg, url: str) -> str:
+    goal = "its new software" if leg.replace else f"exactly.once.source.support={leg.target}"
+    return (
+        f"see the log of {url}; start it with {goal}, or with its former file, then run the same"
+        " command again to go on"
+    )
+
+
+def _gate_hint(problem: str) -> str:
+    if "FAILED" in problem:
+        return (
+            "see why: pyconnect tasks list --failed; grant or repair, restart what failed, then run"
+            " the same command again"
+        )
+    if "transaction" in problem:
+        return "see it: pyconnect transactions find-hanging; then run the same command again"
+    return "repair that, then run the same command again to go on"
+
+
+def _halt(memory: Memory, halted: Halted) -> Decision:
+    return Decision(entries=(halted,), memory=memory, action=End(halted=halted))

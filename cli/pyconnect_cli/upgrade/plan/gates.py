@@ -1,0 +1,125 @@
+"""What must hold between the steps of an upgrade, and what must never happen in it. Pure.
+
+A gate's problem is waited for, until a deadline. A broken invariant halts the run at once: going on
+could only make it worse. Numbers are those of spec upgrade.md §3.
+"""
+
+from __future__ import annotations
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan import versions
+from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, Step
+
+PROTOCOLS = ("default", "compatible", "sessioned")
+"""As the group names them, the weakest first; `default` is the eager one."""
+
+
+def gate_problem(run: Run, view: View) -> str | None:
+    """Return what keeps the next step from being taken; None when the cluster is well."""
+    if not view.stable:
+        return f"a rebalance is under way (group {view.group_id} is {view.group_state})"
+    by_url = view.by_url
+    for url in run.urls:
+        worker = by_url.get(url)
+        if worker is None or not worker.member:
+            reason = f" ({worker.reason})" if worker and worker.reason else ""
+            return f"{url} is missing from the group{reason}"
+        if not worker.reachable:
+            return f"{url} does not answer ({worker.reason})"
+        if not worker.ready:
+            return f"{url} is not ready yet"
+    if view.leader is None:
+        return "the group has no leader"
+    if not view.states_known:
+        return "no worker tells the states of connectors and tasks"
+    before = set(run.started.failed)
+    if new := sorted(view.failed() - before):
+        return f"{', '.join(new)} {'is' if len(new) == 1 else 'are'} FAILED since the run began"
+    if lost := sorted(view.unassigned()):
+        return f"{', '.join(lost)} {'has' if len(lost) == 1 else 'have'} no worker yet"
+    if view.hanging:
+        return f"open beyond its timeout: the transaction of {', '.join(view.hanging)}"
+    return None
+
+
+def broken_invariant(run: Run, view: View) -> Halted | None:
+    """Return why the run must not go on; None while everything is as it may be."""
+    leg = run.leg
+    for worker in view.workers:
+        if worker.url not in run.urls and worker.member:
+            version = f", version {worker.version}" if worker.version else ""
+            return Halted(
+                reason=f"{worker.url}{version} has joined the group, and is not of this run",
+                hint="stop it and run the same command again; or end this run with pyconnect"
+                " upgrade --cleanup, and begin another with it",
+            )
+        if worker.cluster_id and worker.cluster_id != run.started.cluster_id:
+            return Halted(
+                reason=f"{worker.url} works on Kafka cluster {worker.cluster_id}, not on"
+                f" {run.started.cluster_id}",
+                hint="give it the properties of the others",
+            )
+        if leg is not None and (problem := _wrong_phase(run, leg, worker)):
+            return Halted(reason=problem, hint="see who changed it, and set it right; then resume")
+    if view.stable and _weaker(view.protocol, run.started.protocol):
+        return Halted(
+            reason=f"the group's protocol was {run.started.protocol} and is {view.protocol} now",
+            hint="give every worker the same connect.protocol as before, then resume",
+        )
+    return None
+
+
+def _wrong_phase(run: Run, leg: Leg, worker: Worker) -> str | None:
+    if not worker.reachable or worker.source is PhaseSource.UNKNOWN or leg.replace:
+        return None
+    if worker.kind is Kind.JAVA and versions.is_before(worker.version, versions.FIRST_WITH_PHASES):
+        return f"{worker.url} runs version {worker.version}, which has no exactly-once support"
+    if not any(leg.allows(phase) for phase in worker.phases):
+        return f"{worker.url} is {worker.phase_text}; this rolling is {leg}"
+    back = worker.url in run.verified and worker.source is PhaseSource.TOLD
+    if back and worker.phase is not leg.target:
+        return f"{worker.url} was {leg.target} and is {worker.phase_text} again"
+    return None
+
+
+def is_at_target(run: Run, leg: Leg, worker: Worker) -> bool:
+    """Whether a worker needs no step in this leg, as far as the cluster itself tells."""
+    if leg.replace:
+        return worker.reachable and worker.version != _version_before(run, worker.url)
+    return (
+        worker.reachable
+        and worker.source is not PhaseSource.UNKNOWN
+        and worker.phase is leg.target
+        and not worker.outdated
+    )
+
+
+def has_arrived(run: Run, leg: Leg, step: Step, worker: Worker | None) -> bool:
+    """Whether the worker of a step is back and where it should be.
+
+    Where the phase is only inferred it takes two facts more: the change was made, and the process
+    in the group is another one than before.
+    """
+    if worker is None or not worker.reachable or not worker.member:
+        return False
+    if leg.replace or worker.source is PhaseSource.TOLD:
+        return is_at_target(run, leg, worker)
+    return step.changed and worker.instance != step.instance and step.phase in worker.phases
+
+
+def _version_before(run: Run, url: str) -> str:
+    return next((w.version for w in run.started.inventory if w.url == url), "")
+
+
+def _weaker(now: str, before: str) -> bool:
+    if now not in PROTOCOLS or before not in PROTOCOLS:
+        return False
+    return PROTOCOLS.index(now) < PROTOCOLS.index(before)
+
+
+def leader_problem(leg: Leg, view: View) -> str | None:
+    """Return why the leader's writes are not safe at the end of a leg (I7)."""
+    if leg.target is Phase.DISABLED or view.leader_writes is not False:
+        return None
+    return "the leader has not claimed its transactional id: is it allowed to (acls check)?"

@@ -1,0 +1,225 @@
+"""What is seen of a Connect cluster that is upgraded, as values. Pure.
+
+A worker's phase is told by pyconnect's own agents. Of a Java worker it can only be inferred: its
+validation tells `enabled` from the rest, and its writing tells `preparing` from `disabled` while it
+leads (spec upgrade.md §4). So each worker has the set of phases that it may be in, and where that
+comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyconnect_cli.rest.phases import Phase
+
+
+class PhaseSource(StrEnum):
+    """Where a worker's phase comes from."""
+
+    TOLD = "told"  # an agent says so
+    SHOWN = "shown"  # the command `show` printed it, from the worker's file
+    INFERRED = "inferred"  # from a Java worker's behaviour
+    UNKNOWN = "unknown"
+
+
+class Kind(StrEnum):
+    """Whose worker it is."""
+
+    AGENT = "agent"
+    JAVA = "java"
+    UNKNOWN = "unknown"
+
+
+class Means(StrEnum):
+    """How a worker's phase is changed."""
+
+    AGENT = "agent"  # POST /agent/phase; the agent restarts itself
+    COMMANDS = "commands"  # argv templates of the inventory
+    OPERATOR = "operator"  # instructions are printed, exit 75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker. `url` has no slash at its end.
+
+    `instance` tells one life of its process from the next: the member id of the group, which is
+    new at each join of a new process; None when it is no member. `outdated`: its properties file
+    is newer than the process. `reason` says why it does not answer.
+    """
+
+    url: str
+    reachable: bool = True
+    kind: Kind = Kind.UNKNOWN
+    version: str = ""
+    cluster_id: str = ""
+    phases: frozenset[Phase] = frozenset(Phase)
+    source: PhaseSource = PhaseSource.UNKNOWN
+    instance: str | None = None
+    leader: bool = False
+    outdated: bool = False
+    config_sha256: str | None = None
+    drained: bool = False
+    ready: bool = True
+    fences: bool | None = None
+    means: Means = Means.OPERATOR
+    reason: str = ""
+
+    @property
+    def phase(self) -> Phase | None:
+        """The phase when only one is possible."""
+        return next(iter(self.phases)) if len(self.phases) == 1 else None
+
+    @property
+    def member(self) -> bool:
+        """Whether the group counts it in."""
+        return self.instance is not None
+
+    @property
+    def phase_text(self) -> str:
+        """How the phase is shown: what is not told by the worker itself is labelled."""
+        if not self.reachable:
+            return "?"
+        if self.source is PhaseSource.UNKNOWN:
+            return "unknown"
+        text = " or ".join(phase for phase in Phase if phase in self.phases)
+        return text if self.source is PhaseSource.TOLD else f"{text} ({self.source})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """State of a connector (`orders`) or task (`orders/0`) and the worker that said so."""
+
+    state: str
+    worker_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction under way, as its coordinator says; the next one starts later."""
+
+    transactional_id: str
+    started_ms: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConnector:
+    """What an upgrade must know of a source connector's configuration.
+
+    `replaced` and `breaking` are client settings, as they are written, that exactly-once ignores
+    or cannot live with. `own_cluster`: its clients have other addresses than the worker;
+    `several_clusters`: they differ among themselves.
+    """
+
+    name: str
+    state: str
+    tasks: int
+    tasks_max: int = 1
+    offsets_topic: str | None = None
+    requires_exactly_once: bool = False
+    boundary: str = "poll"
+    boundary_interval_ms: int | None = None
+    transaction_timeout_ms: int = 60_000
+    preflight: tuple[str, ...] = ()
+    """What validation with `required` says against it; empty: nothing, or it was not asked."""
+    replaced: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
+    own_cluster: bool = False
+    several_clusters: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brokers:
+    """What the brokers say; None: they were not asked or may not be asked."""
+
+    transactions: bool = True
+    max_transaction_timeout_ms: int | None = None
+    log_problems: tuple[str, ...] = ()
+    log_warnings: tuple[str, ...] = ()
+    topic_problems: tuple[str, ...] = ()
+    topic_warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Workers' own client settings, each as `name: key=value`."""
+
+    replaced: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One look at the cluster. Workers: members of the group and those of the inventory.
+
+    `hanging`: transactional ids of this group whose transaction is open for longer than its
+    timeout. The rest is filled for plans: `aborted_offsets` are keys of `offsets_topic` whose
+    newest record is of no committed transaction; the ACLs are those of the next phase;
+    `worker_settings` are workers' settings that are ignored in it, or with which none could lead.
+    """
+
+    group_id: str
+    cluster_id: str
+    group_state: str
+    protocol: str
+    workers: tuple[Worker, ...]
+    instances: Mapping[str, Instance]
+    hanging: tuple[str, ...] = ()
+    open_transactions: frozenset[OpenTransaction] = frozenset()
+    sources: tuple[SourceConnector, ...] = ()
+    stopped: tuple[str, ...] = ()
+    brokers: Brokers = Brokers()
+    aborted_offsets: tuple[str, ...] = ()
+    offsets_topic: str | None = None
+    acl_blockers: tuple[str, ...] = ()
+    acl_unknown: tuple[str, ...] = ()
+    worker_settings: WorkerSettings = WorkerSettings()
+    other_groups: tuple[str, ...] = ()
+    leader_transactional_id: str = ""
+    states_known: bool = True
+    """Whether any worker told the `instances`: of none nothing is known, least that all is well."""
+    leader_writes: bool | None = None
+    """Whether the leader writes transactionally; None: nobody can say."""
+
+    @property
+    def stable(self) -> bool:
+        """Whether no rebalance is under way."""
+        return self.group_state == "Stable"
+
+    @property
+    def by_url(self) -> dict[str, Worker]:
+        return {worker.url: worker for worker in self.workers}
+
+    @property
+    def leader(self) -> Worker | None:
+        return next((worker for worker in self.workers if worker.leader), None)
+
+    def failed(self) -> frozenset[str]:
+        """Names of what is FAILED."""
+        return frozenset(name for name, item in self.instances.items() if item.state == "FAILED")
+
+    def unassigned(self) -> frozenset[str]:
+        """Names of what runs nowhere."""
+        return frozenset(
+            name for name, item in self.instances.items() if item.state in {"UNASSIGNED", ""}
+        )
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """What must stay the same while the cluster settles."""
+        members = tuple(sorted((w.url, w.instance or "", *sorted(w.phases)) for w in self.workers))
+        return (
+            self.group_state,
+            self.protocol,
+            members,
+            self.failed(),
+            self.unassigned(),
+            self.hanging,
+        )
+
+
+def phase_range(workers: Iterable[Worker]) -> tuple[Phase, Phase]:
+    """Return the lowest and the highest phase that any of them may be in."""
+    found = [phase for worker in workers for phase in worker.phases]
+    return min(found, key=lambda p: p.rank), max(found, key=lambda p: p.rank)

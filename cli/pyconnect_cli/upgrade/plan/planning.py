@@ -1,0 +1,183 @@
+"""From a view of a cluster and a wish: the rollings to do, or why there is none. Pure.
+
+The ways: disabled → preparing → enabled, each in a run of its own, because exactly-once is only
+safe when every possible leader writes transactionally before the first task relies on it. Down
+again in two rollings, or in one with --direct. --full-stop goes anywhere: nobody works meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.checks import Finding, Wish, findings
+from pyconnect_cli.upgrade.plan.model import PhaseSource, View, Worker, phase_range
+from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
+
+DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be done; without legs nothing is. `notes`: what it means for others."""
+
+    view: View
+    wish: Wish
+    legs: tuple[Leg, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> tuple[Finding, ...]:
+        """Why it must not be done; empty when it may."""
+        return tuple(finding for finding in self.findings if finding.blocks)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if not finding.blocks)
+
+    def order(self, leg: Leg) -> tuple[Worker, ...]:
+        """The workers of a rolling as they would come now: followers, then the leader."""
+        chosen = [
+            worker
+            for worker in self.view.workers
+            if (not self.wish.only or worker.url in self.wish.only)
+            and (leg.replace or len(self.legs) > 1 or worker.phase is not leg.target)
+        ]
+        return tuple(sorted(chosen, key=lambda worker: worker.leader))
+
+    def started(self, run_id: str, tool_version: str) -> Started:
+        """Return the first entry of the run's journal."""
+        view, wish = self.view, self.wish
+        return Started(
+            run_id=run_id,
+            group_id=view.group_id,
+            cluster_id=view.cluster_id,
+            target=wish.target,
+            legs=self.legs,
+            inventory=tuple(
+                Inventoried(
+                    url=worker.url,
+                    version=worker.version,
+                    phase=worker.phase_text,
+                    config_sha256=worker.config_sha256,
+                )
+                for worker in view.workers
+            ),
+            protocol=view.protocol,
+            tool_version=tool_version,
+            full_stop=wish.full_stop,
+            hard=wish.hard,
+            only=wish.only,
+            failed=tuple(sorted(view.failed())),
+            accepted=tuple(finding.message for finding in self.warnings),
+        )
+
+
+def make_plan(view: View, wish: Wish) -> Plan:
+    """Return the plan with everything that speaks against it."""
+    seen = _declared(view, wish)
+    legs, problem = _legs(seen, wish)
+    found = findings(view, wish)
+    if problem is not None:
+        found = (problem, *found)
+    return Plan(view=view, wish=wish, legs=legs, findings=found, notes=_notes(view, legs))
+
+
+def _declared(view: View, wish: Wish) -> tuple[Worker, ...]:
+    """Workers that answer, with what the operator vouches for taken as true."""
+    return tuple(
+        replace(worker, phases=frozenset({PREPARING}))
+        if wish.declared and worker.source is PhaseSource.INFERRED and worker.phase is None
+        else worker
+        for worker in view.workers
+        if worker.reachable
+    )
+
+
+def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Finding | None]:
+    if not workers:
+        return (), Finding(message="no worker answers")
+    low, high = phase_range(workers)
+    if all(worker.phase is wish.target for worker in workers):
+        return _hard(wish), None
+    if wish.full_stop:
+        return (Leg(start=_far(low, high, wish.target), target=wish.target),), None
+    ambiguous = any(worker.phase is None for worker in workers)
+    if high.rank - low.rank > 1 and not ambiguous and not (wish.direct and wish.target is DISABLED):
+        return (), _too_far(workers)
+    if wish.target is ENABLED:
+        if low is DISABLED:
+            return (), _skips(workers)
+        return (Leg(start=PREPARING, target=ENABLED),), None
+    if wish.target is PREPARING:
+        start = ENABLED if high is ENABLED else DISABLED
+        return (Leg(start=start, target=PREPARING),), None
+    if high is not ENABLED:
+        return (Leg(start=PREPARING, target=DISABLED), *_hard(wish)), None
+    if wish.direct:
+        return (Leg(start=ENABLED, target=DISABLED), *_hard(wish)), None
+    if wish.only:
+        return (), Finding(
+            message="from enabled to disabled are two rollings, and one of only some workers would"
+            " leave phases that are no neighbours",
+            hint="first: pyconnect upgrade --phase preparing",
+        )
+    down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
+    return (*down, *_hard(wish)), None
+
+
+def _hard(wish: Wish) -> tuple[Leg, ...]:
+    return (Leg(start=DISABLED, target=DISABLED, replace=True),) if wish.hard else ()
+
+
+def _far(low: Phase, high: Phase, target: Phase) -> Phase:
+    return low if target.rank - low.rank >= high.rank - target.rank else high
+
+
+def _at(workers: tuple[Worker, ...], phase: Phase) -> str:
+    return ", ".join(worker.url for worker in workers if phase in worker.phases)
+
+
+def _skips(workers: tuple[Worker, ...]) -> Finding:
+    return Finding(
+        message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a leader"
+        " could still write what nobody can fence",
+        hint="first: pyconnect upgrade --phase preparing; or stop everything: --full-stop",
+    )
+
+
+def _too_far(workers: tuple[Worker, ...]) -> Finding:
+    return Finding(
+        message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is enabled:"
+        " those phases are no neighbours",
+        hint="bring everybody down: pyconnect upgrade --phase disabled --direct; or --full-stop",
+    )
+
+
+def _notes(view: View, legs: tuple[Leg, ...]) -> tuple[str, ...]:
+    notes = []
+    if any(leg.target is ENABLED for leg in legs):
+        notes.append(
+            "exactly-once begins when the last worker is enabled and every process that ran plain"
+            " tasks has ended; what was duplicated before stays. Consumers then read with"
+            " isolation.level=read_committed."
+        )
+    down = [leg for leg in legs if leg.start is ENABLED and leg.target is not ENABLED]
+    if down:
+        notes.append(
+            "exactly-once ends with the first worker of this way down: from then on at least once."
+            " Consumers may keep read_committed; they must be ready for repeated records."
+        )
+        if own := sorted({s.offsets_topic for s in view.sources if s.offsets_topic}):
+            notes.append(
+                f"connectors' own offsets topics ({', '.join(own)}) stay in use, in every phase;"
+                " their newest offsets are copied to the workers' topic."
+            )
+    if any(leg.replace for leg in legs):
+        notes.append(
+            "software before 3.3 ignores connectors' own offsets topics: it goes on from the copies"
+            " in the workers' topic, which may be older, so records repeat. Its log complains about"
+            " tasks-fencing records at each start; leave them."
+        )
+    return tuple(notes)

@@ -1,0 +1,49 @@
+"""Transactional ids that several would use, each fencing the other (spec exactly-once.md §4). Pure.
+
+Ids are names put together with `-` and nothing escaped, so two pairs of names may make the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from pyconnect_cli.upgrade.plan.model import SourceConnector
+
+LEADER = "the leader"
+
+
+def ids_of(group_id: str, source: SourceConnector) -> tuple[str, ...]:
+    """Return the ids of a connector: of changes of its offsets (KIP-875), then of its tasks."""
+    count = max(source.tasks, source.tasks_max)
+    own = f"{group_id}-{source.name}"
+    return (own, *(f"{own}-{task}" for task in range(count)))
+
+
+def collisions(group_id: str, leader: str, sources: Iterable[SourceConnector]) -> Iterator[str]:
+    """Yield a sentence for each id that has several owners in this group; `leader`: its id."""
+    owners: dict[str, list[str]] = defaultdict(list)
+    owners[leader].append(LEADER)
+    for source in sources:
+        for transactional_id in ids_of(group_id, source):
+            owners[transactional_id].append(source.name)
+    for transactional_id, names in owners.items():
+        if len(names) > 1:
+            yield f"the transactional id {transactional_id} belongs to {' and '.join(names)}"
+
+
+def shared_with(
+    group_id: str, sources: Iterable[SourceConnector], groups: Iterable[str]
+) -> Iterator[str]:
+    """Yield a sentence for each connector whose ids may be those of another Connect group."""
+    named = list(sources)
+    for other in groups:
+        for source in named:
+            own = f"{group_id}-{source.name}"
+            # Of a shorter name every connector is a candidate; its ids show when they are in use.
+            if len(other) > len(group_id) and own.startswith(f"{other}-"):
+                theirs = own.removeprefix(f"{other}-")
+                yield (
+                    f"the ids of {source.name} are those of a connector {theirs} in group {other},"
+                    " if there is one"
+                )

@@ -1,0 +1,145 @@
+"""What Connect workers of the sandbox have in common, Apache's and ours.
+
+Both read a `worker.properties` and answer GET /health with 200 (KIP-1017) once they have joined
+their group and read its config topic. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import javaproperties
+
+from pyconnect_sandbox import ports
+from pyconnect_sandbox.server import Server
+
+_JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def worker_properties(bootstrap_servers: str, group_id: str) -> dict[str, str]:
+    """Return the properties of a distributed worker whose internal topics are its group's own."""
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group_id,
+        "key.converter": _JSON_CONVERTER,
+        "value.converter": _JSON_CONVERTER,
+        "config.storage.topic": f"{group_id}-configs",
+        "config.storage.replication.factor": "1",
+        "offset.storage.topic": f"{group_id}-offsets",
+        "offset.storage.replication.factor": "1",
+        # The default of 25 takes a broker on a small machine a while to create.
+        "offset.storage.partitions": "5",
+        "status.storage.topic": f"{group_id}-status",
+        "status.storage.replication.factor": "1",
+        "offset.flush.interval.ms": "1000",
+    }
+
+
+def rest_status(port: int, path: str, timeout_s: float) -> int | None:
+    """Return the status of GET `path` on the loopback address; None when there is no answer."""
+    connection = HTTPConnection(ports.LOOPBACK, port, timeout=timeout_s)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """How to start a Connect worker."""
+
+    directory: Path
+    """Of this worker alone: configuration and logs."""
+    properties: Mapping[str, str]
+    """Worker properties; `listeners` is added when it is absent."""
+    port: int | None = None
+    """Of the REST server when `listeners` is absent; None: a free one is chosen."""
+    connectors: Sequence[Mapping[str, str]] | None = None
+    """Not None: a standalone worker with these connectors."""
+    start_timeout_s: float = 90
+    stop_timeout_s: float = 20
+    hold_file: Path | None = None
+    """See `Server`; None: the worker outlives this process."""
+
+
+class ConnectWorker(Server):
+    """A Connect worker process; its REST port stays the same over restarts."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        super().__init__(
+            directory=config.directory,
+            start_timeout_s=config.start_timeout_s,
+            stop_timeout_s=config.stop_timeout_s,
+            hold_file=config.hold_file,
+        )
+        self.config = config
+        self._port: int | None = None
+        self._has_answered = False
+
+    @abstractmethod
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        """Return the command that runs the worker."""
+
+    def _default_properties(self) -> Mapping[str, str]:
+        """Return properties that this worker has unless they were given."""
+        return {}
+
+    @property
+    def port(self) -> int:
+        """Port of the REST server, chosen when first asked for."""
+        if self._port is None:
+            self._port = self._choose_port()
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where its REST server answers."""
+        return f"http://{ports.LOOPBACK}:{self.port}"
+
+    def _choose_port(self) -> int:
+        if listeners := self.config.properties.get("listeners"):
+            # The last of several: `http://127.0.0.1:8083`.
+            return int(listeners.rsplit(":", 1)[1])
+        if self.config.port is not None:
+            ports.require_free(self.config.port)
+            return self.config.port
+        return ports.free_port()
+
+    def _give_up_ports(self) -> bool:
+        asked_for = self.config.port is not None or "listeners" in self.config.properties
+        if self._has_answered or asked_for:
+            return False
+        self._port = None
+        return True
+
+    def _prepare(self) -> Sequence[str]:
+        properties = {
+            "listeners": self.url,
+            **self._default_properties(),
+            **self.config.properties,
+        }
+        worker_file = self._write_properties("worker.properties", properties)
+        connector_files = [
+            self._write_properties(f"connector-{index}.properties", connector)
+            for index, connector in enumerate(self.config.connectors or ())
+        ]
+        return self._command(worker_file, connector_files)
+
+    def _write_properties(self, name: str, properties: Mapping[str, str]) -> Path:
+        path = self.directory / name
+        path.touch(mode=0o600)
+        path.write_text(javaproperties.dumps(properties, timestamp=None, sort_keys=True))
+        return path
+
+    def _answers(self, timeout_s: float) -> bool:
+        if rest_status(self.port, "/health", timeout_s) != 200:
+            return False
+        self._has_answered = True
+        return True

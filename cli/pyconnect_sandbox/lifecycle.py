@@ -1,0 +1,370 @@
+"""Named sandboxes that outlive the command that starts them: up, down, status.
+
+`up` converges: what runs already is left alone, what is missing is started. While a server
+starts it is tethered to the command; only when it answers and is recorded is it let go, so a
+killed `up` leaves nothing behind either.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import javaproperties
+
+from pyconnect_sandbox import class_archive, ports, processes
+from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
+from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
+from pyconnect_sandbox.connect_worker import (
+    ConnectWorker,
+    WorkerConfig,
+    rest_status,
+    worker_properties,
+)
+from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxNotRunning
+from pyconnect_sandbox.jars import find_runtime
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.progress import Progress
+from pyconnect_sandbox.server import Server
+from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
+
+DEFAULT_NAME = "default"
+STOP_GRACE_S = 20.0
+PROBE_TIMEOUT_S = 2.0
+_CLAIM = ".pyconnect-sandbox"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpRequest:
+    """What `up` is asked for."""
+
+    name: str = DEFAULT_NAME
+    data_directory: Path | None = None
+    """Of the broker; None: where it was, at first inside the sandbox's own directory."""
+    port: int | None = None
+    acl: bool = False
+    sasl_users: Mapping[str, str] = field(default_factory=dict)
+    kafka_dir: Path | None = None
+    timeout_s: float = 60
+    """For each server to answer."""
+    agent: bool = False
+    java_worker: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """One server of a sandbox as it is now."""
+
+    kind: str
+    state: str
+    """running, unresponsive (lives, does not answer) or crashed (recorded, does not live)."""
+    pid: int
+    addresses: Mapping[str, str]
+    resident_bytes: int
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxStatus:
+    """A sandbox as it is now."""
+
+    name: str
+    state: str
+    """Its broker's state, or stopped."""
+    bootstrap_servers: str | None
+    sasl_bootstrap_servers: str | None
+    acl: bool
+    data_directory: str
+    servers: tuple[ServerStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOutcome:
+    """What `up` did."""
+
+    started: tuple[str, ...]
+    """Kinds of the servers that it started; empty: all ran already."""
+    status: SandboxStatus
+
+
+def up(request: UpRequest, progress: Progress, *, root: Path | None = None) -> UpOutcome:
+    """Start what does not run yet and return once all answers.
+
+    Raises InvalidSandboxRequest when the sandbox runs with other options, and what finding the
+    jars and starting the servers raises; servers that this call started are then stopped, unless
+    they had been recorded.
+    """
+    directory = SandboxDirectory(request.name, root)
+    with directory.locked():
+        starter = _Starter(request, directory, progress)
+        starter.broker()
+        if request.agent:
+            starter.agent()
+        if request.java_worker:
+            starter.java_worker()
+        return UpOutcome(started=tuple(starter.started), status=_status_of(starter.state))
+
+
+class _Starter:
+    """One `up` at work; the sandbox is locked meanwhile."""
+
+    def __init__(self, request: UpRequest, directory: SandboxDirectory, progress: Progress) -> None:
+        self._request = request
+        self._directory = directory
+        self._progress = progress
+        self.started: list[str] = []
+        known = directory.load()
+        former = directory.path / "broker" if known is None else Path(known.data_directory)
+        broker_directory = str((request.data_directory or former).absolute())
+        if known is not None and known.running("broker") is not None:
+            _require_same_options(known, request, broker_directory)
+            self.state = known
+        else:
+            self.state = SandboxState(
+                name=request.name,
+                data_directory=broker_directory,
+                libs="",
+                acl=request.acl,
+                sasl_users=tuple(sorted(request.sasl_users)),
+                ports={} if known is None else known.ports,
+                servers=() if known is None else known.servers,
+            )
+
+    def broker(self) -> None:
+        if self.state.running("broker") is not None:
+            return
+        runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
+        self.state = replace(self.state, libs=str(runtime.libs))
+        data_directory = Path(self.state.data_directory)
+        _claim(data_directory)
+        self._progress("starting the broker")
+        broker = KafkaBroker(
+            BrokerConfig(
+                runtime=runtime,
+                directory=data_directory,
+                port=self._request.port or self._former_port("plaintext"),
+                sasl_port=self._former_port("sasl"),
+                security=BrokerSecurity(acl=self._request.acl, sasl_users=self._request.sasl_users),
+                start_timeout_s=self._request.timeout_s,
+                hold_file=self._hold_file,
+            )
+        ).start()
+        addresses = {"plaintext": broker.bootstrap_servers}
+        if broker.ports.sasl is not None:
+            addresses["sasl"] = broker.sasl_bootstrap_servers
+        self._record(broker, addresses)
+
+    def agent(self) -> None:
+        self._worker("agent", AgentProcess)
+
+    def java_worker(self) -> None:
+        runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
+        self._worker("java-worker", lambda config: JavaConnectWorker(runtime, config))
+
+    def _worker(self, kind: str, make: Callable[[WorkerConfig], ConnectWorker]) -> None:
+        if self.state.running(kind) is not None:
+            return
+        broker = self.state.running("broker")
+        if broker is None:
+            raise SandboxNotRunning("The broker ended while the sandbox was coming up")
+        self._progress(f"starting the {kind}")
+        worker = make(
+            WorkerConfig(
+                directory=self._directory.path / kind,
+                properties=worker_properties(broker.addresses["plaintext"], f"sandbox-{kind}"),
+                port=self._former_port(kind),
+                start_timeout_s=self._request.timeout_s,
+                hold_file=self._hold_file,
+            )
+        ).start()
+        self._record(worker, {"rest": worker.url})
+
+    @property
+    def _hold_file(self) -> Path:
+        return self._directory.path / "starting.hold"
+
+    def _former_port(self, name: str) -> int | None:
+        port = self.state.ports.get(name)
+        return port if port is not None and ports.is_free(port) else None
+
+    def _record(self, server: Server, addresses: Mapping[str, str]) -> None:
+        record = ServerRecord(
+            kind=server.name,
+            pid=server.identity.pid,
+            start_mark=server.identity.start_mark,
+            addresses=addresses,
+            log=str(server.log_path),
+            output=str(server.output_path),
+        )
+        others = tuple(other for other in self.state.servers if other.kind != record.kind)
+        taken = {
+            server.name if name == "rest" else name: int(address.rpartition(":")[2])
+            for name, address in addresses.items()
+        }
+        self.state = replace(
+            self.state, servers=(*others, record), ports={**self.state.ports, **taken}
+        )
+        try:
+            self._directory.save(self.state)
+        except OSError:
+            server.stop()
+            raise
+        server.detach()
+        self.started.append(server.name)
+
+
+def _claim(directory: Path) -> None:
+    """Mark `directory` as the sandbox's; raise InvalidSandboxRequest when it holds other files."""
+    if directory.exists() and not (directory / _CLAIM).exists() and any(directory.iterdir()):
+        raise InvalidSandboxRequest(
+            f"{directory} holds files that no sandbox wrote",
+            hint="choose a new or an empty --data-dir",
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _CLAIM).touch()
+
+
+def _remove_claimed(directory: Path) -> None:
+    """Remove a directory that `_claim` marked; any other is left alone."""
+    if (directory / _CLAIM).exists():
+        shutil.rmtree(directory)
+
+
+def _require_same_options(running: SandboxState, request: UpRequest, broker_directory: str) -> None:
+    """Raise InvalidSandboxRequest when the running broker was started with other options."""
+    differences = []
+    if request.data_directory is not None and running.data_directory != broker_directory:
+        differences.append(f"its data is in {running.data_directory}")
+    if request.port is not None and request.port != running.ports["plaintext"]:
+        differences.append(f"it listens on port {running.ports['plaintext']}")
+    if request.acl and not running.acl:
+        differences.append("it has no ACL authorizer")
+    if request.sasl_users:
+        properties = javaproperties.loads(
+            (Path(running.data_directory) / "server.properties").read_text()
+        )
+        if not sasl_properties(request.sasl_users).items() <= properties.items():
+            differences.append("its SASL users or their passwords are others")
+    if differences:
+        raise InvalidSandboxRequest(
+            f"Sandbox {running.name} runs with other options: {'; '.join(differences)}",
+            hint=f"stop it first: pyconnect sandbox down --name {running.name}",
+        )
+
+
+def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> tuple[str, ...]:
+    """Stop a sandbox's servers, the broker last; return the kinds of those that ran.
+
+    Data and ports are kept for the next `up`, unless `remove_data`. Nothing of the sandbox's
+    processes lives afterwards. Raises SandboxNotRunning for a name that was never up, except
+    the default one.
+    """
+    directory = SandboxDirectory(name, root)
+    if directory.load() is None:
+        if name == DEFAULT_NAME:
+            return ()
+        raise _unknown(name, root)
+    with directory.locked():
+        state = directory.load()
+        if state is None:
+            return ()
+        stopped = []
+        # Workers commit and leave their groups while there is a broker.
+        for record in sorted(state.servers, key=lambda record: record.kind == "broker"):
+            if record.is_running:
+                stopped.append(record.kind)
+            if processes.end_group(record.identity, STOP_GRACE_S):
+                class_archive.keep_archives(Path(record.output).parent)
+        directory.save(replace(state, servers=()))
+        if remove_data:
+            _remove_claimed(Path(state.data_directory))
+            shutil.rmtree(directory.path)
+    return tuple(stopped)
+
+
+def status(name: str, *, root: Path | None = None) -> SandboxStatus:
+    """Return how a sandbox is now; raise SandboxNotRunning for a name that was never up."""
+    state = SandboxDirectory(name, root).load()
+    if state is None:
+        raise _unknown(name, root)
+    return _status_of(state)
+
+
+def all_statuses(*, root: Path | None = None) -> tuple[SandboxStatus, ...]:
+    """Return how every recorded sandbox is now."""
+    return tuple(status(name, root=root) for name in sandbox_names(root))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLog:
+    """The log of a server that runs, or ran."""
+
+    path: Path
+    goes_on: Callable[[], bool]
+    """Whether that server still lives."""
+
+
+def server_log(name: str, kind: str, *, root: Path | None = None) -> ServerLog:
+    """Return a server's log; raise SandboxNotRunning when it was never started."""
+    directory = SandboxDirectory(name, root)
+    state = directory.load()
+    if state is None:
+        raise _unknown(name, root)
+    if (record := state.server(kind)) is not None:
+        return ServerLog(path=Path(record.log), goes_on=lambda: record.is_running)
+    stopped = Path(state.data_directory) if kind == "broker" else directory.path / kind
+    candidates = (stopped / f"{kind}.log", stopped / f"{kind}.out")
+    if (path := next((path for path in candidates if path.exists()), None)) is None:
+        raise SandboxNotRunning(
+            f"Sandbox {name} never had a server {kind}",
+            hint=f"start one: pyconnect sandbox up --name {name} --{kind}",
+        )
+    return ServerLog(path=path, goes_on=lambda: False)
+
+
+def _unknown(name: str, root: Path | None) -> SandboxNotRunning:
+    known = ", ".join(sandbox_names(root))
+    return SandboxNotRunning(
+        f"There is no sandbox {name}",
+        hint=f"known: {known}" if known else "start one: pyconnect sandbox up",
+    )
+
+
+def _status_of(state: SandboxState) -> SandboxStatus:
+    servers = tuple(_server_status(record) for record in state.servers)
+    broker = next((server for server in servers if server.kind == "broker"), None)
+    addresses = {} if broker is None else broker.addresses
+    return SandboxStatus(
+        name=state.name,
+        state="stopped" if broker is None else broker.state,
+        bootstrap_servers=addresses.get("plaintext"),
+        sasl_bootstrap_servers=addresses.get("sasl"),
+        acl=state.acl,
+        data_directory=state.data_directory,
+        servers=servers,
+    )
+
+
+def _server_status(record: ServerRecord) -> ServerStatus:
+    if not record.is_running:
+        condition = "crashed"
+    else:
+        condition = "running" if _answers(record) else "unresponsive"
+    return ServerStatus(
+        kind=record.kind,
+        state=condition,
+        pid=record.pid,
+        addresses=record.addresses,
+        resident_bytes=processes.resident_bytes(record.pid) if record.is_running else 0,
+        log=record.log,
+    )
+
+
+def _answers(record: ServerRecord) -> bool:
+    if record.kind == "broker":
+        return answers_metadata(record.addresses["plaintext"], PROBE_TIMEOUT_S)
+    port = int(record.addresses["rest"].rpartition(":")[2])
+    return rest_status(port, "/", PROBE_TIMEOUT_S) == 200

@@ -1,0 +1,67 @@
+"""Ports that nothing listens on.
+
+Taken from below the ranges that Linux (32768) and macOS (49152) give to outgoing connections, so
+that a broker which is killed and started again does not find its port used by a client socket.
+A port is only probed, not reserved: `server` tries others when somebody else was quicker.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+
+from pyconnect_sandbox.errors import PortTaken
+
+LOOPBACK = "127.0.0.1"
+FIRST_PORT, LAST_PORT = 20000, 32700
+ATTEMPTS = 200
+
+
+def is_free(port: int, host: str = LOOPBACK) -> bool:
+    """Tell whether a listener could be opened on `port` now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the JVM does: a port whose last connections are in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def accepts_connections(port: int, host: str = LOOPBACK, timeout_s: float = 1.0) -> bool:
+    """Tell whether something listens on `port`."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s):
+            return True
+    except OSError:
+        return False
+
+
+def free_port(exclude: frozenset[int] = frozenset()) -> int:
+    """Return a port that is free now and not in `exclude`; raise PortTaken when none is found."""
+    for _ in range(ATTEMPTS):
+        port = random.randint(FIRST_PORT, LAST_PORT)
+        if port not in exclude and is_free(port):
+            return port
+    raise PortTaken(
+        f"No free port found between {FIRST_PORT} and {LAST_PORT} in {ATTEMPTS} attempts",
+        hint="name one with --port",
+    )
+
+
+def free_ports(count: int, exclude: frozenset[int] = frozenset()) -> tuple[int, ...]:
+    """Return `count` different free ports, none of them in `exclude`."""
+    chosen: tuple[int, ...] = ()
+    while len(chosen) < count:
+        chosen = (*chosen, free_port(exclude | frozenset(chosen)))
+    return chosen
+
+
+def require_free(port: int) -> None:
+    """Raise PortTaken unless `port` is free."""
+    if not is_free(port):
+        raise PortTaken(
+            f"Port {port} on {LOOPBACK} is in use",
+            hint="choose another --port, or none to have a free one chosen",
+        )

@@ -1,0 +1,303 @@
+"""One server process of the sandbox: start, wait until it answers, stop, kill, suspend.
+
+`Server` owns the process group; subclasses say which files to write, which command to run and
+when the server answers. Not thread-safe: one owner calls it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pyconnect_sandbox import class_archive, processes, tether
+from pyconnect_sandbox.errors import ServerExited, ServerNotReady
+from pyconnect_sandbox.processes import ProcessIdentity
+
+READY_POLL_INTERVAL_S = 0.05
+COLLISION_RETRIES = 3
+_EXCERPT_LINES = 15
+_EXCERPT_BYTES = 64 * 1024
+
+
+class Server(ABC):
+    """A server process in a process group and a directory of its own.
+
+    `hold_file` None: the server outlives this process and is stopped by whoever knows its
+    identity. Otherwise it is killed when the last holder of that file is gone (see `tether`);
+    `start` takes a hold, `stop` gives it back.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        *,
+        directory: Path,
+        start_timeout_s: float,
+        stop_timeout_s: float,
+        hold_file: Path | None,
+    ) -> None:
+        self.directory = directory
+        self._start_timeout_s = start_timeout_s
+        self._stop_timeout_s = stop_timeout_s
+        self._hold_file = hold_file
+        self._hold: tether.Hold | None = None
+        self._tether: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._was_ready = False
+        self._seen_bytes: Mapping[Path, int] = {}
+        self._identity: ProcessIdentity | None = None
+
+    # What a subclass says
+
+    @abstractmethod
+    def _prepare(self) -> Sequence[str]:
+        """Write the server's files and return its command."""
+
+    @abstractmethod
+    def _answers(self, timeout_s: float) -> bool:
+        """Tell, within about `timeout_s` seconds, whether the server answers a real request."""
+
+    def _environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def _give_up_ports(self) -> bool:
+        """Choose other ports after a collision; False when the ports were asked for."""
+        return False
+
+    # What it is
+
+    @property
+    def log_path(self) -> Path:
+        """The server's own log."""
+        return self.directory / f"{self.name}.log"
+
+    @property
+    def output_path(self) -> Path:
+        """What the process writes to stdout and stderr."""
+        return self.directory / f"{self.name}.out"
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The started process; raises ServerExited when there is none."""
+        if self._identity is None:
+            raise ServerExited(f"{self.name} is not running")
+        return self._identity
+
+    @property
+    def pid(self) -> int:
+        """The pid of the started process, which is also the id of its group."""
+        return self.identity.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives, answering or not."""
+        return self._identity is not None and processes.is_running(self._identity)
+
+    def resident_bytes(self) -> int:
+        """Return the memory that the server process occupies."""
+        return processes.resident_bytes(self.pid)
+
+    # What can be done with it
+
+    def start(self) -> Self:
+        """Start it and wait until it answers; raise ServerExited or ServerNotReady.
+
+        Nothing of it is left when it fails, or is interrupted.
+        """
+        if self.is_running:
+            return self
+        deadline = time.monotonic() + self._start_timeout_s
+        try:
+            for _ in range(COLLISION_RETRIES):
+                self.launch()
+                try:
+                    self.wait_until_ready(deadline - time.monotonic())
+                except ServerExited:
+                    if not (self._found_port_taken() and self._give_up_ports()):
+                        raise
+                else:
+                    return self
+        except BaseException:
+            self.stop()
+            raise
+        raise ServerExited(
+            f"{self.name} found its ports taken {COLLISION_RETRIES} times",
+            hint="free some ports, or name them",
+        )
+
+    def launch(self) -> None:
+        """Start the process without waiting until it answers."""
+        self.stop()  # what a crashed server left in its group
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._was_ready = False
+        command = self._prepare()
+        if self._hold_file is not None:
+            self._hold = tether.Hold(self._hold_file)
+        self._seen_bytes = {
+            path: path.stat().st_size if path.exists() else 0
+            for path in (self.log_path, self.output_path)
+        }
+        with self.output_path.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._identity = processes.identify(self._process.pid)
+        if self._hold_file is not None and self._identity is not None:
+            self._tether = tether.spawn(self._hold_file, self._identity)
+
+    def wait_until_ready(self, timeout_s: float) -> None:
+        """Wait until a launched server answers.
+
+        Raises ServerExited when it ends instead; ServerNotReady, having stopped it, when it
+        does not answer within `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            if self._process is None or self._process.poll() is not None:
+                raise self._exited_early()
+            if self._answers(min(remaining_s, 2.0)):
+                self._was_ready = True
+                return
+            time.sleep(READY_POLL_INTERVAL_S)
+        excerpt = self._excerpt()
+        self.stop()
+        raise ServerNotReady(
+            f"{self.name} did not answer within {timeout_s:.3g} s{excerpt}",
+            hint=f"see {self.log_path}, or allow more with --timeout",
+        )
+
+    def stop(self, grace_s: float | None = None) -> bool:
+        """End it: SIGTERM to the group, SIGKILL after the grace; False when it took that.
+
+        `grace_s` None is the grace that it was made with.
+        """
+        graceful = True
+        if self._identity is not None:
+            graceful = processes.end_group(
+                self._identity, self._stop_timeout_s if grace_s is None else grace_s
+            )
+            # One that ended before it answered has loaded too few classes.
+            if graceful and self._was_ready:
+                class_archive.keep_archives(self.directory)
+        self._forget()
+        return graceful
+
+    def disown(self) -> None:
+        """Give back the hold and forget the process without ending it.
+
+        Without a hold file it goes on; with one it ends when its last holder is gone, at once
+        when that was this server.
+        """
+        for process in (self._process, self._tether):
+            if process is not None:
+                # Nobody waits for it any more; a Popen that knows of no end warns when collected.
+                process.returncode = process.returncode or 0
+        if self._hold is not None:
+            self._hold.release()
+        self._process = self._tether = self._hold = self._identity = None
+
+    def detach(self) -> None:
+        """Let it outlive this process, hold file or not, and forget it."""
+        self._end_tether()
+        self.disown()
+
+    def terminate(self) -> None:
+        """Ask it to end, without waiting."""
+        processes.signal_group(self.identity, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a crash does: SIGKILL to the whole group."""
+        processes.end_group_now(self.identity)
+        self._forget()
+
+    def suspend(self) -> None:
+        """Freeze it: it keeps its connections and answers nothing."""
+        processes.signal_group(self.identity, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen server go on."""
+        processes.signal_group(self.identity, signal.SIGCONT)
+
+    def restart(self) -> Self:
+        """Stop it when it runs, and start it on the same ports and data."""
+        self.stop()
+        return self.start()
+
+    def wait_until_exited(self, timeout_s: float) -> int:
+        """Wait for the process to end by itself and return its exit code.
+
+        Raises ServerNotReady when it still runs after `timeout_s` seconds.
+        """
+        if self._process is None:
+            raise ServerExited(f"{self.name} is not running")
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            raise ServerNotReady(f"{self.name} still runs after {timeout_s:.3g} s") from expired
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # How it is done
+
+    def _exited_early(self) -> ServerExited:
+        exit_code = None if self._process is None else self._process.returncode
+        self.stop()
+        return ServerExited(
+            f"{self.name} ended with exit code {exit_code} before it answered{self._excerpt()}",
+            hint=f"see {self.log_path} and {self.output_path}",
+        )
+
+    def _forget(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+        self._end_tether()
+        if self._hold is not None:
+            self._hold.release()
+        self._process = self._hold = self._identity = None
+
+    def _end_tether(self) -> None:
+        if self._tether is not None:
+            self._tether.kill()
+            self._tether.wait()
+            self._tether = None
+
+    def _written(self) -> str:
+        """Return the end of what the process has written since it was launched."""
+        texts = []
+        for path in dict.fromkeys((self.output_path, self.log_path)):
+            if path.exists():
+                with path.open("rb") as stream:
+                    size = path.stat().st_size
+                    stream.seek(max(self._seen_bytes.get(path, 0), size - _EXCERPT_BYTES))
+                    texts.append(stream.read().decode(errors="replace"))
+        return "".join(texts)
+
+    def _found_port_taken(self) -> bool:
+        return "Address already in use" in self._written()
+
+    def _excerpt(self) -> str:
+        lines = self._written().splitlines()
+        return "".join(f"\n  {line}" for line in lines[-_EXCERPT_LINES:])

@@ -1,0 +1,149 @@
+"""What is remembered of a named sandbox between commands: which processes, where, with what.
+
+One directory per sandbox below the user's state directory, with `state.json`, the servers' own
+directories and `sandbox.lock`, an exclusive `flock` that `up` and `down` take. A record is no
+proof that a process lives: its identity is checked each time (see `processes`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_path
+
+from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxError
+from pyconnect_sandbox.processes import ProcessIdentity, is_running
+
+STATE_FILE = "state.json"
+FORMAT_VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def sandboxes_root() -> Path:
+    """Return the directory that holds one directory per sandbox."""
+    return user_state_path("pyconnect") / "sandbox"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """One started server."""
+
+    kind: str
+    """broker, agent or java-worker."""
+    pid: int
+    start_mark: str
+    addresses: Mapping[str, str]
+    """By name: `plaintext` and `sasl` of a broker, `rest` of a worker."""
+    log: str
+    output: str
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The process and its group."""
+        return ProcessIdentity(pid=self.pid, start_mark=self.start_mark)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether that very process lives."""
+        return is_running(self.identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxState:
+    """One sandbox."""
+
+    name: str
+    data_directory: str
+    libs: str
+    acl: bool
+    sasl_users: tuple[str, ...]
+    """Names only: passwords stand in the broker's own file."""
+    ports: Mapping[str, int]
+    """The ports that `up` takes again after `down`, by name: plaintext, controller, sasl."""
+    servers: tuple[ServerRecord, ...] = field(default=())
+
+    def server(self, kind: str) -> ServerRecord | None:
+        """Return the record of one server, running or not."""
+        return next((record for record in self.servers if record.kind == kind), None)
+
+    def running(self, kind: str) -> ServerRecord | None:
+        """Return the record of one server if it runs."""
+        record = self.server(kind)
+        return record if record is not None and record.is_running else None
+
+
+def to_json(state: SandboxState) -> dict[str, Any]:
+    """Return the document that `from_json` reads back."""
+    return {"version": FORMAT_VERSION, **asdict(state)}
+
+
+def from_json(document: Mapping[str, Any]) -> SandboxState:
+    """Return the state in a document; raise SandboxError when it is not one of this format."""
+    if document.get("version") != FORMAT_VERSION:
+        raise SandboxError(
+            f"The sandbox state has format {document.get('version')}, not {FORMAT_VERSION}",
+            hint="another version of pyconnect wrote it: stop that sandbox with the other one",
+        )
+    fields = {key: value for key, value in document.items() if key != "version"}
+    fields["sasl_users"] = tuple(fields["sasl_users"])
+    fields["servers"] = tuple(ServerRecord(**record) for record in fields["servers"])
+    return SandboxState(**fields)
+
+
+class SandboxDirectory:
+    """The directory of one sandbox."""
+
+    def __init__(self, name: str, root: Path | None = None) -> None:
+        """Raise InvalidSandboxRequest when `name` is no plain file name."""
+        if not _NAME.fullmatch(name):
+            raise InvalidSandboxRequest(
+                f"`{name}` cannot name a sandbox",
+                hint="use letters, digits, `-`, `_` and `.`, a letter or digit first",
+            )
+        self.name = name
+        self.path = (sandboxes_root() if root is None else root) / name
+
+    def load(self) -> SandboxState | None:
+        """Return the recorded state; None when there is none."""
+        path = self.path / STATE_FILE
+        try:
+            return from_json(json.loads(path.read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise SandboxError(
+                f"{path} is damaged: {error}", hint="end its processes and remove the file"
+            ) from error
+
+    def save(self, state: SandboxState) -> None:
+        """Replace the recorded state, as a whole or not at all."""
+        partial = self.path / f"{STATE_FILE}.partial"
+        partial.write_text(json.dumps(to_json(state), indent=1))
+        partial.replace(self.path / STATE_FILE)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait for, and hold, the right to change this sandbox; makes its directory."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(
+            self.path / "sandbox.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def sandbox_names(root: Path | None = None) -> tuple[str, ...]:
+    """Return the names of all recorded sandboxes, sorted."""
+    root = sandboxes_root() if root is None else root
+    return tuple(sorted(path.parent.name for path in root.glob(f"*/{STATE_FILE}")))

@@ -1,0 +1,114 @@
+"""Java's client settings in librdkafka's words (spec internal-topics.md §1.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.clients.configs import ClientConfig
+from pyconnect_agent.core.config.client_keys import ClientKind
+from pyconnect_agent.core.clients.librdkafka import translate
+from pyconnect_api import ConfigException
+
+PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN
+
+
+@pytest.mark.parametrize(
+    ("kind", "java", "librdkafka"),
+    [
+        (PRODUCER, {"delivery.timeout.ms": "2147483647"}, {"delivery.timeout.ms": "0"}),
+        (PRODUCER, {"max.request.size": "5000000"}, {"message.max.bytes": "5000000"}),
+        (PRODUCER, {"buffer.memory": "33554432"}, {"queue.buffering.max.kbytes": "32768"}),
+        (
+            PRODUCER,
+            {"compression.type": "zstd", "compression.zstd.level": "7"},
+            {"compression.type": "zstd", "compression.level": "7"},
+        ),
+        (PRODUCER, {"partitioner.ignore.keys": "true"}, {"partitioner": "random"}),
+        (CONSUMER, {"fetch.max.wait.ms": "100"}, {"fetch.wait.max.ms": "100"}),
+        (CONSUMER, {"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
+        (
+            CONSUMER,
+            {
+                "partition.assignment.strategy": (
+                    "org.apache.kafka.clients.consumer.RangeAssignor, "
+                    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+                )
+            },
+            {"partition.assignment.strategy": "range"},
+        ),
+        (ADMIN, {"send.buffer.bytes": "-1"}, {"socket.send.buffer.bytes": "0"}),
+        (ADMIN, {"request.timeout.ms": "40000"}, {"socket.timeout.ms": "40000"}),
+    ],
+)
+def test_settings_are_put_into_librdkafkas_words(
+    kind: ClientKind, java: dict[str, str], librdkafka: dict[str, str]
+) -> None:
+    """The meaning stays, nothing is warned about."""
+    built = translate(java, kind)
+    assert {key: built.properties.get(key) for key in librdkafka} == librdkafka
+    assert built.warnings == ()
+
+
+def test_keys_are_placed_as_java_places_them() -> None:
+    """Otherwise a Java worker would look for offsets in another partition."""
+    assert translate({}, PRODUCER).properties["partitioner"] == "murmur2_random"
+
+
+def test_transactional_producers_have_no_longer_limit_than_their_transaction() -> None:
+    """librdkafka refuses it; without a setting it follows the transaction's limit."""
+    base = {"transactional.id": "t", "enable.idempotence": "true"}
+    built = translate(base | {"delivery.timeout.ms": "2147483647"}, PRODUCER).properties
+    assert "delivery.timeout.ms" not in built
+    short = translate(
+        base | {"transaction.timeout.ms": "10000", "request.timeout.ms": "30000"}, PRODUCER
+    ).properties
+    assert short["socket.timeout.ms"] == "10000"
+    assert (
+        translate(base | {"delivery.timeout.ms": "5000"}, PRODUCER).properties[
+            "delivery.timeout.ms"
+        ]
+        == "5000"
+    )
+
+
+def test_limits_the_caller_has_to_keep_are_handed_over() -> None:
+    """They are not librdkafka's, and Java's largest number is no limit."""
+    built = translate({"max.poll.records": "7", "max.block.ms": "9223372036854775807"}, CONSUMER)
+    assert built.max_poll_records == 7
+    assert built.max_block_ms is None
+    assert not {"max.poll.records", "max.block.ms"} & set(built.properties)
+
+
+@pytest.mark.parametrize(
+    ("java", "part"),
+    [
+        ({"no.such.setting": "1"}, "'no.such.setting' is unknown"),
+        ({"interceptor.classes": "a.B"}, "'interceptor.classes' has no effect"),
+        ({"linger.ms": "1000000"}, "900000 is used"),
+        ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
+    ],
+)
+def test_what_cannot_be_done_is_warned_about(java: dict[str, str], part: str) -> None:
+    """The warning names the setting."""
+    (warning,) = translate(java, PRODUCER).warnings
+    assert part in warning
+
+
+def test_settings_of_other_kinds_of_clients_are_dropped_silently() -> None:
+    """A worker's unprefixed properties go to all of its clients."""
+    assert translate({"fetch.min.bytes": "1"}, PRODUCER).warnings == ()
+    assert "fetch.min.bytes" not in translate({"fetch.min.bytes": "1"}, PRODUCER).properties
+
+
+def test_values_of_the_wrong_type_are_refused() -> None:
+    """With Kafka's text."""
+    with pytest.raises(ConfigException, match=r"configuration linger\.ms: Not a number"):
+        translate({"linger.ms": "soon"}, PRODUCER)
+
+
+def test_librdkafka_properties_can_be_put_on_top() -> None:
+    """For what only the caller knows, such as the end-of-partition events it needs."""
+    config = ClientConfig(kind=CONSUMER, java_config={"group.id": "g"})
+    assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
+        "true"
+    )

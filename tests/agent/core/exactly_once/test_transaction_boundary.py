@@ -1,0 +1,110 @@
+"""When transactions end: poll, interval, connector."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    ConnectorBoundary,
+    Decision,
+    IntervalBoundary,
+    PollBoundary,
+    RequestedTransactions,
+)
+from pyconnect_api import ConnectException, SourceRecord
+
+
+def record(value: str = "v", partition: int | None = None) -> SourceRecord:
+    return SourceRecord({"p": 1}, {"o": 1}, "t", partition, value=value)
+
+
+def test_every_poll_ends_a_transaction() -> None:
+    """Also one that returned nothing, a pause and an orderly end."""
+    boundary = PollBoundary()
+    assert not boundary.watches_records
+    assert boundary.after_batch(0) is Decision.COMMIT
+    assert boundary.before_rest(complete=True) is Decision.COMMIT
+
+
+def test_an_interval_is_counted_from_the_last_commit() -> None:
+    """The first poll that ends late enough commits, and the next interval begins there."""
+    boundary = IntervalBoundary(100)
+    boundary.begin(1_000)
+    assert boundary.after_batch(1_099) is Decision.CONTINUE
+    assert boundary.after_batch(1_130) is Decision.COMMIT
+    assert boundary.after_batch(1_229) is Decision.CONTINUE
+    assert boundary.after_batch(1_230) is Decision.COMMIT
+
+
+def test_a_pause_ends_the_transaction_and_starts_the_interval_anew() -> None:
+    """The time of the pause does not count."""
+    boundary = IntervalBoundary(100)
+    boundary.begin(0)
+    assert boundary.before_rest(complete=True) is Decision.COMMIT
+    boundary.begin(10_000)
+    assert boundary.after_batch(10_099) is Decision.CONTINUE
+
+
+def test_a_connector_decides_for_a_batch_once() -> None:
+    """A request is forgotten when it was followed; without one the transaction goes on."""
+    requested = RequestedTransactions()
+    boundary = ConnectorBoundary(requested)
+    requested.commit_transaction()
+    assert boundary.after_batch(0) is Decision.COMMIT
+    assert boundary.after_batch(0) is Decision.CONTINUE
+    requested.abort_transaction()
+    assert boundary.before_rest(complete=True) is Decision.ABORT
+    assert boundary.before_rest(complete=True) is Decision.CONTINUE
+
+
+def test_what_a_connector_asked_for_a_batch_waits_for_the_whole_batch() -> None:
+    """A part of it is not committed before a rest, and the request stands for the rest of it."""
+    requested = RequestedTransactions()
+    boundary = ConnectorBoundary(requested)
+    requested.commit_transaction()
+    assert boundary.before_rest(complete=False) is Decision.CONTINUE
+    assert boundary.after_batch(0) is Decision.COMMIT
+
+
+def test_a_part_of_a_poll_is_committed_before_a_rest() -> None:
+    """Without a connector's wish some progress is better than none (KIP-618)."""
+    for boundary in (PollBoundary(), IntervalBoundary(100)):
+        assert boundary.before_rest(complete=False) is Decision.COMMIT
+
+
+def test_a_connector_decides_for_that_very_record_once() -> None:
+    """Equal records are others, and later ones are not concerned."""
+    requested = RequestedTransactions()
+    boundary = ConnectorBoundary(requested)
+    first, twin, third = record(), record(), record()
+    requested.commit_transaction(first)
+    requested.abort_transaction(third)
+    assert boundary.after_record(twin) is Decision.CONTINUE
+    assert boundary.after_record(first) is Decision.COMMIT
+    assert boundary.after_record(first) is Decision.CONTINUE
+    assert boundary.after_record(third) is Decision.ABORT
+
+
+def test_no_record_is_not_a_record() -> None:
+    """None given explicitly is refused as Kafka does."""
+    requested = RequestedTransactions()
+    for call in (requested.commit_transaction, requested.abort_transaction):
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(None)
+        with pytest.raises(ConnectException, match="may not be null"):
+            call(record=None)
+
+
+def test_both_commit_and_abort_fail_the_task() -> None:
+    """For a batch as for a record, each with Kafka's text."""
+    requested = RequestedTransactions()
+    boundary = ConnectorBoundary(requested)
+    requested.commit_transaction()
+    requested.abort_transaction()
+    with pytest.raises(ConnectException, match="commit and abort of same transaction"):
+        boundary.after_batch(0)
+    both = record(partition=3)
+    requested.commit_transaction(both)
+    requested.abort_transaction(both)
+    with pytest.raises(ConnectException, match="of same record against topic/partition t/3"):
+        boundary.after_record(both)

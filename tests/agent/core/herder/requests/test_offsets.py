@@ -1,0 +1,282 @@
+"""Changes of a connector's offsets, decided step by step: what may come between the steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
+from pyconnect_agent.core.herder.requests.messages import (
+    ChangeOffsets,
+    DeleteConnector,
+    PutConnectorConfig,
+    SetTargetState,
+    StopConnector,
+)
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from tests.support.herder_world import TASKS, World
+
+CONFIG = {"name": "c", "connector.class": "x", TASKS: "2"}
+RESET = ChangeOffsets(connector="c", offsets=None)
+ALTER = ChangeOffsets(connector="c", offsets=b'{"offsets":[{}]}')
+RESUMED = config_records.target_state("c", TargetState.STARTED)
+MUST_BE_STOPPED = (
+    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done"
+    " for the specified connector by issuing a 'PUT' request to the '/connectors/c/stop' endpoint"
+)
+
+
+def stopped_world(*, exactly_once: bool = False, standalone: bool = False) -> World:
+    """A worker whose connector c has run and is stopped."""
+    world = World(exactly_once=exactly_once, standalone=standalone)
+    world.ask(PutConnectorConfig(connector="c", config=CONFIG))
+    world.settle()
+    world.ask(StopConnector(connector="c"))
+    world.settle()
+    assert world.tasks == {}
+    return world
+
+
+def run_to(world: World, queue: str, *, skip: int = 0) -> None:
+    """Let all go well until something of `queue` may end that is not one of the first `skip`."""
+    for _ in range(500):
+        waiting = [answer for answer in world.answerable() if answer.queue == queue]
+        if not world.inbox and waiting:
+            if not skip:
+                return
+            skip -= 1
+            world.answer(waiting[0])
+        else:
+            assert world.step()
+    raise AssertionError(f"never came to {queue}")
+
+
+def end(world: World, queue: str, *, well: bool = True) -> None:
+    (answer,) = (answer for answer in world.answerable() if answer.queue == queue)
+    world.answer(answer, well=well)
+
+
+def error_of(world: World, number: int) -> RequestError:
+    error = world.replies[number].error
+    assert isinstance(error, RequestError)
+    return error
+
+
+@pytest.mark.parametrize("standalone", [False, True])
+@pytest.mark.parametrize("request_", [RESET, ALTER])
+def test_offsets_of_a_stopped_connector_are_changed(
+    request_: ChangeOffsets, standalone: bool
+) -> None:
+    """The connector is asked first; its answer decides the text."""
+    world = stopped_world(standalone=standalone)
+    number = world.ask(request_)
+    world.settle()
+    done = "reset" if request_.offsets is None else "altered"
+    assert world.replies[number].error is None
+    text = f"The offsets for this connector have been {done} successfully"
+    assert (world.replies[number].result, world.changed) == (text, ["c"])
+
+
+def test_an_unknown_connector_has_no_offsets_to_change() -> None:
+    """404 in Kafka Connect's words."""
+    world = World()
+    world.settle()
+    number = world.ask(RESET)
+    world.settle()
+    assert isinstance(error_of(world, number), NotFoundError)
+    assert str(error_of(world, number)) == "Connector c not found"
+
+
+@pytest.mark.parametrize("target", [TargetState.STARTED, TargetState.PAUSED])
+def test_offsets_are_changed_of_stopped_connectors_only(target: TargetState) -> None:
+    """The target state counts, and the number of task configs."""
+    world = World()
+    world.ask(PutConnectorConfig(connector="c", config=CONFIG, initial_state=target))
+    world.settle()
+    number = world.ask(RESET)
+    world.settle()
+    assert isinstance(error_of(world, number), BadRequestError)
+    assert str(error_of(world, number)) == MUST_BE_STOPPED
+    assert world.changed == []
+
+
+def test_task_configs_that_are_left_over_prevent_a_change() -> None:
+    """As another worker may have written them between its two records of a stop."""
+    world = stopped_world()
+    world.write_elsewhere(
+        config_records.task_config(ConnectorTaskId("c", 0), {"n": "0"}),
+        config_records.tasks_commit("c", 1),
+    )
+    number = world.ask(RESET)
+    world.settle()
+    assert str(error_of(world, number)) == MUST_BE_STOPPED
+
+
+@pytest.mark.parametrize(
+    ("between", "text"),
+    [
+        ((RESUMED,), MUST_BE_STOPPED),
+        (tuple(config_records.connector_removal("c")), "Connector c not found"),
+    ],
+    ids=["resume", "delete"],
+)
+def test_what_another_worker_writes_while_the_connector_is_asked_prevents_the_change(
+    between: tuple[LogRecord, ...], text: str
+) -> None:
+    """The config topic is read once more before anything is written."""
+    world = stopped_world()
+    number = world.ask(ALTER)
+    run_to(world, "prepare c")
+    world.write_elsewhere(*between)
+    end(world, "prepare c")
+    world.settle()
+    assert str(error_of(world, number)) == text
+    assert (world.changed, world.prepared) == ([], {})
+
+
+def test_a_new_config_while_the_connector_is_asked_begins_the_change_anew() -> None:
+    """It may name another consumer group, another topic."""
+    world = stopped_world()
+    number = world.ask(ALTER)
+    run_to(world, "prepare c")
+    newer = {**CONFIG, "text": "newer"}
+    world.write_elsewhere(config_records.connector_config("c", newer))
+    end(world, "prepare c")
+    run_to(world, "prepare c")
+    assert world.prepared == {"c": newer}
+    world.settle()
+    assert (world.replies[number].error, world.changed) == (None, ["c"])
+
+
+def test_a_rebalance_while_the_connector_is_asked_begins_the_change_anew() -> None:
+    """Another worker may lead after it."""
+    world = stopped_world()
+    number = world.ask(ALTER)
+    run_to(world, "prepare c")
+    world.write_elsewhere(
+        config_records.connector_config("d", {**CONFIG, "name": "d"}),
+    )
+    world.read_log()
+    while world.inbox:
+        world.deliver()
+    assert not world.state.serving
+    end(world, "prepare c")
+    world.settle()
+    assert (world.replies[number].error, world.changed) == (None, ["c"])
+
+
+def test_what_this_worker_is_asked_meanwhile_waits_for_the_change() -> None:
+    """A resume, a delete: tasks never start beside a change of their offsets."""
+    world = stopped_world()
+    change = world.ask(RESET)
+    resume = world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    delete = world.ask(DeleteConnector(connector="c"))
+    run_to(world, "change c")
+    assert world.replies.keys().isdisjoint({change, resume, delete})
+    assert world.tasks == {}
+    world.settle()
+    assert [world.replies[n].error for n in (change, resume, delete)] == [None] * 3
+
+
+@pytest.mark.parametrize("skip", [0, 1], ids=["before it is asked", "after it was asked"])
+def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
+    """Nobody knows then whether the connector is stopped still."""
+    world = stopped_world()
+    number = world.ask(ALTER)
+    run_to(world, "reads", skip=skip)
+    end(world, "reads", well=False)
+    world.settle()
+    text = "Failed to read to end of config topic before modifying connector offsets"
+    assert str(error_of(world, number)) == text
+    assert (world.changed, world.prepared) == ([], {})
+
+
+def test_what_the_child_says_of_its_failure_is_answered() -> None:
+    """Before and while it writes."""
+    world = stopped_world()
+    for queue in ("prepare c", "change c"):
+        number = world.ask(ALTER)
+        run_to(world, queue)
+        end(world, queue, well=False)
+        world.settle()
+        assert str(error_of(world, number)) == "Error on purpose"
+        assert world.prepared == {}
+
+
+def test_a_client_that_gives_up_while_it_is_written_does_not_stop_it() -> None:
+    """The client is told in time what the worker is at; the next change waits until it is done."""
+    world = stopped_world()
+    first = world.ask(ALTER, timeout_ms=1_000)
+    run_to(world, "change c")
+    second = world.ask(RESET)
+    world.pass_time()
+    assert "modifying offsets for connector c" in str(error_of(world, first))
+    assert world.changed == ["c"]
+    world.settle()
+    assert world.replies[second].error is None
+    assert world.changed == ["c", "c"]
+
+
+def test_an_exactly_once_sources_tasks_are_fenced_first_and_once() -> None:
+    """The count record is 0 afterwards: the next change finds nothing to fence."""
+    world = stopped_world(exactly_once=True)
+    for expected in ([("group-c-0", "group-c-1")], [("group-c-0", "group-c-1")]):
+        number = world.ask(ALTER)
+        world.settle()
+        assert world.replies[number].error is None
+        assert world.fenced == expected
+        assert world.replayed().task_count_records == {"c": 0}
+
+
+def test_resumed_tasks_start_after_the_changes_own_id_is_fenced() -> None:
+    """A change that hangs in its transaction never commits beside them."""
+    world = stopped_world(exactly_once=True)
+    world.ask(ALTER)
+    world.settle()
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    world.settle()
+    assert world.fenced[1:] == [("group-c",)]
+    assert len(world.tasks) == 2
+
+
+def test_so_they_do_when_the_connector_never_ran_before_the_change() -> None:
+    """Created STOPPED it has no task set yet: the count record becomes 0 all the same."""
+    world = World(exactly_once=True)
+    created = PutConnectorConfig(connector="c", config=CONFIG, initial_state=TargetState.STOPPED)
+    world.ask(created)
+    world.settle()
+    world.ask(ALTER)
+    world.settle()
+    assert world.changed == ["c"]
+    assert world.replayed().task_count_records == {"c": 0}
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    world.settle()
+    assert world.fenced == [("group-c",)]
+    assert len(world.tasks) == 2
+
+
+def test_nothing_is_changed_when_fencing_fails() -> None:
+    """Saying so is Kafka Connect's text, not the fencing's own."""
+    world = stopped_world(exactly_once=True)
+    number = world.ask(ALTER)
+    run_to(world, "fencing")
+    end(world, "fencing", well=False)
+    world.settle()
+    assert isinstance(error_of(world, number), InternalError)
+    assert str(error_of(world, number)) == (
+        "Failed to perform zombie fencing for source connector prior to modifying offsets"
+    )
+    assert world.changed == []
+
+
+def test_a_resume_by_another_worker_during_fencing_prevents_the_change() -> None:
+    """All conditions are looked at again after the round."""
+    world = stopped_world(exactly_once=True)
+    number = world.ask(ALTER)
+    run_to(world, "fencing")
+    world.write_elsewhere(RESUMED)
+    end(world, "fencing")
+    world.settle()
+    assert str(error_of(world, number)) == MUST_BE_STOPPED
+    assert world.changed == []

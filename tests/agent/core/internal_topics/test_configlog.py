@@ -1,0 +1,302 @@
+"""The reducer of the config topic (spec internal-topics.md §2.1-2.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
+from pyconnect_agent.core.internal_topics.configlog import (
+    Applied,
+    ConfigLog,
+    ConnectorConfigRemoved,
+    ConnectorConfigUpdated,
+    LoggerLevelUpdated,
+    RestartRequested,
+    SessionKeyUpdated,
+    TargetStateChanged,
+    TaskConfigsUpdated,
+)
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.log_record import Severity
+from tests.support.config_topic import ConfigTopicFeed, full_write
+
+
+@pytest.fixture
+def feed() -> ConfigTopicFeed:
+    return ConfigTopicFeed()
+
+
+def test_a_new_connector_is_started_unless_a_state_was_written_before(
+    feed: ConfigTopicFeed,
+) -> None:
+    """The default target state is STARTED; an initial one precedes the config, unreported."""
+    assert feed.write(config_records.connector_config("a", {})).changes == (
+        ConnectorConfigUpdated(connector="a"),
+    )
+    assert feed.write(config_records.target_state("b", TargetState.STOPPED)).changes == ()
+    feed.write(config_records.connector_config("b", {}))
+    assert feed.state.target_states == {"a": TargetState.STARTED, "b": TargetState.STOPPED}
+
+
+def test_a_target_state_is_reported_only_when_it_differs(feed: ConfigTopicFeed) -> None:
+    """Writing the state that is there changes nothing for the owner."""
+    feed.full("c", 0)
+    paused = config_records.target_state("c", TargetState.PAUSED)
+    assert feed.write(paused).changes == (TargetStateChanged(connector="c"),)
+    assert feed.write(paused).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "notices"),
+    [
+        ('{"state":"PAUSED","state.v2":"STOPPED"}', TargetState.STOPPED, 0),
+        ('{"state":"PAUSED"}', TargetState.PAUSED, 0),
+        ('{"state":"PAUSED","state.v2":null}', TargetState.PAUSED, 0),
+        ('{"state":"PAUSED","state.v2":7}', TargetState.PAUSED, 1),
+        ('{"state":7,"state.v2":7}', TargetState.STARTED, 2),
+        ('{"state.v2":"GONE","state":"PAUSED"}', TargetState.STARTED, 1),
+        ("[1]", TargetState.STARTED, 1),
+    ],
+)
+def test_state_v2_is_read_before_state(
+    feed: ConfigTopicFeed, value: str, state: TargetState, notices: int
+) -> None:
+    """An unusable `state.v2` falls back to `state`, an unknown name keeps what was."""
+    feed.full("c", 0)
+    assert len(feed("target-state-c", value).notices) == notices
+    assert feed.state.target_state("c") is state
+
+
+def test_a_removed_target_state_of_a_configured_connector_is_started(feed: ConfigTopicFeed) -> None:
+    """Every connector with a config has a target state."""
+    feed.full("c", 0)
+    feed.write(config_records.target_state("c", TargetState.STOPPED))
+    assert feed("target-state-c", None).changes == ()
+    assert feed.state.target_state("c") is TargetState.STARTED
+    feed("target-state-other", None)
+    assert feed.state.target_state("other") is None
+
+
+@pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
+def test_what_jackson_reads_as_null_removes_a_connector(
+    feed: ConfigTopicFeed, value: bytes | None
+) -> None:
+    """Empty payloads and a null literal are tombstones for the config store."""
+    feed.full("c", 1)
+    assert feed("connector-c", value).changes == (ConnectorConfigRemoved(connector="c"),)
+    assert not feed.state.contains("c")
+
+
+def test_removal_keeps_what_fencing_needs(feed: ConfigTopicFeed) -> None:
+    """A re-created connector is fenced against the tasks of the removed one."""
+    feed.full("c", 2)
+    feed.full("other", 1)
+    feed.write(config_records.task_count_record("c", 2))
+    feed.full("c", 3)
+    feed.write(*config_records.connector_removal("c"))
+    state = feed.state
+    assert (state.task_count("c"), state.applied_config("c")) == (0, None)
+    assert set(state.task_configs) == {ConnectorTaskId("other", 0)}
+    assert state.task_count_records == {"c": 2}
+    assert state.pending_fencing == {"c", "other"}
+    assert state.task_config_generations == {"c": 1, "other": 0}
+    assert state.target_state("c") is None
+
+
+def test_task_configs_count_only_when_committed(feed: ConfigTopicFeed) -> None:
+    """Task records wait for the commit that says how many there are."""
+    feed.write(config_records.connector_config("c", {"v": "1"}))
+    task = config_records.task_config(ConnectorTaskId("c", 0), {"t": "1"})
+    assert feed.write(task) == Applied()
+    assert feed.state.tasks("c") == ()
+    assert feed.write(config_records.tasks_commit("c", 1)).changes == (
+        TaskConfigsUpdated(connector="c", task_ids=(ConnectorTaskId("c", 0),)),
+    )
+    assert feed.state.tasks("c") == (ConnectorTaskId("c", 0),)
+    assert feed.state.task_config(ConnectorTaskId("c", 0)) == {"t": "1"}
+    assert feed.state.applied_config("c") == {"v": "1"}
+    assert feed.state.pending_fencing == {"c"}
+
+
+def test_an_incomplete_commit_makes_the_connector_inconsistent(feed: ConfigTopicFeed) -> None:
+    """Its tasks are not used, the old configs stay, a complete commit repairs it."""
+    feed.full("c", 1)
+    feed.write(config_records.task_config(ConnectorTaskId("c", 1), {}))
+    assert feed.write(config_records.tasks_commit("c", 2)).changes == (
+        TaskConfigsUpdated(connector="c", task_ids=()),
+    )
+    assert feed.state.inconsistent == {"c"}
+    assert (feed.state.tasks("c"), feed.state.task_count("c")) == ((), 2)
+    assert feed.state.task_config(ConnectorTaskId("c", 0)) is not None
+    feed.full("c", 2)
+    assert feed.state.inconsistent == frozenset()
+    assert len(feed.state.tasks("c")) == 2
+
+
+def test_a_commit_never_uses_task_configs_of_before_the_previous_one(feed: ConfigTopicFeed) -> None:
+    """An incomplete set is thrown away with its commit."""
+    feed.write(config_records.connector_config("c", {}))
+    feed.write(config_records.task_config(ConnectorTaskId("c", 0), {}))
+    feed.write(config_records.tasks_commit("c", 2))
+    feed.write(config_records.task_config(ConnectorTaskId("c", 1), {}))
+    feed.write(config_records.tasks_commit("c", 2))
+    assert feed.state.inconsistent == {"c"}
+
+
+def test_surplus_tasks_after_a_shrink_are_kept_but_do_not_exist(feed: ConfigTopicFeed) -> None:
+    """Only the count says which tasks there are; compaction brings old ones back."""
+    feed.full("c", 3)
+    feed.full("c", 1)
+    assert feed.state.tasks("c") == (ConnectorTaskId("c", 0),)
+    assert len(feed.state.task_configs) == 3
+
+
+def test_an_empty_commit_is_a_generation_only_after_task_configs(feed: ConfigTopicFeed) -> None:
+    """The generation advances when task configs of the connector were ever buffered."""
+    feed.full("c", 0)
+    assert feed.state.task_config_generations == {}
+    feed.full("c", 1)
+    feed.full("c", 0)
+    assert feed.state.task_config_generations == {"c": 1}
+
+
+def test_a_commit_without_connector_config_is_a_removal(feed: ConfigTopicFeed) -> None:
+    """Compaction may leave the commit of a connector whose config and tombstone are gone."""
+    feed.write(*full_write("c", 2, {})[1:])
+    assert feed.write(config_records.tasks_commit("c", 2)).changes == ()
+    feed.write(config_records.connector_config("c", {}))
+    feed.write(config_records.tasks_commit("c", 2))
+    assert feed.state.inconsistent == {"c"}
+
+
+def test_a_task_count_record_ends_pending_fencing(feed: ConfigTopicFeed) -> None:
+    """It says that every producer of older generations has been fenced."""
+    feed.full("c", 2)
+    feed.write(config_records.task_count_record("c", 2))
+    assert feed.state.pending_fencing == frozenset()
+    feed.full("c", 2)
+    assert feed.state.pending_fencing == {"c"}
+
+
+def test_a_session_key_is_read_back_as_written(feed: ConfigTopicFeed) -> None:
+    """The key travels as base64; the latest counts."""
+    key = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=5)
+    assert feed.write(config_records.session_key(key)).changes == (
+        SessionKeyUpdated(session_key=key),
+    )
+    assert feed.state.session_key == key
+    unpadded = feed("session-key", '{"key":"AA","algorithm":"X","creation-timestamp":1}')
+    assert unpadded.notices == ()
+
+
+def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicFeed) -> None:
+    """They change no state."""
+    before = feed.state
+    request = config_records.restart_request("c", only_failed=True, include_tasks=False)
+    assert feed.write(request).changes == (
+        RestartRequested(connector="c", only_failed=True, include_tasks=False),
+    )
+    defaulted = feed("restart-connector-c", '{"only-failed":"yes"}')
+    assert defaulted.changes == (
+        RestartRequested(connector="c", only_failed=False, include_tasks=False),
+    )
+    assert [notice.severity for notice in defaulted.notices] == [Severity.WARNING] * 2
+    assert feed.write(config_records.logger_level("a.b", "TRACE")).changes == (
+        LoggerLevelUpdated(namespace="a.b", level="TRACE"),
+    )
+    assert feed("logger-cluster-a.b", '{"level":" debug "}').changes == (
+        LoggerLevelUpdated(namespace="a.b", level="DEBUG"),
+    )
+    assert feed.state.connector_configs is before.connector_configs
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("connector-c", "[]"),
+        ("connector-c", "{}"),
+        ("connector-c", '{"properties":"x"}'),
+        ("task-c", '{"properties":{}}'),
+        ("task-c-x", '{"properties":{}}'),
+        ("task-c-0", None),
+        ("task-c-0", '{"properties":[]}'),
+        ("commit-c", None),
+        ("commit-c", '{"tasks":"2"}'),
+        ("commit-c", '{"tasks":1.0}'),
+        ("commit-c", '{"tasks":true}'),
+        ("commit-c", '{"tasks":-1}'),
+        ("tasks-fencing-c", None),
+        ("tasks-fencing-c", '{"task-count":null}'),
+        ("session-key", None),
+        ("session-key", '{"key":"?","algorithm":"a","creation-timestamp":1}'),
+        ("session-key", '{"key":"AAAA","algorithm":"a","creation-timestamp":"1"}'),
+        ("session-key", '{"key":"AAAA","creation-timestamp":1}'),
+        ("restart-connector-c", None),
+        ("logger-cluster-a", None),
+        ("logger-cluster-a", '{"level":1}'),
+        ("logger-cluster-a", '{"level":"warning"}'),
+        ("logger-cluster-a", '{"level":""}'),
+        ("session-key-2", "{}"),
+        ("unknown", "{}"),
+        (None, "{}"),
+    ],
+)
+def test_a_useless_record_is_noticed_and_counts_for_the_offset(
+    feed: ConfigTopicFeed, key: str | None, value: str | None
+) -> None:
+    """It changes nothing else; the notice names offset and key, never the value."""
+    feed.full("c", 1)
+    before = feed.state
+    applied = feed(key, value)
+    assert applied.changes == ()
+    (notice,) = applied.notices
+    assert notice.severity is Severity.ERROR
+    assert (notice.offset, notice.key) == (feed.next_offset - 1, key or "null")
+    assert without_offset(feed.state) == without_offset(before)
+    assert feed.state.offset == feed.next_offset
+
+
+@pytest.mark.parametrize("value", [b"{", b"\xff", b"nonsense", b"'x'", b"NaN"])
+def test_an_undecodable_value_does_not_advance_the_offset(
+    feed: ConfigTopicFeed, value: bytes
+) -> None:
+    """Workers compare offsets, and Apache's stays behind such a record."""
+    feed.full("c", 1)
+    before = feed.state
+    assert len(feed("connector-c", value).notices) == 1
+    assert feed.state == before
+
+
+def test_markers_leave_the_offset_behind_the_log_end() -> None:
+    """The offset is the last record's + 1 although a transaction marker follows it."""
+    log = ConfigLog()
+    log.apply(4, *config_records.connector_config("c", {}))
+    assert log.offset == 5
+    log.apply(6, *config_records.tasks_commit("c", 0))
+    assert log.offset == 7
+
+
+def test_properties_of_other_types_become_their_json_text(feed: ConfigTopicFeed) -> None:
+    """Only a foreign writer makes such; the connector exists as it does for Java workers."""
+    feed("connector-c", '{"properties":{"a":1,"b":true,"c":null,"d":"x"}}')
+    assert feed.state.connector_config("c") == {"a": "1", "b": "true", "c": None, "d": "x"}
+
+
+def without_offset(state: ConfigSnapshot) -> tuple[object, ...]:
+    return tuple(
+        getattr(state, name) for name in ConfigSnapshot.__dataclass_fields__ if name != "offset"
+    )
+
+
+def test_a_snapshot_copies_only_what_changed(feed: ConfigTopicFeed) -> None:
+    """With thousands of tasks, a target state must not cost a copy of them."""
+    feed.full("c", 2)
+    first = feed.state
+    assert feed.state is first
+    feed.write(config_records.target_state("c", TargetState.PAUSED))
+    second = feed.state
+    assert second.task_configs is first.task_configs
+    assert second.connector_configs is first.connector_configs
+    assert second.target_states is not first.target_states
+    assert first.target_state("c") is TargetState.STARTED

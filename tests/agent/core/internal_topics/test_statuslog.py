@@ -1,0 +1,265 @@
+"""The reducer of the status topic and its rules of writing (spec internal-topics.md §4)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.log_record import LogRecord, Severity
+from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.core.internal_topics.statuslog import (
+    StatusLog,
+    StatusSend,
+    TopicStatus,
+    encode_status,
+    topic_record,
+    topic_removal,
+)
+
+TASK = ConnectorTaskId("c-1", 0)
+
+
+def status(
+    state: State = State.RUNNING,
+    *,
+    worker: str = "w:1",
+    generation: int = 1,
+    trace: str | None = None,
+) -> Status:
+    return Status(state=state, worker_id=worker, generation=generation, trace=trace, version="1.2")
+
+
+def sent(send: StatusSend | None) -> StatusSend:
+    assert send is not None
+    return send
+
+
+@pytest.fixture
+def log() -> StatusLog:
+    return StatusLog()
+
+
+def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
+    """`trace` and `version` are present, null when there is none."""
+    plain = Status(state=State.FAILED, worker_id="w:1", generation=3)
+    assert sent(log.send_connector("c", plain, safe=False)).record == (
+        b"status-connector-c",
+        b'{"state":"FAILED","trace":null,"worker_id":"w:1","generation":3,"version":null}',
+    )
+    assert sent(log.send_task(TASK, status(trace="a\n\tb"), safe=False)).record == (
+        b"status-task-c-1-0",
+        b'{"state":"RUNNING","trace":"a\\n\\tb","worker_id":"w:1","generation":1,"version":"1.2"}',
+    )
+    assert log.send_task_removal(TASK).record == (b"status-task-c-1-0", None)
+    assert topic_record(TopicStatus(topic="t", connector="c", task=2, discovered_ms=5)) == (
+        b"status-topic-t:connector-c",
+        b'{"topic":{"name":"t","connector":"c","task":2,"discoverTimestamp":5}}',
+    )
+    assert topic_removal("c", "t") == (b"status-topic-t:connector-c", None)
+
+
+def test_destroyed_is_written_as_a_tombstone(log: StatusLog) -> None:
+    """The state is never stored."""
+    destroyed = log.send_connector("c", status(State.DESTROYED), safe=False)
+    assert sent(destroyed).record == (b"status-connector-c", None)
+
+
+def test_what_was_written_is_read_back(log: StatusLog) -> None:
+    """Both sides agree on the format."""
+    written = status(State.FAILED, trace="t")
+    assert log.apply(*sent(log.send_connector("c", written, safe=False)).record) == ()
+    assert log.apply(*sent(log.send_task(TASK, written, safe=False)).record) == ()
+    assert (
+        log.apply(*topic_record(TopicStatus(topic="t", connector="c", task=0, discovered_ms=1)))
+        == ()
+    )
+    assert (log.connector("c"), log.task(TASK)) == (written, written)
+    assert log.tasks("c-1") == {0: written}
+    assert log.connectors() == {"c"}
+    assert log.topics("c") == ("t",)
+
+
+def test_a_status_without_version_is_read(log: StatusLog) -> None:
+    """Older workers do not write it."""
+    log.apply(b"status-connector-c", b'{"state":"RUNNING","worker_id":"w:1","generation":1}')
+    found = log.connector("c")
+    assert found is not None
+    assert (found.version, found.trace) == (None, None)
+
+
+def test_removing_a_connector_drops_its_tasks(log: StatusLog) -> None:
+    """Its topics stay: they have records of their own."""
+    for number in range(2):
+        log.apply(f"status-task-c-{number}".encode(), encode_status(status()))
+    log.apply(b"status-task-d-0", encode_status(status()))
+    log.apply(b"status-connector-c", encode_status(status()))
+    log.apply(*topic_record(TopicStatus(topic="t", connector="c", task=0, discovered_ms=1)))
+    log.apply(b"status-connector-c", None)
+    assert (log.connector("c"), log.tasks("c"), log.connectors()) == (None, {}, frozenset())
+    assert log.tasks("d") != {}
+    assert log.topics("c") == ("t",)
+    log.apply(b"status-task-d-0", None)
+    assert log.tasks("d") == {}
+    log.apply(*topic_removal("c", "t"))
+    assert log.topics("c") == ()
+
+
+@pytest.mark.parametrize(
+    ("generation", "state_after"), [(1, State.RUNNING), (2, State.RUNNING), (3, State.UNASSIGNED)]
+)
+def test_a_late_unassigned_does_not_hide_a_running_task(
+    log: StatusLog, generation: int, state_after: State
+) -> None:
+    """It counts only with a higher generation."""
+    late = encode_status(status(State.UNASSIGNED, worker="old:1", generation=generation))
+    log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
+    log.apply(b"status-task-c-0", late)
+    task = log.task(ConnectorTaskId("c", 0))
+    assert task is not None
+    assert task.state is state_after
+
+
+@pytest.mark.parametrize(
+    ("worker", "generation", "state_after"),
+    [
+        ("old:1", 1, State.RUNNING),
+        ("old:1", 2, State.UNASSIGNED),
+        ("new:1", 1, State.UNASSIGNED),
+        ("new:1", 2, State.UNASSIGNED),
+    ],
+)
+def test_a_late_unassigned_of_a_former_owner_does_not_hide_a_running_connector(
+    log: StatusLog, worker: str, generation: int, state_after: State
+) -> None:
+    """Of another worker, and of an older generation: it was frozen while the connector moved."""
+    running = status(State.RUNNING, worker="new:1", generation=2)
+    late = status(State.UNASSIGNED, worker=worker, generation=generation)
+    for said in (running, late):
+        log.apply(b"status-connector-c", encode_status(said))
+    connector = log.connector("c")
+    assert connector is not None
+    assert connector.state is state_after
+
+
+@pytest.mark.parametrize(
+    ("worker", "generation", "written"),
+    [("w:1", 1, True), ("other:1", 5, True), ("other:1", 6, True), ("other:1", 4, False)],
+)
+def test_a_safe_write_never_hides_a_newer_workers_status(
+    log: StatusLog, worker: str, generation: int, written: bool
+) -> None:
+    """It is done by the same worker, or in no older generation than the status read."""
+    log.apply(b"status-connector-c", encode_status(status(worker="w:1", generation=5)))
+    late = status(State.UNASSIGNED, worker=worker, generation=generation)
+    assert (log.send_connector("c", late, safe=True) is not None) is written
+    assert log.send_connector("c", late, safe=False) is not None
+
+
+def test_a_failed_send_is_repeated_only_in_its_generation(log: StatusLog) -> None:
+    """After a rebalance someone else may have written."""
+    send = sent(log.send_task(TASK, status(generation=1), safe=False))
+    assert log.should_repeat(send)
+    log.send_connector("other", status(generation=2), safe=False)
+    assert not log.should_repeat(send)
+
+
+def test_a_failed_send_is_not_repeated_for_what_is_deleted(log: StatusLog) -> None:
+    """A tombstone read meanwhile ends the entry."""
+    send = sent(log.send_task(TASK, status(), safe=False))
+    log.apply(b"status-task-c-1-0", None)
+    assert not log.should_repeat(send)
+
+
+def test_a_failed_safe_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None:
+    """Only safe sends are compared with the newest; others are repeated anyway, as in Kafka."""
+    safe = sent(log.send_task(TASK, status(State.UNASSIGNED), safe=True))
+    plain = sent(log.send_task(TASK, status(State.RUNNING), safe=False))
+    sent(log.send_task(TASK, status(State.PAUSED), safe=False))
+    assert not log.should_repeat(safe)
+    assert log.should_repeat(plain)
+
+
+def test_a_failed_safe_send_is_not_repeated_when_no_longer_safe(log: StatusLog) -> None:
+    """Another worker's newer status was read meanwhile."""
+    send = sent(log.send_task(TASK, status(generation=1), safe=True))
+    assert log.should_repeat(send)
+    log.apply(b"status-task-c-1-0", encode_status(status(worker="new:1", generation=2)))
+    assert not log.should_repeat(send)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "severity"),
+    [
+        (None, b"{}", Severity.WARNING),
+        (b"other", b"{}", Severity.WARNING),
+        (b"status-connector-", b"{}", Severity.WARNING),
+        (b"status-task-c", b"{}", Severity.WARNING),
+        (b"status-task-c-x", b"{}", Severity.WARNING),
+        (b"status-topic-t", b"{}", Severity.WARNING),
+        (b"status-topic-:connector-c", b"{}", Severity.WARNING),
+        (b"status-topic-t:connector-", b"{}", Severity.WARNING),
+        (b"status-topic-t:nothing", b"{}", Severity.WARNING),
+        (b"status-connector-c", b"{", Severity.ERROR),
+        (b"status-connector-c", b"", Severity.ERROR),
+        (b"status-connector-c", b"null", Severity.ERROR),
+        (b"status-connector-c", b'{"state":"GONE","worker_id":"w","generation":1}', Severity.ERROR),
+        (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', Severity.ERROR),
+        (b"status-task-c-0", b'{"state":"RUNNING","worker_id":1,"generation":1}', Severity.ERROR),
+        (
+            b"status-task-c-0",
+            b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
+            Severity.ERROR,
+        ),
+        (b"status-topic-t:connector-c", b'{"topic":[]}', Severity.ERROR),
+        (b"status-topic-t:connector-c", b'{"topic":{"name":"t","connector":"c"}}', Severity.ERROR),
+    ],
+)
+def test_a_useless_record_is_noticed_and_changes_nothing(
+    log: StatusLog, key: bytes | None, value: bytes, severity: Severity
+) -> None:
+    """Keys nobody knows are warnings, values nobody can read are errors."""
+    log.apply(b"status-connector-c", encode_status(status()))
+    (notice,) = log.apply(key, value)
+    assert notice.severity is severity
+    assert log.connector("c") == status()
+    assert (log.tasks("c"), log.topics("c"), log.connectors()) == ({}, (), {"c"})
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(
+                lambda connector, number, generation: LogRecord(
+                    f"status-task-{connector}-{number}".encode(),
+                    encode_status(status(generation=generation)),
+                ),
+                st.sampled_from(["a", "a-0"]),
+                st.integers(0, 1),
+                st.integers(0, 3),
+            ),
+            st.builds(
+                lambda connector: LogRecord(f"status-connector-{connector}".encode(), None),
+                st.sampled_from(["a", "a-0"]),
+            ),
+            st.tuples(st.one_of(st.none(), st.binary(max_size=30)), st.binary(max_size=10)),
+        ),
+        max_size=20,
+    )
+)
+def test_the_last_record_of_a_task_wins(records: list[tuple[bytes | None, bytes | None]]) -> None:
+    """Unless its connector was removed after it."""
+    log = StatusLog()
+    expected: dict[str, dict[int, bytes]] = {"a": {}, "a-0": {}}
+    for key, value in records:
+        log.apply(key, value)
+        for connector, tasks in expected.items():
+            if key == f"status-connector-{connector}".encode() and value is None:
+                tasks.clear()
+            for number in range(2):
+                if key == f"status-task-{connector}-{number}".encode() and value is not None:
+                    tasks[number] = value
+    for connector, tasks in expected.items():
+        found = {number: encode_status(found) for number, found in log.tasks(connector).items()}
+        assert found == tasks

@@ -1,0 +1,47 @@
+"""Which topic a source connector's offsets are in."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.offsets.placement import OwnTopic, own_topic
+from tests.support.worker_properties import distributed
+
+ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}
+
+
+@pytest.mark.parametrize("support", ["disabled", "preparing"])
+def test_without_exactly_once_a_topic_has_to_be_named(support: str) -> None:
+    """Where the producer writes is no reason then."""
+    config = distributed(exactly_once_source_support=support)
+    assert own_topic(config, ELSEWHERE) is None
+    own = OwnTopic(name="mine", is_workers_name=False)
+    assert own_topic(config, {"offsets.storage.topic": "mine"}) == own
+
+
+def test_the_workers_name_on_its_brokers_is_the_workers_topic() -> None:
+    """Whether it was named or not; the order of brokers does not count."""
+    config = distributed(bootstrap_servers="a:1,b:2", exactly_once_source_support="enabled")
+    named = {"offsets.storage.topic": config.offset_storage_topic}
+    turned = {"producer.override.bootstrap.servers": "b:2, a:1"}
+    assert own_topic(config, {}) is None
+    assert own_topic(config, named) is None
+    assert own_topic(config, {**named, **turned}) is None
+
+
+def test_other_brokers_may_have_another_topic_of_the_workers_name() -> None:
+    """Exactly-once offsets are where the records are; only the clusters' ids can tell."""
+    config = distributed(exactly_once_source_support="enabled")
+    expected = OwnTopic(name=config.offset_storage_topic, is_workers_name=True)
+    assert own_topic(config, ELSEWHERE) == expected
+    config = distributed(
+        exactly_once_source_support="enabled", producer_bootstrap_servers="other:9092"
+    )
+    assert own_topic(config, {}) == expected
+
+
+def test_standalone_workers_keep_offsets_in_their_file() -> None:
+    """Whatever a connector names."""
+    config = WorkerConfig.parse({"key.converter": "K", "value.converter": "V"})
+    assert own_topic(config, {"offsets.storage.topic": "mine"}) is None

@@ -1,0 +1,68 @@
+"""Source offsets: bytes, checks, flushes."""
+
+import pytest
+
+from pyconnect_agent.core.offsets.source import (
+    OffsetWriter,
+    offset_value,
+    parse_offset,
+    partition_key,
+)
+from pyconnect_api import DataException
+
+
+def test_the_bytes_are_apaches() -> None:
+    """A JSON array and a JSON object without blanks, members of the partition sorted."""
+    assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"a":"x","b":1}]'
+    assert partition_key("c", None) == b'["c",null]'
+    assert offset_value({"position": 12, "ok": True, "x": None}) == (
+        b'{"position":12,"ok":true,"x":null}'
+    )
+    assert offset_value(None) is None
+
+
+def test_offsets_are_maps_of_strings_to_primitives() -> None:
+    """The texts are Connect's."""
+    with pytest.raises(DataException, match="Offsets may only use String keys"):
+        offset_value({1: "x"})  # type: ignore[dict-item]
+    with pytest.raises(DataException, match="primitive types as values, but field f contains list"):
+        partition_key("c", {"f": []})
+    with pytest.raises(DataException, match="Offsets must be specified as a Map"):
+        offset_value([1])  # type: ignore[arg-type]
+
+
+def test_an_offset_survives_its_bytes() -> None:
+    """And what is no JSON object is refused."""
+    assert parse_offset(b'{"position":12}') == {"position": 12}
+    assert parse_offset(None) is None
+    for broken in (b"{", b"[1]", b"12"):
+        with pytest.raises(DataException):
+            parse_offset(broken)
+
+
+def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
+    """Newer values win, others are written again."""
+    writer = OffsetWriter("c")
+    a: dict[str, object] = {"f": "a"}
+    b: dict[str, object] = {"f": "b"}
+    writer.put([(a, {"p": 1}), (b, {"p": 1})])
+    assert len(writer.begin_flush()) == 2
+    writer.put([(b, {"p": 2})])
+    writer.cancel_flush()
+    assert writer.begin_flush() == {
+        b'["c",{"f":"a"}]': b'{"p":1}',
+        b'["c",{"f":"b"}]': b'{"p":2}',
+    }
+    writer.end_flush()
+    assert writer.begin_flush() == {}
+
+
+def test_an_offset_without_bytes_begins_no_flush() -> None:
+    """What waits stays as it is: nothing is there to be cancelled."""
+    writer = OffsetWriter("c")
+    writer.put([({"f": "a"}, {"p": object()})])
+    with pytest.raises(DataException):
+        writer.begin_flush()
+    writer.put([({"f": "a"}, {"p": 1})])
+    writer.cancel_flush()
+    assert writer.begin_flush() == {b'["c",{"f":"a"}]': b'{"p":1}'}

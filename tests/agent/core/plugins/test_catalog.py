@@ -1,0 +1,170 @@
+"""Names, aliases and versions of plugins."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.plugins.catalog import (
+    Catalog,
+    PluginDesc,
+    PluginKind,
+    PluginNotFoundError,
+    PluginVersionNotFoundError,
+)
+from pyconnect_agent.core.plugins.version_range import Version, VersionRange
+
+
+def plugin(
+    name: str, kind: PluginKind = PluginKind.SOURCE, version: str | None = "1.0"
+) -> PluginDesc:
+    """Return the description of a class that need not exist."""
+    module, _, simple = name.rpartition(".")
+    return PluginDesc(
+        class_name=name, python_path=f"py.{module}:{simple}", kind=kind, version=version
+    )
+
+
+CATALOG = Catalog(
+    (
+        plugin("a.FileStreamSourceConnector", version="1.0"),
+        plugin("a.FileStreamSourceConnector", version="1.10"),
+        plugin("a.FileStreamSourceConnector", version="1.9"),
+        plugin("a.SameConnector", PluginKind.SINK),
+        plugin("b.SameConnector", PluginKind.SINK),
+        plugin("a.JsonConverter", PluginKind.CONVERTER),
+        plugin("a.JsonConverter", PluginKind.HEADER_CONVERTER),
+        plugin("t.Cast$Value", PluginKind.TRANSFORMATION),
+        plugin("t.Flatten$Value", PluginKind.TRANSFORMATION),
+        plugin("p.TopicNameMatches", PluginKind.PREDICATE, None),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "class_name"),
+    [
+        ("a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+        ("FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+        ("FileStreamSource", "a.FileStreamSourceConnector"),
+        ("py.a:FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+        ("py.a.FileStreamSourceConnector", "a.FileStreamSourceConnector"),
+        ("Json", "a.JsonConverter"),
+        ("Cast$Value", "t.Cast$Value"),
+        ("TopicNameMatches", "p.TopicNameMatches"),
+    ],
+)
+def test_a_plugin_answers_to_its_names(name: str, class_name: str) -> None:
+    """Full names in Java's or Python's form, the simple name, and that without its suffix."""
+    assert {found.class_name for found in CATALOG.find(name)} == {class_name}
+
+
+@pytest.mark.parametrize("name", ["Value", "Same", "SameConnector", "filestreamsource", ""])
+def test_ambiguous_and_unknown_names_find_nothing(name: str) -> None:
+    """An alias of two classes is of no use."""
+    assert CATALOG.find(name) == ()
+
+
+def test_an_ambiguous_connector_alias_is_explained() -> None:
+    """The text says what to do and names the candidates."""
+    with pytest.raises(PluginNotFoundError) as refused:
+        CATALOG.connector("Same")
+    assert str(refused.value).startswith(
+        "More than one connector matches alias Same. Please use full package and class name "
+        "instead. Classes found: PluginDesc{klass=class a.SameConnector"
+    )
+
+
+def test_a_class_of_another_kind_is_no_connector() -> None:
+    """It is not found, although it exists."""
+    with pytest.raises(
+        PluginNotFoundError, match=r"which name matches a\.JsonConverter, available"
+    ):
+        CATALOG.connector("a.JsonConverter")
+
+
+def test_the_latest_version_is_taken_unless_a_range_says_otherwise() -> None:
+    """Versions compare by number."""
+    name = "FileStreamSource"
+    assert CATALOG.connector(name).version == "1.10"
+    assert CATALOG.connector(name, version_range="[1.0,1.10)").version == "1.9"
+    assert CATALOG.connector(name, version_range="1.0").version == "1.0"
+    assert CATALOG.versions(name) == ("1.10", "1.9", "1.0")
+    with pytest.raises(PluginVersionNotFoundError) as refused:
+        CATALOG.connector(name, version_range="2")
+    assert str(refused.value) == (
+        "Plugin a.FileStreamSourceConnector not found that matches the version range [2,2], "
+        "available versions: [1.0, 1.10, 1.9]"
+    )
+
+
+def test_plugins_are_listed_by_kind_and_name() -> None:
+    """Sinks, sources, transformations, predicates, converters, header converters."""
+    listed = [(item.kind.value, item.class_name) for item in CATALOG.listed(connectors_only=False)]
+    assert listed[:2] == [("sink", "a.SameConnector"), ("sink", "b.SameConnector")]
+    assert [kind for kind, _ in listed[5:]] == [
+        "transformation",
+        "transformation",
+        "predicate",
+        "converter",
+        "header_converter",
+    ]
+    assert len(CATALOG.listed(connectors_only=True)) == 5
+
+
+def test_descriptions_survive_json() -> None:
+    """A scan in another process can report them."""
+    for desc in CATALOG.plugins:
+        assert PluginDesc.from_json(desc.to_json()) == desc
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        ("1.9", "1.10"),
+        ("1.0rc1", "1.0"),
+        ("1.0", "1.0.1"),
+        ("4.3.1-SNAPSHOT", "4.3.1"),
+        ("0", "0.1"),
+    ],
+)
+def test_versions_compare_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
+    """As Maven and Python packaging agree."""
+    assert Version(lower) < Version(higher)
+    assert not Version(higher) < Version(lower)
+
+
+def test_trailing_zeros_do_not_matter() -> None:
+    """1, 1.0 and 1.0.0 are one version."""
+    assert Version("1") == Version("1.0") == Version("1.0.0")
+    assert hash(Version("1")) == hash(Version("1.0"))
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=4))
+def test_a_plain_version_means_exactly_itself(numbers: list[int]) -> None:
+    """It is shown as a closed range."""
+    text = ".".join(map(str, numbers))
+    wanted = VersionRange.parse(text)
+    assert wanted.contains(text)
+    assert not wanted.contains(f"{text}.1")
+    assert str(wanted) == f"[{text},{text}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("[4,5)", ["4", "4.9"], ["3.9", "5"]),
+        ("(4,5]", ["4.1", "5"], ["4", "5.1"]),
+        ("[4.3.1,]", ["4.3.1", "9"], ["4.3"]),
+        ("(,4]", ["0", "4"], ["4.0.1"]),
+        ("[1,2),[3,4)", ["1", "3.5"], ["2", "4"]),
+        ("[4]", ["4.0"], ["4.1"]),
+    ],
+)
+def test_ranges_are_read_as_mavens(text: str, inside: list[str], outside: list[str]) -> None:
+    """Brackets include their end, parentheses do not, an empty end is open."""
+    wanted = VersionRange.parse(text)
+    assert all(wanted.contains(version) for version in inside)
+    assert not any(wanted.contains(version) for version in outside)
+    assert str(wanted) == text

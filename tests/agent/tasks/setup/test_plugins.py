@@ -1,0 +1,116 @@
+"""Which plugins convert and change a task's records, by the worker's and the connector's config."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.tasks.setup.plugins import converter_of, header_converter_of, stages_of
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_api import STRING_SCHEMA, ConfigException
+from tests.support.worker_properties import PROPERTIES
+
+OLD_AND_NEW = {
+    PluginKind.CONVERTER: ("converters.json:JsonConverter", "converters.string:StringConverter"),
+    PluginKind.HEADER_CONVERTER: (
+        "converters.string:StringConverter",
+        "converters.simple_header:SimpleHeaderConverter",
+    ),
+    PluginKind.TRANSFORMATION: (
+        "transforms.filter:Filter",
+        "transforms.timestamp_router:TimestampRouter",
+    ),
+    PluginKind.PREDICATE: (
+        "predicates.record_is_tombstone:RecordIsTombstone",
+        "predicates.topic_name_matches:TopicNameMatches",
+    ),
+}
+"""Versions 1.0 and 2.0 of a plugin `v.<kind>`: different classes, so that they can be told."""
+PLUGINS = tuple(
+    PluginDesc(
+        class_name=f"v.{kind.value}",
+        python_path=f"pyconnect_agent.builtin.{path}",
+        kind=kind,
+        version=version,
+    )
+    for kind, paths in OLD_AND_NEW.items()
+    for path, version in zip(paths, ("1.0", "2.0"), strict=True)
+)
+CONVERTERS = {"key.converter": "v.converter", "value.converter": "v.converter"}
+
+
+def view(**properties: str) -> WorkerView:
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    return WorkerView(
+        PROPERTIES | CONVERTERS | {"header.converter": "v.header_converter"} | given, PLUGINS
+    )
+
+
+def name(plugin: object) -> str:
+    return type(plugin).__name__
+
+
+def test_a_connectors_plugins_have_the_versions_it_asks_for() -> None:
+    """Converters, transformations and predicates; without a wish it is the latest."""
+    config = CONVERTERS | {
+        "key.converter.plugin.version": "1.0",
+        "header.converter": "v.header_converter",
+        "header.converter.plugin.version": "[1,2)",
+        "transforms": "old,new",
+        "transforms.old.type": "v.transformation",
+        "transforms.old.plugin.version": "(,1.5]",
+        "transforms.old.predicate": "old",
+        "transforms.new.type": "v.transformation",
+        "transforms.new.predicate": "new",
+        "predicates": "old,new",
+        "predicates.old.type": "v.predicate",
+        "predicates.old.plugin.version": "1.0",
+        "predicates.new.type": "v.predicate",
+        "predicates.new.pattern": ".*",
+    }
+    worker = view()
+    assert name(converter_of(worker, "key", config)) == "JsonConverter"
+    assert name(converter_of(worker, "value", config)) == "StringConverter"
+    assert name(header_converter_of(worker, config)) == "StringConverter"
+    old, new = stages_of(worker, config)
+    assert (name(old.transformation), name(old.predicate)) == ("Filter", "RecordIsTombstone")
+    assert (name(new.transformation), name(new.predicate)) == (
+        "TimestampRouter",
+        "TopicNameMatches",
+    )
+
+
+def test_the_workers_converters_have_the_versions_it_asks_for() -> None:
+    """They count where the connector names none; a version alone is not enough for that."""
+    worker = view(value_converter_plugin_version="1.0", header_converter_plugin_version="1.0")
+    assert name(converter_of(worker, "key", {})) == "StringConverter"
+    assert name(converter_of(worker, "value", {})) == "JsonConverter"
+    assert name(converter_of(worker, "value", {"value.converter.plugin.version": "2.0"})) == (
+        "JsonConverter"
+    )
+    assert name(header_converter_of(worker, {})) == "StringConverter"
+
+
+def test_a_version_that_is_not_there_is_refused() -> None:
+    """The text lists those that are."""
+    config = CONVERTERS | {"key.converter.plugin.version": "[3,]"}
+    with pytest.raises(ConfigException, match=r"available versions: \[1\.0, 2\.0\]"):
+        converter_of(view(), "key", config)
+
+
+def test_options_come_from_whichever_names_the_converter() -> None:
+    """Those of connector and worker are not merged."""
+    worker = view(value_converter="v.converter", value_converter_converter_encoding="utf-16")
+    text = "é"
+    for config, encoding in (({}, "utf-16"), (CONVERTERS, "utf-8")):
+        written = converter_of(worker, "value", config).from_connect_data(
+            "t", None, STRING_SCHEMA, text
+        )
+        assert written is not None
+        assert written.decode(encoding) == text
+
+
+def test_a_class_of_another_kind_is_refused_before_it_is_made() -> None:
+    """The text says what it should have been, not what its constructor lacks."""
+    with pytest.raises(ConfigException, match="Struct does not implement the Converter interface"):
+        converter_of(view(), "key", {"key.converter": "pyconnect_api.Struct"})

@@ -1,0 +1,323 @@
+"""The sink loop: delivery, redelivery, commits, rebalances, is_closing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    IllegalWorkerStateException,
+    RetriableException,
+    SinkRecord,
+    TopicPartition,
+)
+from tests.support.fake_clients import FakeMessage
+from tests.support.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
+
+
+@pytest.fixture
+def sink() -> Sink:
+    return assigned_sink()
+
+
+def test_records_are_put_and_their_offsets_committed(sink: Sink) -> None:
+    """A periodic commit offers what `put` accepted, is_closing False all the time."""
+    sink.deliver(message(0), message(1), message(0, 1))
+    sink.next_commit()
+    sink.consumer.finish_commit()
+    assert sink.task.calls == [
+        ("put", ["v0", "v1", "v0"], False),
+        ("pre_commit", {P0: 2, P1: 1}, False),
+        ("put", [], False),
+    ]
+    assert sink.consumer.committed == [{P0: 2, P1: 1}]
+    assert set(sink.topics) == {"t"}
+
+
+def test_nothing_is_committed_twice(sink: Sink) -> None:
+    """Offsets equal to the last commit are not sent again."""
+    sink.deliver(message(0))
+    sink.next_commit()
+    sink.consumer.finish_commit()
+    sink.next_commit()
+    assert sink.consumer.committed == [{P0: 1, P1: 0}]
+    assert sink.consumer.pending == []
+
+
+def test_a_requested_commit_comes_at_the_next_iteration(sink: Sink) -> None:
+    """It does not wait for the interval, and is_closing is False in it."""
+    sink.deliver(message(0))
+    sink.context.request_commit()
+    sink.deliver()
+    assert ("pre_commit", {P0: 1, P1: 0}, False) in sink.task.calls
+    assert not sink.context.is_commit_requested
+
+
+def test_no_commit_starts_while_one_is_under_way(sink: Sink) -> None:
+    """Also not by request; after the timeout one may, and the late result counts as skipped."""
+    sink.deliver(message(0))
+    sink.context.request_commit()
+    sink.deliver(message(1))
+    sink.context.request_commit()
+    sink.deliver(message(2))
+    assert len(sink.consumer.pending) == 1
+    sink.now_ms += TIMEOUT_MS
+    sink.deliver()
+    sink.deliver()
+    assert len(sink.consumer.pending) == 2
+    sink.consumer.finish_commit()
+    assert sink.loop.commits.counts.skipped == 1
+    sink.consumer.finish_commit()
+    assert sink.loop.offsets.committed[P0] == 3
+
+
+def test_a_failed_commit_is_counted_and_nothing_rewound(sink: Sink) -> None:
+    """The next interval tries again."""
+    sink.deliver(message(0))
+    sink.next_commit()
+    sink.consumer.finish_commit(KafkaError("no coordinator"))
+    assert sink.loop.commits.counts.failed == 1
+    assert sink.consumer.seeks == []
+    sink.next_commit()
+    sink.consumer.finish_commit()
+    assert sink.loop.commits.counts.succeeded == 1
+    assert sink.loop.offsets.committed[P0] == 1
+
+
+def test_a_batch_is_repeated_until_put_accepts_it(sink: Sink) -> None:
+    """All partitions are paused meanwhile, and its offsets are not offered to pre_commit."""
+    sink.task.put_errors = [RetriableException("later"), RetriableException("later")]
+    sink.deliver(message(0), message(1))
+    assert sink.consumer.paused == {P0, P1}
+    sink.next_commit()
+    assert sink.task.puts() == [["v0", "v1"], ["v0", "v1"]]
+    assert ("pre_commit", {P0: 0, P1: 0}, False) in sink.task.calls
+    sink.deliver()
+    assert sink.task.puts()[-1] == ["v0", "v1"]
+    assert sink.consumer.paused == set()
+    assert sink.loop.offsets.current == {P0: 2, P1: 0}
+
+
+def test_a_timeout_caps_the_next_wait_once(sink: Sink) -> None:
+    """Without it the wait lasts until the next commit."""
+    waits: list[float] = []
+    poll = sink.consumer.poll
+    sink.consumer.poll = lambda n, t: (waits.append(t), poll(n, t))[1]  # type: ignore[method-assign]
+    sink.context.timeout(30)
+    sink.loop.step()
+    assert sum(waits) == pytest.approx(0.03)
+    waits.clear()
+    sink.loop.step()
+    assert sum(waits) > 50
+
+
+def test_an_exception_of_put_ends_the_task(sink: Sink) -> None:
+    """With Connect's text, the cause below it, and offsets left at the last commit."""
+    sink.task.put_errors = [ValueError("boom")]
+    sink.consumer.polls.append([message(0)])
+    with pytest.raises(ConnectException, match="Exiting WorkerSinkTask due to unrecoverable") as e:
+        sink.loop.run()
+    assert isinstance(e.value.__cause__, ValueError)
+    assert sink.consumer.committed == []
+
+
+def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:
+    """pre_commit sees it True, close sees it False, and the commit comes after close (R9)."""
+    sink.deliver(message(0))
+    sink.control.stop_requested.set()
+    sink.loop.run()
+    assert sink.task.calls[1:] == [
+        ("pre_commit", {P0: 1, P1: 0}, True),
+        ("close", {P0, P1}, False),
+    ]
+    assert sink.consumer.committed == [{P0: 1, P1: 0}]
+
+
+def test_a_revoked_subset_is_finished_alone(sink: Sink) -> None:
+    """Cooperative rebalance: only its partitions are offered, the others go on (R6)."""
+    sink.deliver(message(0), message(0, 1))
+    sink.revoke(P1)
+    assert sink.task.calls[1:] == [("pre_commit", {P1: 1}, True), ("close", {P1}, False)]
+    assert sink.consumer.committed == [{P1: 1}]
+    sink.deliver(message(1))
+    assert sink.task.puts()[-1] == ["v1"]
+    assert sink.loop.offsets.current == {P0: 2}
+    assert sink.context.is_closing is False
+
+
+def test_lost_partitions_are_closed_without_a_commit(sink: Sink) -> None:
+    """Another member has them already (R5)."""
+    sink.deliver(message(0))
+    sink.lose(P0)
+    assert sink.task.calls[1:] == [("close", {P0}, False)]
+    assert sink.consumer.committed == []
+    assert sink.loop.offsets.current == {P1: 0}
+
+
+def test_pre_commit_that_raises_rewinds_unless_closing(sink: Sink) -> None:
+    """A periodic failure goes back to the last commit; a closing one commits nothing (R8)."""
+    sink.deliver(message(0))
+    sink.task.pre_commit_errors = [ValueError("flush failed")]
+    sink.next_commit()
+    assert sorted(sink.consumer.seeks) == [(P0, 0), (P1, 0)]
+    assert sink.loop.offsets.current == {P0: 0, P1: 0}
+    sink.deliver(message(0))
+    sink.task.pre_commit_errors = [ValueError("flush failed")]
+    sink.revoke(P0)
+    assert sink.task.names()[-2:] == ["pre_commit", "close"]
+    assert sink.consumer.committed == []
+    assert sink.context.is_closing is False
+
+
+def test_offsets_of_pre_commit_are_checked(sink: Sink) -> None:
+    """Too high, unassigned and unasked ones are ignored; a lower one is taken."""
+    sink.deliver(message(0), message(1), message(2))
+    sink.task.provide = lambda _: {P0: 2, P1: 9, TopicPartition("other", 0): 5}
+    sink.next_commit()
+    assert sink.consumer.pending[0][0] == {P0: 2, P1: 0}
+
+
+def test_an_empty_mapping_skips_the_commit(sink: Sink) -> None:
+    """The sink keeps its own offsets; that counts as success."""
+    sink.deliver(message(0))
+    sink.task.provide = lambda _: {}
+    sink.next_commit()
+    assert sink.consumer.pending == []
+    assert sink.loop.commits.counts.succeeded == 1
+
+
+def test_none_from_pre_commit_is_an_error_of_the_task(sink: Sink) -> None:
+    """It is not taken for an empty mapping."""
+    sink.deliver(message(0))
+    sink.task.provide = lambda _: None
+    with pytest.raises(ConnectException, match="pre_commit returned None"):
+        sink.next_commit()
+
+
+def test_a_pause_pauses_everything_and_asks_for_a_commit(sink: Sink) -> None:
+    """put goes on with empty batches; a resume leaves what the task paused itself."""
+    sink.context.pause(P1)
+    sink.control.should_pause = True
+    sink.deliver(message(0))
+    assert sink.states == [State.PAUSED]
+    assert sink.consumer.paused == {P0, P1}
+    assert sink.task.puts() == [[]]
+    sink.control.should_pause = False
+    sink.deliver(message(0))
+    assert sink.states == [State.PAUSED, State.RUNNING]
+    assert sink.consumer.paused == {P1}
+    assert sink.task.puts()[-1] == ["v0"]
+
+
+def test_partitions_of_a_batch_awaiting_redelivery_can_be_revoked(sink: Sink) -> None:
+    """Their records leave the batch; the rest is delivered again."""
+    sink.task.put_errors = [RetriableException("later")]
+    sink.deliver(message(0), message(5, 1))
+    sink.revoke(P0)
+    sink.deliver()
+    assert sink.task.puts()[-1] == ["v5"]
+    assert sink.loop.offsets.current == {P1: 6}
+
+
+def test_an_assignment_opens_and_may_rewind(sink: Sink) -> None:
+    """An offset asked for in `open` counts at once, as committed and as current."""
+    new = TopicPartition("t", 2)
+    sink.task.on_open = lambda: sink.context.offset(new, 42)
+    sink.assign({new: 7})
+    assert sink.task.calls == [("open", {new}, False)]
+    assert sink.consumer.seeks == [(new, 42)]
+    assert sink.loop.offsets.committed[new] == 42
+
+
+def test_an_exception_in_a_rebalance_is_raised_after_the_poll(sink: Sink) -> None:
+    """Nothing may be raised into the client's callback."""
+
+    def fail() -> None:
+        raise ValueError("cannot open")
+
+    sink.task.on_open = fail
+    sink.consumer.polls.append(lambda: sink.assign({TopicPartition("t", 2): 0}))
+    with pytest.raises(ValueError, match="cannot open"):
+        sink.loop.step()
+
+
+def test_a_task_can_rewind_itself(sink: Sink) -> None:
+    """The seek comes before the next poll."""
+    sink.context.offset({P0: 3, P1: None})
+    sink.deliver()
+    assert sink.consumer.seeks == [(P0, 3)]
+    assert sink.loop.offsets.current == {P0: 3, P1: 0}
+
+
+def test_dropped_records_advance_the_offset() -> None:
+    """A transformation that drops, and a tolerated failure, both count as consumed."""
+
+    def transform(record: SinkRecord) -> SinkRecord | None:
+        if record.value == "v1":
+            raise DataException("not this one")
+        return None if record.value == "v0" else record
+
+    sink = Sink(transform=transform, tolerate_all=True)
+    sink.assign({P0: 0})
+    sink.deliver(message(0), message(1), message(2))
+    assert sink.task.puts() == [["v2"]]
+    assert sink.loop.offsets.current == {P0: 3}
+
+
+def test_messages_of_partitions_that_are_gone_are_left_out(sink: Sink) -> None:
+    """A rebalance within a poll may leave some behind."""
+    sink.deliver(message(0), FakeMessage("gone", 0, 5, b"x"), message(1))
+    assert sink.task.puts() == [["v0", "v1"]]
+    assert sink.loop.offsets.current == {P0: 2, P1: 0}
+
+
+def test_a_record_carries_what_was_consumed(sink: Sink) -> None:
+    """Key, headers, timestamp and original coordinates."""
+    records: list[SinkRecord] = []
+    sink.task.put = records.extend  # type: ignore[method-assign]
+    sink.deliver(FakeMessage("t", 1, 9, b"v", b"k", (2, 5), (("h", b"12"), ("h", None))))
+    (record,) = records
+    assert (record.key, record.value, record.kafka_offset, record.timestamp) == ("k", "v", 9, 5)
+    assert str(record.timestamp_type) == "LogAppendTime"
+    assert [(h.key, h.value) for h in record.headers] == [("h", 12), ("h", None)]
+    assert (record.original_topic, record.original_kafka_partition) == ("t", 1)
+
+
+def test_a_context_knows_its_assignment(sink: Sink) -> None:
+    """Foreign partitions cannot be paused, and nothing works before the start."""
+    assert sink.context.assignment() == {P0, P1}
+    with pytest.raises(IllegalWorkerStateException, match="not currently assigned"):
+        sink.context.pause(TopicPartition("x", 0))
+    fresh = WorkerSinkTaskContext(configs=dict, connector_paused=lambda: False, reporter=None)
+    with pytest.raises(IllegalWorkerStateException, match="until the task is initialized"):
+        fresh.assignment()
+
+
+def test_four_tasks_one_dies_and_the_others_keep_their_buffers_progress() -> None:
+    """KIP-275: on revocation a buffering sink stores its part and resumes behind it."""
+    sinks = [Sink() for _ in range(3)]
+    for number, sink in enumerate(sinks):
+        partition = TopicPartition("t", number)
+        stored = {partition: 0}
+
+        def provide(
+            offered: Mapping[TopicPartition, int],
+            sink: Sink = sink,
+            stored: dict[TopicPartition, int] = stored,
+        ) -> Mapping[TopicPartition, int]:
+            # Complete objects have 100,000 records; a part is only stored when closing.
+            return dict(offered) if sink.context.is_closing else dict(stored)
+
+        sink.task.provide = provide
+        sink.assign({partition: 0})
+        sink.deliver(FakeMessage("t", number, 59_999, b"v"))
+        sink.next_commit()
+        assert sink.consumer.pending == []
+        sink.revoke(partition)
+        assert sink.consumer.committed == [{partition: 60_000}]

@@ -1,0 +1,46 @@
+"""When the transactions of an exactly-once task end, by its connector's configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.config.connector_config import SourceSettings
+from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    Decision,
+    IntervalBoundary,
+    PollBoundary,
+)
+from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
+from tests.support.worker_properties import distributed
+
+
+def settings(**given: str) -> SourceSettings:
+    named = {name.replace("_", "."): value for name, value in given.items()}
+    return SourceSettings.parse({"name": "c", "connector.class": "C", **named})
+
+
+@pytest.mark.parametrize(
+    ("given", "interval_ms"),
+    [
+        ({}, 7_000),
+        ({"transaction_boundary_interval_ms": "300"}, 300),
+        ({"transaction_boundary_interval_ms": "0"}, 0),
+    ],
+)
+def test_an_interval_is_the_connectors_or_else_the_workers(
+    given: dict[str, str], interval_ms: int
+) -> None:
+    """The worker's is `offset.flush.interval.ms`; any case of `interval` counts."""
+    worker = distributed(offset_flush_interval_ms="7000")
+    boundary = exactly_once._boundary(settings(transaction_boundary="Interval", **given), worker)
+    assert isinstance(boundary, IntervalBoundary)
+    boundary.begin(0)
+    if interval_ms:
+        assert boundary.after_batch(interval_ms - 1) is Decision.CONTINUE
+    assert boundary.after_batch(interval_ms) is Decision.COMMIT
+
+
+def test_each_poll_is_a_transaction_unless_said_otherwise() -> None:
+    """Also an interval that is given without its boundary changes nothing."""
+    given = settings(transaction_boundary_interval_ms="300")
+    assert isinstance(exactly_once._boundary(given, distributed()), PollBoundary)

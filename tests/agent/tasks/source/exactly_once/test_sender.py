@@ -1,0 +1,363 @@
+"""What goes into a transaction, when it ends, and what the task hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka import KafkaException
+
+from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
+from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    ConnectorBoundary,
+    IntervalBoundary,
+    PollBoundary,
+    RequestedTransactions,
+    TransactionBoundary,
+)
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
+from pyconnect_api import (
+    ConnectException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
+from tests.support.fake_offsets import OFFSETS, FakeOffsets
+from tests.support.fake_transactions import FakeTransactions
+from tests.support.metrics import source_metrics
+
+KEY = b'["c",{"file":"a"}]'
+
+
+class Task(SourceTask):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.told: list[tuple[object, RecordMetadata | None]] = []
+
+    def version(self) -> str:
+        return "1"
+
+    def start(self, props: Mapping[str, str]) -> None: ...
+    def poll(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def commit(self) -> None:
+        self.commits += 1
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        self.told.append((record.value, metadata))
+
+
+@dataclass
+class Case:
+    """A sender and its surroundings."""
+
+    boundary: TransactionBoundary = field(default_factory=PollBoundary)
+    offsets: FakeOffsets = field(default_factory=FakeOffsets)
+    producer: FakeTransactions = field(default_factory=FakeTransactions)
+    task: Task = field(default_factory=Task)
+    used: list[str] = field(default_factory=list)
+    now_s: float = 0.0
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.metrics = source_metrics()
+        self.sender = TransactionalSender(
+            task_id="c-0",
+            connector="c",
+            task=self.task,
+            producer=self.producer,
+            boundary=self.boundary,
+            offsets=self.offsets,
+            topics=ActiveTopics(self.used.append),
+            stop_requested=lambda: self.stopping,
+            metrics=self.metrics,
+            clock=lambda: self.now_s,
+        )
+
+    def send(self, number: int, topic: str = "t") -> SourceRecord:
+        record = made(number)
+        self.sender.send(record, (topic, str(number).encode(), None, -1, 0, None))
+        return record
+
+    def poll(self, *numbers: int) -> None:
+        for number in numbers:
+            self.send(number)
+        self.sender.batch_sent()
+
+
+def made(number: int) -> SourceRecord:
+    return SourceRecord({"file": "a"}, {"position": number}, "t", value=number)
+
+
+def written(*numbers: int, offset: int) -> list[tuple[str, bytes | None, bytes | None]]:
+    records = [("t", str(number).encode(), None) for number in numbers]
+    return [*records, (OFFSETS, b'{"position":%d}' % offset, KEY)]
+
+
+def test_records_and_their_last_offset_share_a_transaction() -> None:
+    """One transaction per poll, one offset record per partition."""
+    case = Case()
+    case.poll(1, 2)
+    case.poll(3)
+    assert case.producer.committed == [written(1, 2, offset=2), written(3, offset=3)]
+    assert case.task.commits == 2
+    assert case.used == ["t"]
+
+
+def test_each_partition_has_its_offset() -> None:
+    """Also when records of several partitions alternate."""
+    case = Case()
+    for file, position in (("a", 1), ("b", 7), ("a", 2)):
+        record = SourceRecord({"file": file}, {"position": position}, "t")
+        case.sender.send(record, ("t", b"v", None, -1, 0, None))
+    case.sender.batch_sent()
+    offsets = [(key, value) for topic, value, key in case.producer.committed[0] if topic == OFFSETS]
+    assert offsets == [(KEY, b'{"position":2}'), (b'["c",{"file":"b"}]', b'{"position":7}')]
+
+
+def test_a_record_that_the_producer_did_not_take_leaves_no_offset() -> None:
+    """A full queue while the task is stopped: the last commit ends before that record."""
+    case = Case(stopping=True)
+    case.send(1)
+    case.producer.refusals.append(BufferError("queue full"))
+    with pytest.raises(RetriableException):
+        case.send(2)
+    case.sender.finish(failed=False, complete=False)
+    assert case.producer.committed == [written(1, offset=1)]
+
+
+@pytest.mark.parametrize("rest", ["pause", "stop"])
+def test_records_that_a_connector_wants_together_are_never_committed_in_part(rest: str) -> None:
+    """The queue is full when the rest comes: all of them are committed after it, or none."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested), stopping=True)
+    requested.commit_transaction()
+    case.send(1)
+    case.producer.refusals.append(BufferError("queue full"))
+    with pytest.raises(RetriableException):
+        case.send(2)
+    if rest == "stop":
+        case.sender.finish(failed=False, complete=False)
+        assert case.producer.committed == []
+        return
+    case.sender.paused(complete=False)
+    assert case.producer.committed == []
+    case.sender.resumed()
+    case.poll(2)
+    assert case.producer.committed == [written(1, 2, offset=2)]
+
+
+def test_an_empty_poll_needs_no_transaction() -> None:
+    """The task is told of a commit, the broker of nothing."""
+    case = Case()
+    case.poll()
+    assert case.producer.calls == []
+    assert case.task.commits == 1
+
+
+def test_dropped_records_are_told_of_at_the_next_real_commit() -> None:
+    """They have no metadata and their offsets are not stored."""
+    case = Case()
+    case.sender.dropped(made(1))
+    case.sender.batch_sent()
+    assert case.task.told == []
+    case.poll(2)
+    assert case.task.told == [(1, None), (2, RecordMetadata("t", 0, 0, 1_700_000_000_000))]
+
+
+def test_a_record_for_the_offsets_topic_fails_the_task() -> None:
+    """It could wait for its own transaction for ever."""
+    with pytest.raises(ConnectException, match="may not produce to their own offsets topics"):
+        Case().send(1, OFFSETS)
+
+
+@pytest.mark.parametrize("code", [ClientError._FENCED, ClientError.UNKNOWN_PRODUCER_ID])
+def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
+    """Its offset is not in any transaction."""
+    case = Case()
+    case.producer.refusals.append(KafkaException(ClientError(code)))
+    with pytest.raises(ConnectException, match="Unrecoverable exception trying to send"):
+        case.send(1)
+    assert case.producer.committed == []
+
+
+def test_a_record_too_large_prevents_the_commit() -> None:
+    """As in Java it is no failure of the send; nothing of its transaction is seen."""
+    case = Case()
+    case.send(1)
+    case.producer.refusals.append(KafkaException(ClientError(ClientError.MSG_SIZE_TOO_LARGE)))
+    case.send(2)
+    with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
+        case.sender.batch_sent()
+    assert case.producer.calls == ["begin"]
+    assert case.task.commits == 0
+
+
+def test_offsets_that_cannot_be_written_prevent_the_commit() -> None:
+    """Records must never be committed without their offsets."""
+    case = Case()
+    record = SourceRecord({"file": "a"}, {"position": [1]}, "t")
+    case.sender.send(record, ("t", b"v", None, -1, 0, None))
+    with pytest.raises(ConnectException, match="Failed to flush offsets"):
+        case.sender.batch_sent()
+    assert case.producer.calls == ["begin"]
+
+
+def test_a_failed_commit_is_told_to_nobody() -> None:
+    """Neither `commit` nor `commit_record` is called, and the task fails."""
+    case = Case()
+    case.send(1)
+    case.producer.commit_failures.append(KafkaError("no"))
+    with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
+        case.sender.batch_sent()
+    assert (case.task.commits, case.task.told) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"), [(1, "Failed to flush offsets"), (60, "before its producer transaction")]
+)
+def test_an_expired_transaction_is_told_from_a_fenced_one(age_s: int, text: str) -> None:
+    """The broker says the same of both; the transaction's age makes the difference."""
+    case = Case()
+    case.send(1)
+    case.now_s = age_s
+    case.producer.commit_failures.append(ProducerFencedError("fenced"))
+    with pytest.raises(ConnectException, match=text) as failure:
+        case.sender.batch_sent()
+    assert isinstance(failure.value.__cause__, ProducerFencedError)
+
+
+def test_a_fenced_producer_fails_the_task_at_its_next_iteration() -> None:
+    """It may be known before the commit: librdkafka says so whenever its callbacks are served."""
+    case = Case()
+    case.send(1)
+    case.producer.serve_failures.append(ProducerFencedError("fenced"))
+    with pytest.raises(ConnectException, match="producer send callback") as failure:
+        case.sender.begin_iteration()
+    assert isinstance(failure.value.__cause__, ProducerFencedError)
+
+
+def test_an_interval_spans_polls_and_ends_with_the_task() -> None:
+    """What is open is committed at a pause and at an orderly end, never after a failure."""
+    case = Case(boundary=IntervalBoundary(10_000))
+    case.sender.resumed()
+    case.poll(1)
+    case.poll(2)
+    assert case.producer.committed == []
+    case.sender.paused(complete=True)
+    assert case.producer.committed == [written(1, 2, offset=2)]
+    case.sender.resumed()
+    case.poll(3)
+    case.sender.finish(failed=True, complete=True)
+    assert len(case.producer.committed) == 1
+    case.sender.finish(failed=False, complete=True)
+    assert case.producer.committed[1:] == [written(3, offset=3)]
+
+
+def test_a_requested_abort_drops_records_and_keeps_their_offsets() -> None:
+    """One abort, then a transaction of offsets alone."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    case.send(1)
+    requested.abort_transaction()
+    case.sender.batch_sent()
+    assert case.producer.calls == ["begin", "abort", "begin", "commit"]
+    assert case.producer.committed == [written(offset=1)]
+    assert case.task.told == []
+
+
+def test_an_abort_of_nothing_only_commits() -> None:
+    """The producer is not asked to abort what it has not begun."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    requested.abort_transaction()
+    case.sender.batch_sent()
+    assert case.producer.calls == []
+    assert case.task.commits == 1
+
+
+def test_a_commit_on_a_record_includes_its_offset() -> None:
+    """The record is the last of its transaction."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    second = made(2)
+    requested.commit_transaction(second)
+    case.send(1)
+    case.sender.send(second, ("t", b"2", None, -1, 0, None))
+    case.send(3)
+    assert case.producer.committed == [written(1, 2, offset=2)]
+    case.sender.finish(failed=False, complete=True)
+    assert len(case.producer.committed) == 1
+
+
+def test_a_request_on_the_last_record_wins_over_the_batch() -> None:
+    """The batch's request then meets an empty transaction."""
+    requested = RequestedTransactions()
+    case = Case(boundary=ConnectorBoundary(requested))
+    last = made(1)
+    requested.commit_transaction(last)
+    requested.abort_transaction()
+    case.sender.send(last, ("t", b"1", None, -1, 0, None))
+    case.sender.batch_sent()
+    assert case.producer.calls == ["begin", "commit"]
+
+
+def test_stores_hear_of_a_commit_after_it() -> None:
+    """Copies are made of what is committed; a transaction that fails leaves none."""
+    case = Case()
+    case.poll(1)
+    assert case.offsets.entries == [{KEY: b'{"position":1}'}]
+    case.send(2)
+    case.producer.commit_failures.append(KafkaError("no"))
+    with pytest.raises(ConnectException):
+        case.sender.batch_sent()
+    assert len(case.offsets.entries) == 1
+
+
+def test_offsets_go_out_as_the_store_prepares_them() -> None:
+    """Under the key in use, with tombstones for others of equal content."""
+    case = Case()
+    case.offsets.prepared = lambda entries: [LogRecord(b"other", None), LogRecord(b"used", b"1")]
+    case.poll(1)
+    assert case.producer.committed == [
+        [("t", b"1", None), (OFFSETS, None, b"other"), (OFFSETS, b"1", b"used")]
+    ]
+
+
+def test_what_cannot_be_prepared_prevents_the_commit() -> None:
+    """Tombstones that are not in the worker's topic yet must not be in the own one."""
+    case = Case()
+
+    def refuse(entries: Mapping[bytes, bytes | None]) -> list[LogRecord]:
+        raise KafkaError("no")
+
+    case.offsets.prepared = refuse
+    with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
+        case.poll(1)
+    assert case.producer.calls == ["begin"]
+    assert case.offsets.entries == []
+
+
+def test_transactions_are_measured_by_their_records() -> None:
+    """Offsets do not count; an abort leaves an empty one that keeps the offsets."""
+    requested = RequestedTransactions()
+    case = Case(ConnectorBoundary(requested))
+    for numbers, abort in (((1, 2, 3), False), ((4,), False), ((5, 6), True)):
+        if abort:
+            requested.abort_transaction()
+        else:
+            requested.commit_transaction()
+        case.poll(*numbers)
+    values = case.metrics.values()
+    sizes = [values[SOURCE_TASK][f"transaction-size-{name}"] for name in ("min", "avg", "max")]
+    assert sizes == [0, 4 / 3, 3]
+    assert values[TASK]["offset-commit-success-percentage"] == 1

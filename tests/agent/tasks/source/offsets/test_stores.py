@@ -1,0 +1,228 @@
+"""Offsets of a source connector in its own topic and in the worker's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
+from pyconnect_agent.tasks.source.offsets.stores import OwnOffsets, WorkerOffsets
+from pyconnect_agent.tasks.source.exactly_once.offset_copies import COPIED_AT_ONCE, WorkerCopies
+from pyconnect_api import ConnectException
+from tests.support.eventually import eventually
+from tests.support.fake_log import FakeLog, FakeTopic
+from tests.support.fake_offsets import FakeWorkerStore
+
+KEY = b'["c",{"a":1,"b":2}]'
+SAME = b'["c",{"b":2,"a":1}]'
+OTHER = b'["c",{"a":3}]'
+WAIT_MS = 30_000
+
+Entries = Mapping[bytes, bytes | None]
+
+
+def never() -> bool:
+    return False
+
+
+def own(worker: FakeWorkerStore, topic: FakeTopic | None = None) -> tuple[OwnOffsets, FakeLog]:
+    log = FakeLog(topic)
+    stores = OwnOffsets("own", log, worker, WAIT_MS)
+    assert stores.start(never)
+    return stores, log
+
+
+def copied(stores: OwnOffsets, worker: FakeWorkerStore) -> dict[bytes, bytes | None]:
+    stores.close()
+    return {key: value for write in worker.writes for key, value in write.items()}
+
+
+def test_the_own_value_wins_and_the_workers_is_the_fallback() -> None:
+    """Per key; a key that only the own topic lacks is no hole."""
+    worker = FakeWorkerStore(entries={KEY: b"old", OTHER: b"theirs"})
+    stores, log = own(worker)
+    log.topic.append(SAME, b"new")
+    assert stores.read((KEY, OTHER), WAIT_MS) == {KEY: b"new", OTHER: b"theirs"}
+
+
+def test_a_write_goes_to_the_own_topic_first_and_is_copied() -> None:
+    """Under the raw key in use there; the worker's store looks for its own."""
+    worker = FakeWorkerStore()
+    stores, log = own(worker)
+    log.topic.append(SAME, b"1")
+    stores.read((), WAIT_MS)
+    stores.write({KEY: b"2"}, WAIT_MS)
+    assert log.topic.live() == {SAME: b"2"}
+    assert copied(stores, worker) == {KEY: b"2"}
+
+
+def test_a_write_that_fails_is_not_copied() -> None:
+    """The worker's topic would be ahead."""
+    worker = FakeWorkerStore()
+    stores, log = own(worker)
+    log.write_failures.append(RetriableKafkaError("no"))
+    with pytest.raises(RetriableKafkaError):
+        stores.write({KEY: b"2"}, WAIT_MS)
+    assert copied(stores, worker) == {}
+
+
+def test_tombstones_are_in_the_workers_topic_first() -> None:
+    """Else the worker's value would show through; when that fails, nothing is written."""
+    worker = FakeWorkerStore()
+    stores, log = own(worker)
+    worker.failures.append(KafkaError("no"))
+    with pytest.raises(KafkaError):
+        stores.write({KEY: None, OTHER: b"1"}, WAIT_MS)
+    assert log.writes == []
+    stores.write({KEY: None, OTHER: b"1"}, WAIT_MS)
+    assert worker.writes[0] == {KEY: None}
+    assert set(log.writes[0]) == {LogRecord(KEY, None), LogRecord(OTHER, b"1")}
+    assert copied(stores, worker) == {KEY: None, OTHER: b"1"}
+
+
+def test_a_transaction_is_prepared_from_the_own_topics_keys() -> None:
+    """Every other key of equal content is tombstoned; tombstones went to the worker's topic."""
+    worker = FakeWorkerStore()
+    stores, log = own(worker)
+    log.topic.append(KEY, b"1")
+    log.topic.append(SAME, b"2")
+    stores.read((), WAIT_MS)
+    records = stores.prepare({KEY: b"3", OTHER: None})
+    assert set(records) == {
+        LogRecord(KEY, None),
+        LogRecord(SAME, b"3"),
+        LogRecord(OTHER, None),
+    }
+    assert worker.writes == [{OTHER: None}]
+
+
+def test_a_failed_copy_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The next offset of the partition is copied again."""
+    worker = FakeWorkerStore(failures=[KafkaError("no")])
+    stores, _ = own(worker)
+    stores.committed({KEY: b"1"})
+    assert copied(stores, worker) == {}
+    assert "offsets were committed, but not copied" in caplog.text
+    stores.committed({KEY: b"2"})
+    assert copied(stores, worker) == {KEY: b"2"}
+
+
+def test_copies_of_one_partition_are_not_piled_up() -> None:
+    """While one write is under way, only the newest offset of each partition waits."""
+    begun, go_on = threading.Event(), threading.Event()
+    writes: list[dict[bytes, bytes | None]] = []
+
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        writes.append(entries)
+        begun.set()
+        assert go_on.wait(WAIT_MS / 1000)
+
+    copies = WorkerCopies(write, WAIT_MS)
+    copies.put({KEY: b"1"})
+    assert begun.wait(WAIT_MS / 1000)
+    for number in range(2, 100):
+        copies.put({KEY: b"%d" % number})
+    go_on.set()
+    assert copies.flush(WAIT_MS / 1000)
+    assert writes == [{KEY: b"1"}, {KEY: b"99"}]
+
+
+def test_very_many_copies_go_out_in_parts() -> None:
+    """Each partition once, none left behind."""
+    writes: list[dict[bytes, bytes | None]] = []
+    copies = WorkerCopies(lambda entries, timeout_ms: writes.append(entries), WAIT_MS)
+    entries = {b"%d" % number: b"1" for number in range(2 * COPIED_AT_ONCE + 1)}
+    copies.put(entries)
+    assert copies.flush(WAIT_MS / 1000)
+    assert [len(written) for written in writes] == [COPIED_AT_ONCE, COPIED_AT_ONCE, 1]
+    assert {key for written in writes for key in written} == entries.keys()
+
+
+def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
+    """What waits to be copied for its key is forgotten, what is being written is waited for."""
+    begun, go_on = threading.Event(), threading.Event()
+    writes: list[dict[bytes, bytes | None]] = []
+
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        begun.set()
+        assert go_on.wait(WAIT_MS / 1000)
+        writes.append(entries)
+
+    copies = WorkerCopies(write, WAIT_MS)
+    copies.put({KEY: b"1"})
+    assert begun.wait(WAIT_MS / 1000)
+    copies.put({KEY: b"2", OTHER: b"2"})
+    burying = threading.Thread(target=copies.bury, args=((KEY,), WAIT_MS))
+    burying.start()
+    go_on.set()
+    burying.join(WAIT_MS / 1000)
+    assert copies.flush(WAIT_MS / 1000)
+    assert writes[0] == {KEY: b"1"}
+    state: dict[bytes, bytes | None] = {}
+    for entries in writes:
+        state.update(entries)
+    assert state == {KEY: None, OTHER: b"2"}
+
+
+def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
+    """Asked for once: after the first write no other key of equal content is left."""
+    worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
+    stores = WorkerOffsets("offsets", worker, reads_first=True)
+    assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == {
+        LogRecord(SAME, b"1"),
+        LogRecord(KEY, None),
+        LogRecord(OTHER, b"1"),
+    }
+    assert stores.prepare({KEY: b"2"}) == [LogRecord(SAME, b"2")]
+    assert worker.asked == [(KEY, OTHER)]
+
+
+def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of ever new partitions does not grow."""
+    monkeypatch.setattr(source_offset_stores, "KNOWN_KEYS", 2)
+    worker = FakeWorkerStore()
+    stores = WorkerOffsets("offsets", worker, reads_first=True)
+    stores.prepare({b"1": b"", b"2": b""})
+    stores.prepare({b"2": b"", b"3": b""})
+    stores.prepare({b"2": b""})
+    assert worker.asked == [(b"1", b"2"), (b"2", b"3")]
+
+
+def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
+    """What an older task committed may have raw keys that are to be kept."""
+    worker = FakeWorkerStore(failures=[RetriableKafkaError("not yet")])
+    assert WorkerOffsets("offsets", worker, reads_first=True).start(never)
+    assert worker.reads == 2
+    assert WorkerOffsets("offsets", worker, reads_first=False).start(never)
+    assert worker.reads == 2
+
+
+def test_a_start_that_fails_says_of_which_topic() -> None:
+    """And a start that is not wanted any more is given up."""
+    worker = FakeWorkerStore(failures=[KafkaError("no")])
+    with pytest.raises(ConnectException, match="read to the end"):
+        WorkerOffsets("offsets", worker, reads_first=True).start(never)
+    assert not WorkerOffsets("offsets", worker, reads_first=True).start(lambda: True)
+
+    class Unreadable(FakeLog):
+        def start(self, reader: object) -> None:
+            raise KafkaError("no")
+
+    with pytest.raises(ConnectException, match="offsets topic 'own'"):
+        OwnOffsets("own", Unreadable(), worker, WAIT_MS).start(never)
+
+
+def test_an_unforeseen_failure_to_copy_ends_the_task(deaths: list[BaseException]) -> None:
+    """Later copies would wait for ever, and closing the task for them."""
+    error = RuntimeError("unforeseen")
+
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        raise error
+
+    copies = WorkerCopies(write, WAIT_MS)
+    copies.put({KEY: b"1"})
+    eventually(lambda: deaths == [error])

@@ -1,0 +1,152 @@
+"""Decisions from listed bindings are those of Kafka's StandardAuthorizer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_cli.acls.plan.authorizer import Authorizer
+from pyconnect_cli.acls.plan.model import Binding, Operation, Pattern, Resource, ResourceType
+
+CLIENT = "User:c"
+HOST = "10.0.0.5"
+ID = Resource(ResourceType.TRANSACTIONAL_ID, "g-x-0")
+
+
+def binding(
+    operation: Operation,
+    name: str,
+    *,
+    prefixed: bool = False,
+    principal: str = CLIENT,
+    host: str = "*",
+    allow: bool = True,
+) -> Binding:
+    pattern = Pattern.PREFIXED if prefixed else Pattern.LITERAL
+    return Binding(ID.type, name, pattern, principal, host, operation, allow)
+
+
+READ, WRITE, DESCRIBE, ALL = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL
+
+
+@pytest.mark.parametrize(
+    ("bindings", "operation", "everyone", "allowed"),
+    [
+        ([binding(WRITE, "g-x-", prefixed=True)], DESCRIBE, False, True),
+        ([binding(DESCRIBE, "g-x-0")], WRITE, False, False),
+        (
+            [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
+            WRITE,
+            False,
+            True,
+        ),
+        (
+            [binding(ALL, "*"), binding(DESCRIBE, "g", prefixed=True, allow=False)],
+            DESCRIBE,
+            False,
+            False,
+        ),
+        (
+            [binding(ALL, "g-x-0"), binding(WRITE, "*", principal="User:*", allow=False)],
+            WRITE,
+            False,
+            False,
+        ),
+        ([binding(WRITE, "g-x*")], WRITE, False, False),
+        ([binding(WRITE, "g-x-0", prefixed=True, principal="User:other")], WRITE, True, False),
+        ([], WRITE, True, True),
+        ([], WRITE, False, False),
+        ([binding(WRITE, "g-x-0", host="10.0.0.6")], WRITE, False, False),
+        ([binding(WRITE, "g-x-0", host=HOST)], WRITE, False, True),
+        (
+            [binding(READ, "g-x-0", allow=False), binding(READ, "g-x-0")],
+            DESCRIBE,
+            False,
+            True,
+        ),
+        ([binding(WRITE, "g-x-0", principal="user:c")], WRITE, False, False),
+        ([binding(Operation.ALTER_CONFIGS, "g-x-0")], Operation.DESCRIBE_CONFIGS, False, True),
+        ([binding(Operation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
+        ([binding(WRITE, "g-x-0-and-more", prefixed=True)], WRITE, True, True),
+    ],
+)
+def test_vectors(
+    bindings: list[Binding], operation: Operation, everyone: bool, allowed: bool
+) -> None:
+    """The table of the specification, and what its text says beside it."""
+    authorizer = Authorizer(bindings, allow_everyone=everyone)
+    assert authorizer.decide(CLIENT, operation, ID, HOST).allowed is allowed
+
+
+def test_the_deciding_binding_is_named() -> None:
+    """A DENY is what a person has to look at."""
+    denial = binding(WRITE, "g", prefixed=True, allow=False)
+    decision = Authorizer([binding(ALL, "*"), denial]).decide(CLIENT, WRITE, ID)
+    assert decision.binding == denial
+    assert "DENY Write TransactionalId g (prefixed) for User:c" in decision.reason
+
+
+def test_super_users_are_never_denied() -> None:
+    """Their bindings are not even looked at."""
+    authorizer = Authorizer([binding(ALL, "*", allow=False)], super_users=frozenset({CLIENT}))
+    assert authorizer.decide(CLIENT, WRITE, ID).allowed
+
+
+def test_a_binding_for_one_host_promises_nothing_for_an_unknown_one() -> None:
+    """It neither allows, nor is a DENY of it ignored."""
+    assert not Authorizer([binding(WRITE, "*", host=HOST)]).decide(CLIENT, WRITE, ID).allowed
+    denied = [binding(WRITE, "*"), binding(WRITE, "*", host=HOST, allow=False)]
+    assert not Authorizer(denied).decide(CLIENT, WRITE, ID).allowed
+    assert Authorizer(denied).decide(CLIENT, WRITE, ID, "10.9.9.9").allowed
+
+
+def slow_decision(bindings: list[Binding], operation: Operation, resource: Resource) -> bool:
+    """The same rules, one binding after the other."""
+    matching = [
+        found
+        for found in bindings
+        if found.type is resource.type
+        and (
+            (
+                resource.name.startswith(found.name)
+                if found.pattern is Pattern.PREFIXED
+                else found.name in (resource.name, "*")
+            )
+            and found.principal in (CLIENT, "User:*")
+        )
+    ]
+    if any(not found.allow and found.operation in (operation, ALL) for found in matching):
+        return False
+    implying = {READ, WRITE, Operation.DELETE, Operation.ALTER}
+    return any(
+        found.allow
+        and (
+            found.operation in (operation, ALL)
+            or (operation is DESCRIBE and found.operation in implying)
+        )
+        for found in matching
+    )
+
+
+NAMES = st.sampled_from(["*", "a", "ab", "abc", "b", "ab*"])
+BINDINGS = st.builds(
+    Binding,
+    type=st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),
+    name=NAMES,
+    pattern=st.sampled_from(Pattern),
+    principal=st.sampled_from([CLIENT, "User:*", "User:d"]),
+    host=st.just("*"),
+    operation=st.sampled_from([READ, WRITE, DESCRIBE, ALL, Operation.DELETE]),
+    allow=st.booleans(),
+)
+
+
+@given(st.lists(BINDINGS, max_size=8), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
+def test_looking_up_decides_as_reading_all_does(
+    bindings: list[Binding], operation: Operation, name: str
+) -> None:
+    """The index of names and prefixes loses no binding."""
+    resource = Resource(ResourceType.TOPIC, name)
+    found = Authorizer(bindings).decide(CLIENT, operation, resource)
+    assert found.allowed is slow_decision(bindings, operation, resource)

@@ -1,0 +1,244 @@
+"""What is known of each need, and what follows for the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyconnect_cli.acls.plan.check import AclReport, check
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts
+from pyconnect_cli.acls.plan.grants import missing_grants
+from pyconnect_cli.acls.plan.model import (
+    CLUSTER,
+    Binding,
+    Evidence,
+    Finding,
+    Operation,
+    Pattern,
+    ProbeAnswer,
+    ProbeKey,
+    Resource,
+    ResourceType,
+    Role,
+    Verdict,
+)
+from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.rest.phases import Phase
+from tests.support.acls import WORKER, sasl
+
+SOURCE = ConnectorFacts(
+    name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2
+)
+SINK = ConnectorFacts(name="s", type="sink", config={"topics": "records"})
+FACTS = ClusterFacts(
+    workers=(WORKER,),
+    connectors=(SOURCE, SINK),
+    existing_topics={"": frozenset({"configs", "offsets", "statuses", "records"})},
+)
+LEADER = Resource(ResourceType.TRANSACTIONAL_ID, "connect-cluster-g")
+
+
+def generated() -> tuple[Binding, ...]:
+    """Bindings that the generator makes for everything needed."""
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": ()}))
+    return tuple(
+        Binding(
+            grant.resource.type,
+            grant.resource.name,
+            grant.pattern,
+            grant.principal,
+            "*",
+            grant.operation,
+            True,
+        )
+        for grant in missing_grants(report.findings).grants
+    )
+
+
+def of_rule(report: AclReport, rule: str) -> Finding:
+    return next(finding for finding in report.findings if finding.need.rule.id == rule)
+
+
+def test_what_is_generated_is_enough() -> None:
+    """Granting all that is missing leaves nothing missing."""
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
+    assert {finding.verdict for finding in report.findings} == {Verdict.PREDICTED}
+    assert report.exit_code() is ExitCode.OK
+
+
+@pytest.mark.parametrize("left_out", range(len(generated())))
+def test_nothing_generated_is_superfluous(left_out: int) -> None:
+    """Without any one of the grants something is missing, and only on its resource."""
+    bindings = list(generated())
+    without = bindings.pop(left_out)
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": tuple(bindings)}))
+    missing = [finding for finding in report.findings if not finding.verdict.granted]
+    assert missing
+    for finding in missing:
+        assert finding.need.resource == Resource(without.type, without.name)
+        assert finding.need.principal == without.principal
+
+
+def test_a_missing_warning_does_not_stand_in_the_way() -> None:
+    """Only blockers decide about readiness."""
+    bindings = tuple(
+        found for found in generated() if found.operation is not Operation.DESCRIBE_CONFIGS
+    )
+    report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
+    assert of_rule(report, "W6").verdict is Verdict.MISSING
+    assert report.exit_code() is ExitCode.OK
+
+
+def test_a_deny_is_denied_and_named() -> None:
+    """A prefixed DENY for everybody beats the literal ALLOW."""
+    denial = Binding(
+        ResourceType.TRANSACTIONAL_ID,
+        "connect-",
+        Pattern.PREFIXED,
+        "User:*",
+        "*",
+        Operation.WRITE,
+        False,
+    )
+    report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": (*generated(), denial)}))
+    finding = of_rule(report, "W7")
+    assert finding.verdict is Verdict.DENIED
+    assert str(denial) in finding.evidence
+    assert report.exit_code() is ExitCode.NEGATIVE
+    assert [conflict.need.rule.id for conflict in missing_grants(report.findings).conflicts] == [
+        "W7"
+    ]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
+    """Super users have none, and another authorizer may refuse what they allow."""
+    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    probes = {key: ProbeAnswer(allowed, "asked")}
+    bindings = () if allowed else generated()
+    report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
+    verdict = Verdict.PROVEN if allowed else Verdict.DENIED
+    assert of_rule(report, "W7").verdict is verdict
+
+
+def test_a_deny_is_named_though_the_client_itself_was_refused() -> None:
+    """A grant would not help; without a DENY in the way the broker's answer is shown alone."""
+    denial = Binding(*LEADER, Pattern.LITERAL, "User:worker", "*", Operation.WRITE, False)
+    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    probes = {key: ProbeAnswer(False, "the broker refused")}
+    bindings = (*generated(), denial)
+    report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
+    (conflict,) = missing_grants(report.findings).conflicts
+    assert conflict.evidence == f"denied by: {denial}; the broker refused"
+    plain = check(FACTS, Phase.PREPARING, Evidence(bindings={"": ()}, probes=probes))
+    assert of_rule(plain, "W7").evidence == "the broker refused"
+    assert missing_grants(plain.findings).conflicts == ()
+
+
+def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None:
+    """A super user has no bindings: what its consumer may read its admin client may describe."""
+    config = {
+        **SOURCE.config,
+        "offsets.storage.topic": "own",
+        **sasl("root", "consumer.override."),
+        **sasl("root", "admin.override."),
+    }
+    facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
+    key = ProbeKey(Role.CONSUMER, "c", Operation.READ, Resource(ResourceType.TOPIC, "own"))
+    evidence = Evidence(bindings={"": generated()}, probes={key: ProbeAnswer(True, "it may")})
+    report = check(facts, Phase.ENABLED, evidence)
+    assert of_rule(report, "O2").verdict is Verdict.PROVEN
+    described = of_rule(report, "O3")
+    assert (described.need.principal, described.verdict) == ("User:root", Verdict.PROVEN)
+    assert described.evidence == "it may, asked as the consumer"
+    fenced = of_rule(report, "X2")
+    assert fenced.need.principal == "User:root"
+    assert fenced.verdict is Verdict.UNKNOWN
+    assert "is it a super user? (--super-user)" in fenced.evidence
+    assert of_rule(check(facts, Phase.ENABLED, replace(evidence, probes={})), "X2").verdict is (
+        Verdict.MISSING
+    )
+
+
+def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
+    """Where only a file tells of the other one: its bindings decide."""
+    other = replace(
+        WORKER, name="w2", properties={**WORKER.properties, **sasl("writer2", "producer.")}
+    )
+    key = ProbeKey(
+        Role.PRODUCER, "c", Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, "g-c-0")
+    )
+    report = check(
+        replace(FACTS, workers=(WORKER, other)),
+        Phase.ENABLED,
+        Evidence(bindings={"": generated()}, probes={key: ProbeAnswer(True, "it may")}),
+    )
+    found = {
+        finding.need.principal: finding.verdict
+        for finding in report.findings
+        if finding.need.rule.id == "X1" and finding.need.resource.name == "g-c-0"
+    }
+    assert found == {"User:writer": Verdict.PROVEN, "User:writer2": Verdict.MISSING}
+    assert report.exit_code() is ExitCode.NEGATIVE
+    grants = missing_grants(report.findings).grants
+    assert {grant.principal for grant in grants} == {"User:writer2"}
+
+
+def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:
+    """The broker was too old, or the topic does not exist."""
+    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    probes = {key: ProbeAnswer(None, "too old")}
+    report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": generated()}, probes=probes))
+    assert of_rule(report, "W7").verdict is Verdict.PREDICTED
+    unknown = check(FACTS, Phase.PREPARING, Evidence(refused=frozenset({""}), probes=probes))
+    assert of_rule(unknown, "W7").evidence == "too old"
+
+
+def test_without_an_authorizer_everything_is_allowed() -> None:
+    """The brokers say so themselves."""
+    report = check(FACTS, Phase.ENABLED, Evidence(open_clusters=frozenset({""})))
+    assert {finding.verdict for finding in report.findings} == {Verdict.PROVEN}
+
+
+def test_undecided_blockers_are_exit_9_and_exit_5_when_nobody_may_look() -> None:
+    """Unless the user accepts that."""
+    unasked = check(FACTS, Phase.ENABLED, Evidence())
+    assert unasked.exit_code() is ExitCode.PRECONDITION
+    assert unasked.exit_code(accept_unknown=True) is ExitCode.OK
+    refused = check(FACTS, Phase.ENABLED, Evidence(refused=frozenset({""})))
+    assert refused.exit_code() is ExitCode.FORBIDDEN
+
+
+def test_another_cluster_that_was_not_asked_stays_unknown() -> None:
+    """The bindings of the workers' cluster say nothing about it."""
+    config = {**SOURCE.config, "producer.override.bootstrap.servers": "other:9092"}
+    facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
+    report = check(facts, Phase.ENABLED, Evidence(bindings={"": generated()}))
+    assert of_rule(report, "X1").verdict is Verdict.UNKNOWN
+    assert of_rule(report, "X2").verdict is Verdict.PREDICTED
+
+
+def test_creation_may_be_granted_on_the_cluster() -> None:
+    """The broker takes either."""
+    facts = replace(FACTS, existing_topics={"": frozenset({"configs", "statuses", "records"})})
+    create = Binding(*CLUSTER, Pattern.LITERAL, "User:worker", "*", Operation.CREATE, True)
+    assert of_rule(
+        check(facts, Phase.DISABLED, Evidence(bindings={"": generated()})), "W5"
+    ).verdict is (Verdict.MISSING)
+    report = check(facts, Phase.DISABLED, Evidence(bindings={"": (*generated(), create)}))
+    assert of_rule(report, "W5").verdict is Verdict.PREDICTED
+
+
+def test_the_document_has_every_grant_with_its_reason() -> None:
+    """The stable form says what is needed, by whom, why, and what is seen without it."""
+    document = check(FACTS, Phase.PREPARING, Evidence(bindings={"": ()})).to_json()
+    assert document["ready"] is False
+    grants = document["grants"]
+    assert isinstance(grants, list)
+    (leader,) = [grant for grant in grants if grant["rule"] == "W7"]
+    assert leader["principal"] == "User:worker"
+    assert leader["resource"] == "connect-cluster-g"
+    assert leader["verdict"] == "missing"
+    assert leader["why"]
+    assert leader["symptom"]

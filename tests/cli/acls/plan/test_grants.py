@@ -1,0 +1,156 @@
+"""Generated grants are minimal, sorted, quoted, and never wider than asked."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from dataclasses import replace
+
+from pyconnect_cli.acls.plan.check import check
+from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, Named
+from pyconnect_cli.acls.plan.grants import (
+    Grant,
+    foreign_ids,
+    kafka_acls,
+    missing_grants,
+    strimzi_users,
+    terraform,
+)
+from pyconnect_cli.acls.plan.model import (
+    Evidence,
+    Finding,
+    Operation,
+    Pattern,
+    Resource,
+    ResourceType,
+    Role,
+)
+from pyconnect_cli.rest.phases import Phase
+from tests.support.acls import WORKER
+
+SOURCE = ConnectorFacts(
+    name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2
+)
+FACTS = ClusterFacts(workers=(WORKER,), connectors=(SOURCE,))
+
+
+def findings(facts: ClusterFacts = FACTS) -> tuple[Finding, ...]:
+    return check(facts, Phase.ENABLED, Evidence(bindings={"": ()})).findings
+
+
+def test_commands_group_a_principals_operations_by_resource() -> None:
+    """One command for resources that need the same."""
+    commands = kafka_acls(missing_grants(findings()).grants, "b:9092")
+    assert (
+        "kafka-acls.sh --bootstrap-server b:9092 --command-config admin.properties --add"
+        " --allow-principal User:worker --operation Read --group g"
+    ) in commands
+    assert (
+        "kafka-acls.sh --bootstrap-server b:9092 --command-config admin.properties --add"
+        " --allow-principal User:writer --operation Write"
+        " --transactional-id g-c --transactional-id g-c-0 --transactional-id g-c-1"
+    ) in commands
+
+
+def test_nothing_is_granted_on_everything() -> None:
+    """Neither the operation `All` nor the name `*`."""
+    grants = missing_grants(findings(), everything=True).grants
+    assert grants
+    for grant in grants:
+        assert grant.operation is not Operation.ALL
+        assert grant.resource.name != "*"
+        assert grant.pattern is Pattern.LITERAL
+
+
+def test_describe_is_listed_only_on_request() -> None:
+    """Kafka's authorizer implies it; others may not."""
+    group = Resource(ResourceType.GROUP, "g")
+    plain = {grant.operation for grant in missing_grants(findings()).grants if grant[2] == group}
+    assert plain == {Operation.READ}
+    explicit = missing_grants(findings(), explicit_describe=True).grants
+    assert {grant.operation for grant in explicit if grant[2] == group} == {
+        Operation.READ,
+        Operation.DESCRIBE,
+    }
+
+
+def test_a_prefix_replaces_the_ids_of_one_connector() -> None:
+    """And the ids of others that it would cover are named."""
+    grants = missing_grants(findings(), prefixes={"c": "g-c-"}).grants
+    prefixed = [grant for grant in grants if grant.pattern is Pattern.PREFIXED]
+    assert {(grant.principal, grant.resource.name) for grant in prefixed} == {
+        ("User:writer", "g-c-"),
+        ("User:worker", "g-c-"),
+    }
+    commands = kafka_acls(prefixed, "b")
+    assert all("--resource-pattern-type prefixed" in command for command in commands)
+    both = replace(FACTS, connectors=(SOURCE, replace(SOURCE, name="c-more", tasks=1)))
+    assert foreign_ids("g-c-", "c", findings(both)) == ["g-c-more", "g-c-more-0", "g-c-more-1"]
+    assert foreign_ids("g-c-", "c", findings()) == []
+
+
+def test_a_need_without_a_principal_cannot_be_granted() -> None:
+    """It is listed, so that the user names the principal."""
+    facts = replace(
+        FACTS,
+        connectors=(
+            replace(
+                SOURCE, config={"topic": "t", "admin.override.sasl.jaas.config": "${file:a:b}"}
+            ),
+        ),
+    )
+    unnamed = missing_grants(findings(facts), everything=True).unnamed
+    assert {need.rule.role for need in unnamed} == {Role.ADMIN}
+    named = replace(facts, principals={Named("c", Role.ADMIN): "User:a"})
+    assert missing_grants(findings(named)).unnamed == ()
+
+
+def test_hostile_names_stay_one_word() -> None:
+    """Names come from connectors' configurations; the shell must not see through them."""
+    name = "x'; touch /tmp/owned; '$(id) ${HOME}"
+    grant = Grant(
+        "", "User:a b", Resource(ResourceType.TOPIC, name), Pattern.LITERAL, Operation.READ
+    )
+    (command,) = kafka_acls([grant], "b")
+    assert name in shlex.split(command)
+    script = f"kafka-acls.sh() {{ printf '%s\\n' \"$@\"; }}; {command}"
+    printed = subprocess.run(
+        ["/bin/bash", "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    assert name in printed.splitlines()
+    (block,) = terraform([grant])
+    assert "$${HOME}" in block
+
+
+def test_the_removal_mirrors_the_grant() -> None:
+    """For a later downgrade."""
+    grants = missing_grants(findings()).grants
+    added = kafka_acls(grants, "b")
+    removed = kafka_acls(grants, "b", remove=True)
+    assert [line.replace("--add", "--remove --force") for line in added] == removed
+
+
+def test_a_strimzi_user_per_principal() -> None:
+    """With the types and patterns of Strimzi's resource."""
+    users = strimzi_users(missing_grants(findings()).grants, "my-cluster")
+    by_name = {json.loads(json.dumps(user))["metadata"]["name"]: user for user in users}
+    assert set(by_name) == {"worker", "writer", "reader"}
+    spec = json.dumps(by_name["writer"])
+    assert '"type": "transactionalId", "name": "g-c-0", "patternType": "literal"' in spec
+
+
+def test_terraform_labels_are_unique() -> None:
+    """Names that differ only in characters that labels lack must not collide."""
+    topics = [Resource(ResourceType.TOPIC, name) for name in ("a.b", "a-b", "a_b", "a_2d_b")]
+    grants = [Grant("", "User:u", topic, Pattern.LITERAL, Operation.READ) for topic in topics]
+    labels = {block.splitlines()[0] for block in terraform(grants)}
+    assert len(labels) == len(topics)
+
+
+def test_the_output_is_stable() -> None:
+    """The order of connectors does not show."""
+    other = replace(SOURCE, name="a")
+    one = findings(replace(FACTS, connectors=(SOURCE, other)))
+    two = findings(replace(FACTS, connectors=(other, SOURCE)))
+    assert missing_grants(one).grants == missing_grants(two).grants

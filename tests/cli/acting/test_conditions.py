@@ -1,0 +1,108 @@
+"""Selections: names, and filters that must all hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.rest.model import (
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorView,
+    InstanceState,
+    TaskState,
+)
+from pyconnect_cli.acting.conditions import select, selection_from
+
+
+def view(
+    name: str,
+    *,
+    state: str = "RUNNING",
+    tasks: tuple[str, ...] = ("RUNNING",),
+    type: str = "source",
+    worker: str = "one:8083",
+    **config: str,
+) -> ConnectorView:
+    return ConnectorView(
+        name=name,
+        info=ConnectorInfo(
+            name=name,
+            config={k.replace("_", "."): v for k, v in config.items()},
+            tasks=(),
+            type=type,
+        ),
+        status=ConnectorStatus(
+            name=name,
+            type=type,
+            connector=InstanceState(state=state, worker_id="one:8083"),
+            tasks=tuple(
+                TaskState(id=number, state=task, worker_id=worker)
+                for number, task in enumerate(tasks)
+            ),
+        ),
+    )
+
+
+VIEWS = {
+    found.name: found
+    for found in (
+        view("orders", team="a", connector_class="org.example.OrdersSourceConnector"),
+        view("orders-old", state="PAUSED", tasks=("PAUSED",), team="a"),
+        view("sink", type="sink", team="b", tasks=("RUNNING", "FAILED"), worker="two:8083"),
+        ConnectorView(name="new"),
+    )
+}
+
+
+def chosen(*names: str, **given: object) -> list[str]:
+    return [found.name for found in select(VIEWS, selection_from(given, names))]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        ({"all": True}, ["new", "orders", "orders-old", "sink"]),
+        ({"regex": ("orders",)}, ["orders"]),
+        ({"regex": ("orders.*", "sink")}, ["orders", "orders-old", "sink"]),
+        ({"selector": ("team=a",)}, ["orders", "orders-old"]),
+        ({"selector": ("team!=a",)}, ["new", "sink"]),
+        ({"selector": ("team",)}, ["orders", "orders-old", "sink"]),
+        ({"selector": ("team=a", "connector.class")}, ["orders"]),
+        ({"selector": ("team=a,connector.class",)}, ["orders"]),
+        ({"state": ("paused",)}, ["orders-old"]),
+        ({"type": "SINK"}, ["sink"]),
+        ({"class": ("OrdersSource",)}, ["orders"]),
+        ({"class": ("OrdersSourceConnector",)}, ["orders"]),
+        ({"class": ("org.example.OrdersSourceConnector",)}, ["orders"]),
+        ({"class": ("Orders",)}, []),
+        ({"worker": ("two:8083",)}, ["sink"]),
+        ({"failed": True}, ["sink"]),
+        ({"failed": True, "selector": ("team=a",)}, []),
+    ],
+)
+def test_filters_all_have_to_hold(given: dict[str, object], expected: list[str]) -> None:
+    """Each filter narrows; repeated patterns and states widen within their filter."""
+    assert chosen(**given) == expected
+
+
+def test_names_are_narrowed_by_filters_too() -> None:
+    """`pause orders sink --type sink` is about the sink only, in the order of the names."""
+    assert chosen("sink", "orders") == ["sink", "orders"]
+    assert chosen("sink", "orders", type="source") == ["orders"]
+    assert chosen("sink", "sink") == ["sink"]
+
+
+def test_an_unknown_name_is_refused_with_the_near_one() -> None:
+    """Even when other names exist: nothing is done by halves."""
+    with pytest.raises(NotFound) as caught:
+        chosen("orders", "snik")
+    assert caught.value.hint == "did you mean `sink`?"
+
+
+@pytest.mark.parametrize("given", [{"regex": ("(",)}, {"selector": ("=a",)}, {"selector": ("",)}])
+def test_what_cannot_be_read_is_a_usage_error(given: dict[str, object]) -> None:
+    """Exit 2 before the cluster is asked."""
+    with pytest.raises(UsageError):
+        selection_from(given, ())

@@ -1,0 +1,153 @@
+"""Secrets are masked by key, references stay, passwords in addresses never show."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from pyconnect_cli.rest.masking import (
+    MASK,
+    is_secret_key,
+    mask_command,
+    mask_document,
+    mask_text,
+    mask_url,
+    mask_value,
+)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password",
+        "connection.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "sasl.jaas.config",
+        "producer.override.sasl.jaas.config",
+        "aws.secret.access.key",
+        "aws.access.key.id",
+        "confluent.license.key",
+        "azure.account.key",
+        "api-key",
+        "auth.token",
+        "database.passwd",
+        "basic.auth.credentials",
+    ],
+)
+def test_keys_of_secrets(key: str) -> None:
+    """What connectors call passwords, tokens and keys."""
+    assert is_secret_key(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "key.converter",
+        "key.converter.schemas.enable",
+        "message.key.columns",
+        "transforms.key.type",
+        "ssl.keystore.location",
+        "topics",
+        "primary.key.fields",
+        "gcs.credentials.path",
+        "sasl.oauthbearer.token.endpoint.url",
+    ],
+)
+def test_keys_that_only_sound_like_secrets(key: str) -> None:
+    """A mask over these would hide what an operator looks for."""
+    assert not is_secret_key(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("db.password", "x", MASK),
+        ("db.password", "${file:/run/s:db}", "${file:/run/s:db}"),
+        ("db.password", "${env:A}${env:B}", "${env:A}${env:B}"),
+        ("db.password", "x${env:A}", MASK),
+        ("db.password", "", ""),
+        ("db.password", None, None),
+        (
+            "url",
+            "jdbc:x://u:pw@h/db?password=pw&a=b",
+            f"jdbc:x://u:{MASK}@h/db?password={MASK}&a=b",
+        ),
+        ("url", "jdbc:x://h/db?password=${env:P}", "jdbc:x://h/db?password=${env:P}"),
+        ("url", "http://host:8083/a@b", "http://host:8083/a@b"),
+        ("url", "http://ops:p@ss@host:8083", f"http://ops:{MASK}@host:8083"),
+    ],
+)
+def test_values(key: str, value: str | None, shown: str | None) -> None:
+    """A secret key hides all but references; other values hide the passwords inside."""
+    assert mask_value(key, value) == shown
+
+
+def test_a_printed_map_keeps_its_shape() -> None:
+    """Workers print whole configurations into error messages."""
+    text = mask_text("config {db.password=s3cret, tasks.max=1} contains no connector type")
+    assert text == f"config {{db.password={MASK}, tasks.max=1}} contains no connector type"
+
+
+def test_a_validation_result_is_masked_by_the_name_it_carries() -> None:
+    """`name` is a member beside `value` there."""
+    masked = mask_document({"configs": [{"value": {"name": "db.password", "value": "s3cret"}}]})
+    assert masked == {"configs": [{"value": {"name": "db.password", "value": MASK}}]}
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ops:hunter2@host:8083", f"ops:{MASK}@host:8083"),
+        ("https://ops:hunter2@host", f"https://ops:{MASK}@host"),
+        ("host:8083", "host:8083"),
+    ],
+)
+def test_an_address_is_masked_with_and_without_its_scheme(url: str, shown: str) -> None:
+    """Both forms are taken by `--url`."""
+    assert mask_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--url", "http://ops:hunter2@h:1"),
+        ("--url=http://ops:hunter2@h:1",),
+        ("--url", "ops:hunter2@h:1"),
+        ("--url=ops:hunter2@h:1",),
+        ("--password", "hunter2"),
+        ("--password=hunter2",),
+        ("--token", "hunter2"),
+        ("--set", "db.password=hunter2"),
+        ("--set=db.password=hunter2",),
+        ("-s", "db.password=hunter2"),
+        ("-sdb.password=hunter2",),
+        ("-s", "connection.url=jdbc:x://u:hunter2@h/db"),
+        ("-s", "sasl.jaas.config=Login required username=a password='hunter2';"),
+        ("-l", "db.password=hunter2"),
+        ("--worker-property", "ssl.key.password=hunter2"),
+        ("--principal", "http://ops:hunter2@h:1:producer=User:p"),
+        ("--header", "Authorization: Basic hunter2"),
+        ("--header=Authorization: Bearer hunter2",),
+        ("-s", "header=Authorization: Bearer hunter2"),
+        ("drain", "http://ops:hunter2@h:1"),
+    ],
+)
+def test_no_secret_is_in_a_command_that_is_suggested(words: tuple[str, ...]) -> None:
+    """Options, configuration keys, headers, addresses; the rest stays as it was typed."""
+    shown = mask_command(["pyconnect", *words, "--yes"])
+    assert "hunter2" not in shown
+    assert MASK in shown
+    assert shlex.split(shown)[0] == "pyconnect"
+    assert shlex.split(shown)[-1] == "--yes"
+
+
+def test_a_suggested_command_without_secrets_can_be_run_as_it_is() -> None:
+    """References, files and names of keys are no secrets."""
+    words = [
+        "pyconnect", "--password-file", "/run/s", "--token-command=pass t", "--url", "http://h:1",
+        "connectors", "create", "two words", "-s", "db.password=${file:/run/s:db}", "-s", "a=b=c",
+        "--principal", "producer=User:CN=p,O=x",
+    ]  # fmt: skip
+    assert shlex.split(mask_command(words)) == words

@@ -1,0 +1,119 @@
+"""Kafka client properties of commands: understood as the agent does, errors as the command's."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from pyconnect_cli.settings.client_properties import read_security
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.kafka.cluster import KafkaCluster
+from tests.cli.conftest import Run
+
+PLAIN = (
+    "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' username="ops" password="hunter2";\n'
+)
+SASL = f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n{PLAIN}"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    """A certificate to trust."""
+    path = tmp_path / "authority"
+    trustme.CA().cert_pem.write_to_path(str(path))
+    return path
+
+
+def cluster(tmp_path: Path, text: str) -> KafkaCluster:
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    return KafkaCluster(bootstrap="a:1, b:2,", security=read_security(str(file)))
+
+
+def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
+    """Each gets its own words; stores have been read before."""
+    brokers = cluster(tmp_path, f"{SASL}ssl.truststore.location={authority}\nclient.id=other\n")
+    assert brokers.librdkafka() == {
+        "bootstrap.servers": "a:1, b:2,",
+        "security.protocol": "sasl_ssl",
+        "ssl.endpoint.identification.algorithm": "https",
+        "ssl.ca.pem": authority.read_text(),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ops",
+        "sasl.password": "hunter2",
+    }
+    arguments = brokers.kafka_python()
+    context = arguments.pop("ssl_context")
+    assert isinstance(context, ssl.SSLContext)
+    assert len(context.get_ca_certs()) == 1
+    assert arguments == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "client_id": "pyconnect",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "ops",
+        "sasl_plain_password": "hunter2",
+    }
+    assert brokers.username == "ops"
+    assert "hunter2" not in repr(brokers)
+
+
+def test_without_a_file_connections_are_plain() -> None:
+    """And nobody is logged in."""
+    brokers = KafkaCluster(bootstrap="a:1")
+    plain = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
+    assert (brokers.librdkafka(), brokers.username) == (plain, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("security.protocol=SASL_SSL\nsasl.mechanism=X\n", "sasl.mechanism: X", "SCRAM-SHA-512"),
+        ("ssl.ca.location=/ca\n", "librdkafka's name", "ssl.truststore.location"),
+        (
+            "security.protocol=SSL\nssl.truststore.location=/nowhere\n",
+            "ssl.truststore.location: /nowhere cannot be used: No such file",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_a_usage_error(
+    run: Run, tmp_path: Path, text: str, message: str, hint: str
+) -> None:
+    """Exit 2 before any broker is asked, with the key and what to do."""
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    outcome = run(
+        "transactions", "list", "--group-id", "g",
+        "--kafka-bootstrap", "127.0.0.1:1", "--kafka-properties", str(file),
+    )  # fmt: skip
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert hint in outcome.err
+
+
+def test_what_has_no_effect_is_told(run: Run, tmp_path: Path) -> None:
+    """A key of security that is misspelt would else be looked for elsewhere."""
+    file = tmp_path / "client.properties"
+    file.write_text("sasl.mechansim=PLAIN\nmax.poll.records=5\n")
+    outcome = run(
+        "--timeout", "1s", "offsets", "orphans", "list", "--topic", "t",
+        "--kafka-bootstrap", "127.0.0.1:1", "--kafka-properties", str(file),
+    )  # fmt: skip
+    assert "without effect here: sasl.mechansim\n" in outcome.err
+
+
+def test_tokens_are_refused_where_they_cannot_be_had(tmp_path: Path) -> None:
+    """librdkafka fetches them, the client of Kafka's bare protocol does not."""
+    brokers = cluster(
+        tmp_path,
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        "sasl.oauthbearer.token.endpoint.url=https://idp/token\n",
+    )
+    assert brokers.librdkafka()["sasl.oauthbearer.method"] == "oidc"
+    with pytest.raises(UsageError, match="OAUTHBEARER"):
+        brokers.kafka_python()

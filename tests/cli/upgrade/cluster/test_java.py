@@ -1,0 +1,26 @@
+"""What the answers of a Java worker mean (upgrade.md §4.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.upgrade.cluster.java import PROBE, fences
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "present"),
+    [
+        (400, "Internal request missing required signature", True),
+        (404, f"Connector {PROBE} not found", True),
+        (409, "Cannot complete request because of a conflicting operation", True),
+        (503, "The leader has not distributed a session key yet", True),
+        (404, "HTTP 404 Not Found", False),
+        (401, "User cannot access the resource.", None),
+        (403, "Forbidden", None),
+    ],
+)
+def test_the_fencing_endpoint_is_told_by_its_refusals(
+    status: int, message: str, *, present: bool | None
+) -> None:
+    """A router's 404 is no resource's; a filter before it hides both."""
+    assert fences(status, message) is present

@@ -1,0 +1,312 @@
+"""Runs of upgrades against a cluster in memory, killed at every point and resumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.model import Kind, OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
+from tests.support.upgrade_world import Killed, World
+
+pytestmark = pytest.mark.simulation
+
+DISABLED, PREPARING, ENABLED = Phase
+UP_1 = Leg(start=DISABLED, target=PREPARING)
+UP_2 = Leg(start=PREPARING, target=ENABLED)
+DOWN_1 = Leg(start=ENABLED, target=PREPARING)
+DOWN_2 = Leg(start=PREPARING, target=DISABLED)
+DIRECT = Leg(start=ENABLED, target=DISABLED)
+AGENTS = (Kind.AGENT,) * 3
+JAVA = (Kind.JAVA,) * 3
+MIXED = (Kind.JAVA, Kind.AGENT, Kind.JAVA)
+
+
+def halted(world: World) -> Halted:
+    end = world.run_tool()
+    assert end is not None
+    return end
+
+
+def check_is_done(world: World, phase: Phase) -> None:
+    assert set(world.phases()) == {phase}
+    run = replay(world.journal)
+    assert run is not None
+    assert run.finished
+
+
+@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
+@pytest.mark.parametrize("leader", [0, 1, 2])
+@pytest.mark.parametrize("leg", [UP_1, UP_2, DOWN_1, DOWN_2, DIRECT])
+def test_every_worker_once_and_the_leader_last(
+    kinds: tuple[Kind, ...], leader: int, leg: Leg
+) -> None:
+    """One at a time: the world itself refuses a second one away."""
+    world = World.of(*[leg.start] * 3, kinds=kinds, leader=leader)
+    world.start(leg)
+    assert world.run_tool() is None
+    check_is_done(world, leg.target)
+    assert sorted(world.order) == sorted(world.workers)
+    assert world.order[-1] == f"http://w{leader}"
+
+
+@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
+@pytest.mark.parametrize(
+    ("legs", "full_stop"),
+    [((UP_1,), False), ((DOWN_1, DOWN_2), False), ((Leg(start=DISABLED, target=ENABLED),), True)],
+)
+def test_a_kill_at_any_point_is_resumed(
+    kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool
+) -> None:
+    """Between any entry and its act; nobody is verified twice and the end is the same."""
+    at = 0
+    while True:
+        world = World.of(*[legs[0].start] * 3, kinds=kinds)
+        world.start(*legs, full_stop=full_stop)
+        try:
+            world.run_tool(kill_at=at)
+        except Killed:
+            pass
+        else:
+            break
+        assert world.run_tool() is None, at
+        check_is_done(world, legs[-1].target)
+        done = [e.url for e in world.journal if isinstance(e, StepVerified)]
+        assert len(done) == len(legs) * 3, (at, done)
+        # What was under way is repeated once; nothing else is. A full stop has all under way.
+        repeated = 3 if full_stop else 1
+        assert sum(w.restarts for w in world.workers.values()) <= len(legs) * 3 + repeated, at
+        at += 1
+    assert at > 10
+
+
+def test_kills_one_after_another_are_resumed() -> None:
+    """A tool that lives for three acts at a time gets there."""
+    world = World.of(ENABLED, ENABLED, ENABLED, kinds=MIXED)
+    world.start(DOWN_1, DOWN_2)
+    for _ in range(50):
+        try:
+            world.run_tool(kill_at=3)
+            break
+        except Killed:
+            continue
+    check_is_done(world, DISABLED)
+
+
+def test_a_worker_that_does_not_come_back_halts_the_run() -> None:
+    """The others are not touched; after the repair the same command goes on."""
+    world = World.of(DISABLED, DISABLED, DISABLED)
+    world.start(UP_1)
+    world.workers["http://w2"].broken = True
+    end = halted(world)
+    assert "http://w2 is not back yet (connection refused)" in end.reason
+    assert "exactly.once.source.support=preparing" in end.hint
+    assert [w.phase for w in world.workers.values()] == [DISABLED, PREPARING, DISABLED]
+    world.workers["http://w2"].broken = False
+    assert world.run_tool() is None
+    check_is_done(world, PREPARING)
+    assert world.workers["http://w1"].restarts == 1
+
+
+def test_a_stranger_in_the_group_halts_the_run() -> None:
+    """It is named with its version."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2)
+    world.strangers = [Worker(url="http://old", version="3.2.0", instance="m", kind=Kind.JAVA)]
+    end = halted(world)
+    assert "http://old, version 3.2.0 has joined the group" in end.reason
+    assert world.order == []
+
+
+def test_a_missing_member_stops_further_restarts() -> None:
+    """It is waited for, then the run halts; nobody was changed."""
+    world = World.of(DISABLED, DISABLED, DISABLED)
+    world.start(UP_1)
+    world.workers["http://w1"].stopped = True
+    assert "http://w1 is missing from the group" in halted(world).reason
+    assert world.order == []
+
+
+@pytest.mark.parametrize("kinds", [AGENTS, JAVA, MIXED])
+@pytest.mark.parametrize("cut_off", ["http://w0", "http://w1", "http://w2"])
+@pytest.mark.parametrize("legs", [(UP_1,), (UP_2,), (DOWN_1, DOWN_2), (DIRECT,)])
+def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
+    legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
+) -> None:
+    """From any look on: nobody else is changed meanwhile; when it answers the run goes on."""
+    at, ended = 0, False
+    while not ended:
+        at += 1
+        world = World.of(*[legs[0].start] * 3, kinds=kinds)
+        world.start(*legs)
+        world.outage = (at, cut_off)
+        end = world.run_tool()
+        ended = not world.workers[cut_off].cut_off
+        if end is not None:
+            assert cut_off in end.reason
+            assert end.hint
+            changed = list(world.order)
+            world.workers[cut_off].cut_off = False
+            assert world.run_tool() is None, at
+            assert world.order[: len(changed)] == changed
+        check_is_done(world, legs[-1].target)
+    assert at > 10
+
+
+def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
+    """What was FAILED before is not this run's concern."""
+    world = World.of(DISABLED, DISABLED)
+    world.failed = {"old/0"}
+    world.start(UP_1, failed=("old/0",))
+    assert world.run_tool() is None
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.failed = {"new/0"}
+    assert "new/0 is FAILED since the run began" in halted(world).reason
+
+
+def test_states_that_nobody_tells_are_not_taken_for_good() -> None:
+    """They are waited for, and what is FAILED then stops the run; it halts without an answer."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.mute_until_ms, world.failed = 3_000, {"new/0"}
+    assert "new/0 is FAILED since the run began" in halted(world).reason
+    assert world.now_ms >= 3_000
+    assert world.order == []
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.mute_until_ms = 10**9
+    assert "no worker tells the states of connectors and tasks" in halted(world).reason
+    assert world.order == []
+
+
+def test_a_hanging_transaction_stops_the_run() -> None:
+    """By its id."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2)
+    world.hanging = ("g-c-0",)
+    assert "the transaction of g-c-0" in halted(world).reason
+
+
+ORPHAN = OpenTransaction(transactional_id="g-c-0", started_ms=1, timeout_ms=60_000)
+
+
+@pytest.mark.parametrize("full_stop", [False, True])
+def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> None:
+    """Until the coordinator has aborted what a killed process left; it is halted by its time."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2, full_stop=full_stop)
+    until_ms = 3_000
+    world.orphans = {ORPHAN: until_ms}
+    assert world.run_tool() is None
+    assert world.now_ms >= until_ms
+    check_is_done(world, ENABLED)
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2, full_stop=full_stop)
+    world.orphans = {ORPHAN: 10**9}
+    assert "still open from before: the transaction of g-c-0" in halted(world).reason
+
+
+def test_transactions_that_begin_later_are_not_waited_for() -> None:
+    """Those that live go on: only what was open when the worker was back counts."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(UP_2)
+    look = world.look
+
+    def busy() -> View:
+        seen = look()
+        current = replace(ORPHAN, started_ms=seen_ms(world))
+        return replace(seen, open_transactions=frozenset({current}))
+
+    world.look = busy  # type: ignore[method-assign]
+    assert world.run_tool() is None
+    check_is_done(world, ENABLED)
+
+
+def seen_ms(world: World) -> int:
+    """A living task commits every second look."""
+    return world.now_ms // 200
+
+
+def test_software_is_not_replaced_while_a_transaction_is_open() -> None:
+    """Workers before 3.3 could not end it."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
+    world.orphans = {ORPHAN: 10**9}
+    assert "open: the transaction of g-c-0" in halted(world).reason
+    assert {w.version for w in world.workers.values()} == {"4.3.1"}
+
+
+def test_a_leader_that_cannot_claim_stops_the_run_at_its_end() -> None:
+    """With the command that says which grant is missing."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.leader_writes = False
+    end = halted(world)
+    assert "has not claimed its transactional id" in end.reason
+    assert "acls check --phase preparing" in end.hint
+    world.leader_writes = True
+    assert world.run_tool() is None
+
+
+def test_a_worker_at_a_wrong_phase_stops_the_run() -> None:
+    """Somebody else changes phases, too."""
+    world = World.of(DISABLED, DISABLED, DISABLED)
+    world.start(UP_1)
+    worker = world.workers["http://w1"]
+    worker.phase = worker.file = ENABLED
+    assert "http://w1 is enabled; this rolling is disabled → preparing" in halted(world).reason
+
+
+def test_a_weaker_protocol_stops_the_run() -> None:
+    """Signatures of internal requests would be gone."""
+    world = World.of(DISABLED, DISABLED)
+    world.start(UP_1)
+    world.protocol = "compatible"
+    assert "was sessioned and is compatible now" in halted(world).reason
+
+
+def test_only_the_workers_named_are_changed() -> None:
+    """`--worker`: the run is done when they are."""
+    world = World.of(DISABLED, DISABLED, DISABLED)
+    world.start(UP_1, only=("http://w1",))
+    assert world.run_tool() is None
+    assert list(world.phases()) == [DISABLED, PREPARING, DISABLED]
+
+
+def test_full_stop_changes_nobody_before_all_are_quiet() -> None:
+    """Plain tasks and their leader are gone when the first enabled worker starts."""
+    world = World.of(DISABLED, DISABLED, DISABLED, kinds=MIXED)
+    world.start(Leg(start=DISABLED, target=ENABLED), full_stop=True)
+    changed = world.change
+
+    def change(url: str, phase: Phase) -> None:
+        working = [
+            w.url
+            for w in world.workers.values()
+            if not (w.drained or w.stopped or w.away) and w.phase is DISABLED
+        ]
+        assert working == []
+        changed(url, phase)
+
+    world.change = change  # type: ignore[method-assign]
+    assert world.run_tool() is None
+    check_is_done(world, ENABLED)
+
+
+def test_software_is_replaced_after_the_soft_way_down() -> None:
+    """`--hard`: worker by worker, told by the version."""
+    world = World.of(PREPARING, PREPARING)
+    world.start(DOWN_2, Leg(start=DISABLED, target=DISABLED, replace=True), hard=True)
+    assert world.run_tool() is None
+    assert {w.version for w in world.workers.values()} == {"3.2.0"}
+
+
+def test_what_cannot_be_known_is_labelled() -> None:
+    """A Java follower is never said to be at a phase for sure."""
+    worker = Worker(
+        url="http://w", kind=Kind.JAVA, phases=frozenset({ENABLED}), source=PhaseSource.INFERRED
+    )
+    assert worker.phase_text == "enabled (inferred)"

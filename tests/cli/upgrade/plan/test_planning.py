@@ -1,0 +1,286 @@
+"""Which way an upgrade takes, and each move that is refused, with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.upgrade.plan.model import (
+    Brokers,
+    Instance,
+    Kind,
+    Means,
+    OpenTransaction,
+    PhaseSource,
+    SourceConnector,
+    View,
+    Worker,
+    WorkerSettings,
+)
+from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
+
+DISABLED, PREPARING, ENABLED = Phase
+
+
+def agent(name: str, phase: Phase, **members: object) -> Worker:
+    worker = Worker(
+        url=f"http://{name}",
+        kind=Kind.AGENT,
+        version="4.3.1",
+        cluster_id="k",
+        phases=frozenset({phase}),
+        source=PhaseSource.TOLD,
+        instance=name,
+        means=Means.AGENT,
+    )
+    return replace(worker, **members)  # type: ignore[arg-type]
+
+
+def java(name: str, *phases: Phase, **members: object) -> Worker:
+    worker = agent(name, DISABLED, kind=Kind.JAVA, source=PhaseSource.INFERRED)
+    return replace(worker, phases=frozenset(phases), **members)  # type: ignore[arg-type]
+
+
+def view(*workers: Worker, **members: object) -> View:
+    led = [replace(worker, leader=at == 0) for at, worker in enumerate(workers)]
+    found = View(
+        group_id="g",
+        cluster_id="k",
+        group_state="Stable",
+        protocol="sessioned",
+        workers=tuple(led),
+        instances={"c": Instance(state="RUNNING", worker_id="a")},
+    )
+    return replace(found, **members)  # type: ignore[arg-type]
+
+
+def three(phase: Phase) -> tuple[Worker, ...]:
+    return tuple(agent(name, phase) for name in "abc")
+
+
+def refusals(found: Plan) -> str:
+    return "\n".join(f"{finding.message} / {finding.hint}" for finding in found.refused)
+
+
+def warnings(found: Plan) -> str:
+    return "\n".join(finding.message for finding in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("start", "wish", "legs"),
+    [
+        (DISABLED, Wish(target=PREPARING), ["disabled → preparing"]),
+        (PREPARING, Wish(target=ENABLED), ["preparing → enabled"]),
+        (ENABLED, Wish(target=PREPARING), ["enabled → preparing"]),
+        (PREPARING, Wish(target=DISABLED), ["preparing → disabled"]),
+        (ENABLED, Wish(target=DISABLED), ["enabled → preparing", "preparing → disabled"]),
+        (ENABLED, Wish(target=DISABLED, direct=True), ["enabled → disabled"]),
+        (DISABLED, Wish(target=ENABLED, full_stop=True), ["disabled → enabled"]),
+        (ENABLED, Wish(target=DISABLED, full_stop=True), ["enabled → disabled"]),
+        (PREPARING, Wish(target=PREPARING), []),
+        (
+            PREPARING,
+            Wish(target=DISABLED, hard=True),
+            ["preparing → disabled", "replace the software"],
+        ),
+        (DISABLED, Wish(target=DISABLED, hard=True), ["replace the software"]),
+    ],
+)
+def test_the_way(start: Phase, wish: Wish, legs: list[str]) -> None:
+    """One phase at a time up; down in two rollings unless asked otherwise."""
+    plan = make_plan(view(*three(start)), wish)
+    assert [str(leg) for leg in plan.legs] == legs
+    assert plan.refused == ()
+    for leg in plan.legs:
+        assert plan.order(leg)[-1].url == "http://a"
+
+
+def test_an_interrupted_rolling_is_finished() -> None:
+    """Without a journal, too: only who is not there yet is left."""
+    workers = (agent("a", DISABLED), agent("b", PREPARING), agent("c", DISABLED))
+    plan = make_plan(view(*workers), Wish(target=PREPARING))
+    assert plan.refused == ()
+    assert [worker.url for worker in plan.order(plan.legs[0])] == ["http://c", "http://a"]
+
+
+A, B, C = three(DISABLED)
+P = three(PREPARING)
+E = three(ENABLED)
+TO_1, TO_2, TO_0 = Wish(target=PREPARING), Wish(target=ENABLED), Wish(target=DISABLED)
+SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
+FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_000)
+
+
+@pytest.mark.parametrize(
+    ("seen", "wish", "reason"),
+    [
+        (view(A, B), TO_2, "preparing would be skipped: http://a, http://b is disabled"),
+        (view(A, E[1]), TO_1, "those phases are no neighbours"),
+        (view(*E), replace(TO_0, only=("http://a",)), "phases that are no neighbours"),
+        (view(A, replace(B, reachable=False, reason="refused")), TO_1, "does not answer: refused"),
+        (view(A, replace(B, instance=None)), TO_1, "http://b is no member of group g"),
+        (view(A, java("b", DISABLED, version="3.2.1")), TO_1, "exactly-once support came with"),
+        (view(A, java("b", DISABLED, fences=False)), TO_1, "http://b has no fencing endpoint"),
+        (view(A, B, group_state="PreparingRebalance"), TO_1, "a rebalance is under way"),
+        (view(A, B, hanging=("g-c-0",)), TO_1, "open beyond its timeout: the transaction of g-c-0"),
+        (view(A, B, brokers=Brokers(transactions=False)), TO_1, "the brokers have no transactions"),
+        (view(A, B, acl_blockers=("Write on id",)), TO_1, "missing ACL: Write on id"),
+        (view(A, B, acl_unknown=("Write on id",)), TO_1, "ACL not known: Write on id"),
+        (view(A, replace(B, cluster_id="other")), TO_1, "several Kafka clusters"),
+        (view(A, replace(B, outdated=True)), TO_1, "was changed since it was started"),
+        (view(A, B), replace(TO_1, inventory=("http://a",)), "http://b is a member and not in"),
+        (view(A, B), replace(TO_1, only=("http://x",)), "http://x: no worker of this cluster"),
+        (view(*P, brokers=Brokers(max_transaction_timeout_ms=60_000)), TO_2, "needs 90000"),
+        (
+            view(
+                *P,
+                brokers=Brokers(max_transaction_timeout_ms=90_000),
+                sources=(replace(SOURCE, transaction_timeout_ms=100_000),),
+            ),
+            TO_2,
+            "transaction.timeout.ms 100000 is above",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, preflight=("no",), requires_exactly_once=True),)),
+            TO_2,
+            "s: no",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, preflight=("no",)),)),
+            replace(TO_2, strict=True),
+            "s: no",
+        ),
+        (replace(view(*P), states_known=False), TO_2, "no worker tells the states"),
+        (view(*P, stopped=("s",)), replace(TO_0, hard=True), "STOPPED: s; software before 3.5"),
+        (view(java("a", DISABLED, PREPARING)), TO_2, "cannot be told from outside"),
+        (
+            view(A, replace(java("b"), phases=frozenset(Phase), source=PhaseSource.UNKNOWN)),
+            TO_1,
+            "its phase cannot be told",
+        ),
+        (
+            view(java("a", ENABLED), aborted_offsets=("key k",), offsets_topic="offsets"),
+            TO_0,
+            "offsets ends with offsets of no committed transaction (key k): http://a would skip",
+        ),
+        (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
+        (view(*P, brokers=Brokers(topic_problems=("two",))), TO_2, "two"),
+        (
+            view(*P, worker_settings=WorkerSettings(breaking=("w: retries=0",))),
+            TO_2,
+            "w: retries=0: no transactional producer",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, breaking=("producer.acks=1",)),)),
+            TO_2,
+            "s: producer.acks=1: no transactional producer",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, own_cluster=True, several_clusters=True),)),
+            TO_2,
+            "have different clusters",
+        ),
+    ],
+)
+def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
+    """Each with the reason, before anything is touched."""
+    assert reason in refusals(make_plan(seen, wish))
+
+
+@pytest.mark.parametrize(
+    ("seen", "wish", "text"),
+    [
+        (view(A, B, protocol="compatible"), TO_1, "the group's protocol is compatible"),
+        (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
+        (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
+        (
+            view(A, B, instances={"c/0": Instance(state="FAILED", worker_id="a")}),
+            TO_1,
+            "already FAILED: c/0",
+        ),
+        (view(A, replace(B, means=Means.OPERATOR)), TO_1, "by hand, one after the other"),
+        (view(*P, sources=(replace(SOURCE, preflight=("no",)),)), TO_2, "s: no"),
+        (
+            view(*P, sources=(replace(SOURCE, boundary="interval", boundary_interval_ms=120_000),)),
+            TO_2,
+            "s: its transactions last 120000 ms",
+        ),
+        (
+            view(*E, sources=(replace(SOURCE, requires_exactly_once=True),)),
+            TO_0,
+            "s demands exactly-once",
+        ),
+        (view(A, B, brokers=Brokers(log_warnings=("one replica",))), TO_1, "one replica"),
+        (view(A, B, brokers=Brokers(topic_warnings=("one away",))), TO_1, "one away"),
+        (
+            view(A, B, worker_settings=WorkerSettings(replaced=("w: transactional.id=x",))),
+            TO_1,
+            "w: transactional.id=x will be ignored",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, replaced=("producer.transactional.id=x",)),)),
+            TO_2,
+            "s: producer.transactional.id=x will be ignored",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, own_cluster=True),)),
+            TO_2,
+            "s writes to another cluster",
+        ),
+        (
+            view(*P, sources=(SOURCE, replace(SOURCE, name="s-0"))),
+            TO_2,
+            "the transactional id g-s-0 belongs to s and s-0",
+        ),
+        (
+            view(*P, sources=(SOURCE,), leader_transactional_id="g-s-0"),
+            TO_2,
+            "the transactional id g-s-0 belongs to the leader and s",
+        ),
+        (
+            view(*P, sources=(replace(SOURCE, name="x-s"),), other_groups=("g-x", "h")),
+            TO_2,
+            "those of a connector s in group g-x",
+        ),
+        (
+            view(*P, sources=(SOURCE,), open_transactions=frozenset({FOREIGN})),
+            TO_2,
+            "somebody else writes with the transactional id g-s-0",
+        ),
+        (view(java("a", ENABLED), java("b", ENABLED)), TO_1, "enabled (inferred)"),
+        (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
+    ],
+)
+def test_what_is_only_told(seen: View, wish: Wish, text: str) -> None:
+    """The upgrade may go on."""
+    plan = make_plan(seen, wish)
+    assert plan.refused == ()
+    assert text in warnings(plan)
+
+
+def test_java_workers_go_on_when_their_phase_is_vouched_for() -> None:
+    """By the operator, or by what a command printed; never by inference alone."""
+    seen = view(java("a", DISABLED, PREPARING), agent("b", PREPARING))
+    assert make_plan(seen, TO_2).refused != ()
+    assert make_plan(seen, replace(TO_2, declared=True)).refused == ()
+    shown = java("a", PREPARING, source=PhaseSource.SHOWN)
+    assert make_plan(view(shown, agent("b", PREPARING)), TO_2).refused == ()
+
+
+def test_a_way_down_says_what_becomes_of_offsets_and_consumers() -> None:
+    """Own offsets topics by name; at least once from the first worker on."""
+    seen = view(*E, sources=(replace(SOURCE, offsets_topic="own-offsets"),))
+    notes = "\n".join(make_plan(seen, replace(TO_0, hard=True)).notes)
+    assert "exactly-once ends with the first worker" in notes
+    assert "(own-offsets) stay in use" in notes
+    assert "software before 3.3 ignores connectors' own offsets topics" in notes
+
+
+def test_mixed_phases_come_down_directly() -> None:
+    """The way out of what is no neighbourhood."""
+    plan = make_plan(view(A, E[1], P[2]), Wish(target=DISABLED, direct=True))
+    assert plan.refused == ()
+    assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]

@@ -1,0 +1,100 @@
+"""The broker's properties follow from what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyconnect_sandbox.broker import random_cluster_id
+from pyconnect_sandbox.broker_properties import (
+    BrokerSecurity,
+    NodePorts,
+    internal_topics,
+    sasl_properties,
+    scram_format_arguments,
+    server_properties,
+)
+
+
+def properties_of(
+    *,
+    security: BrokerSecurity | None = None,
+    sasl_port: int | None = None,
+    voters: Mapping[int, int] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    return server_properties(
+        node_id=1,
+        ports=NodePorts(plaintext=9092, controller=9093, sasl=sasl_port),
+        voters=voters or {1: 9093},
+        data_directory=Path("/data"),
+        security=security or BrokerSecurity(),
+        overrides=overrides or {},
+    )
+
+
+def test_all_listeners_are_on_the_loopback_address_only() -> None:
+    """Nobody else on the network reaches a sandbox."""
+    listeners = properties_of(sasl_port=9094)["listeners"].split(",")
+    assert len(listeners) == 3
+    assert all("://127.0.0.1:" in listener for listener in listeners)
+
+
+def test_the_controller_is_not_advertised() -> None:
+    """Clients are told of PLAINTEXT and SASL only."""
+    assert "CONTROLLER" not in properties_of(sasl_port=9094)["advertised.listeners"]
+
+
+def test_without_acls_there_is_no_authorizer() -> None:
+    """A plain sandbox allows everything."""
+    assert "authorizer.class.name" not in properties_of()
+
+
+def test_with_acls_plaintext_clients_are_super_users() -> None:
+    """Whoever comes by PLAINTEXT, and named principals, administer the cluster."""
+    security = BrokerSecurity(acl=True, super_users=("User:root",))
+    assert properties_of(security=security)["super.users"] == "User:ANONYMOUS;User:root"
+
+
+def test_internal_topics_have_a_replica_on_each_of_three_brokers() -> None:
+    """A cluster's coordinators survive the loss of any one broker."""
+    alone = properties_of()
+    cluster = properties_of(voters={1: 1, 2: 2, 3: 3})
+    assert alone["offsets.topic.replication.factor"] == "1"
+    assert alone["transaction.state.log.min.isr"] == "1"
+    assert cluster["offsets.topic.replication.factor"] == "3"
+    assert cluster["transaction.state.log.min.isr"] == "2"
+    assert cluster["controller.quorum.voters"] == "1@127.0.0.1:1,2@127.0.0.1:2,3@127.0.0.1:3"
+
+
+def test_a_cluster_id_is_never_taken_for_an_option() -> None:
+    """Of many ids none starts with a dash, and all have Kafka's 22 characters."""
+    ids = {random_cluster_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(cluster_id) == 22 and not cluster_id.startswith("-") for cluster_id in ids)
+
+
+def test_given_properties_win() -> None:
+    """What the caller says overrides the sandbox's choice, for the internal topics too."""
+    properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
+    assert {topic.name: topic.partitions for topic in internal_topics(properties)} == {
+        "__consumer_offsets": 7,
+        "__transaction_state": 5,
+    }
+
+
+def test_a_password_is_quoted_in_the_login_configuration() -> None:
+    """Quotes and backslashes of a password stay part of it."""
+    jaas = sasl_properties({"alice": 'a"b\\c'})["listener.name.sasl.plain.sasl.jaas.config"]
+    assert jaas.endswith('required user_alice="a\\"b\\\\c";')
+
+
+def test_every_user_gets_both_scram_mechanisms() -> None:
+    """StorageTool is told of each user once per mechanism."""
+    arguments = scram_format_arguments({"alice": "secret"})
+    assert arguments == [
+        "--add-scram",
+        'SCRAM-SHA-256=[name="alice",password="secret"]',
+        "--add-scram",
+        'SCRAM-SHA-512=[name="alice",password="secret"]',
+    ]

@@ -1,0 +1,63 @@
+"""Archives of loaded classes fit what wrote them, and are never half ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyconnect_sandbox.class_archive import archive_name, archive_options, keep_archives
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Path:
+    executable = tmp_path / "java"
+    executable.touch()
+    return executable
+
+
+@pytest.fixture
+def server_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "server"
+    directory.mkdir()
+    return directory
+
+
+def test_another_java_other_jars_or_other_options_have_another_archive(
+    java: Path, tmp_path: Path
+) -> None:
+    """The name changes with all that an archive depends on, and with nothing else."""
+    libs, other_libs = tmp_path / "libs", tmp_path / "other"
+    libs.mkdir()
+    other_libs.mkdir()
+    name = archive_name(java, libs, "kafka.Kafka", ("-a",))
+    assert name == archive_name(java, libs, "kafka.Kafka", ("-a",))
+    assert name.startswith("Kafka-")
+    assert name != archive_name(java, libs, "kafka.Kafka", ("-b",))
+    assert name != archive_name(java, other_libs, "kafka.Kafka", ("-a",))
+    os.utime(java, ns=(1, 1))
+    assert name != archive_name(java, libs, "kafka.Kafka", ("-a",))
+
+
+def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_path: Path) -> None:
+    """Without an archive the JVM is told to write one; once kept, to use it."""
+    root = tmp_path / "archives"
+    (option, *_) = archive_options("Kafka-1.jsa", server_directory, root)
+    assert option == f"-XX:ArchiveClassesAtExit={server_directory / 'Kafka-1.jsa'}"
+    (server_directory / "Kafka-1.jsa").write_bytes(b"classes")
+    keep_archives(server_directory, root)
+    (option, *_) = archive_options("Kafka-1.jsa", server_directory, root)
+    assert option == f"-XX:SharedArchiveFile={root / 'Kafka-1.jsa'}"
+    assert [path.name for path in root.iterdir()] == ["Kafka-1.jsa"]
+
+
+def test_what_a_killed_jvm_left_half_written_is_never_kept(
+    server_directory: Path, tmp_path: Path
+) -> None:
+    """A leftover in the server's directory is gone before the server starts again."""
+    root = tmp_path / "archives"
+    (server_directory / "Kafka-1.jsa").write_bytes(b"half")
+    archive_options("Kafka-1.jsa", server_directory, root)
+    keep_archives(server_directory, root)
+    assert not root.exists()

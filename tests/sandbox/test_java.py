@@ -1,0 +1,110 @@
+"""Which Java is taken, and what is said when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_sandbox.errors import JavaUnavailable
+from pyconnect_sandbox.java import find_java, install_hint, parse_version, platform_family
+
+pytestmark = pytest.mark.wire
+
+
+def java_saying(directory: Path, version_line: str, exit_code: int = 0) -> Path:
+    """Make a command `java` in `directory`/bin that prints a version as Java does."""
+    executable = directory / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(f"#!/bin/sh\necho '{version_line}' >&2\nexit {exit_code}\n")
+    executable.chmod(0o755)
+    return executable
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.1"', 17),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
+    ],
+)
+def test_the_feature_version_is_read_from_both_schemes(text: str, version: int | None) -> None:
+    """1.8 is 8, 17.0.15 is 17, and text without a version has none."""
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("system", "os_release", "family"),
+    [
+        ("Linux", {"ID": "ubuntu", "ID_LIKE": "debian"}, "debian"),
+        ("Linux", {"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "debian"),
+        ("Linux", {"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "rhel"),
+        ("Linux", {"ID": "fedora"}, "fedora"),
+        ("Linux", {"ID": "alpine"}, "alpine"),
+        ("Linux", {"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse"),
+        ("Linux", {"ID": "nixos"}, None),
+        ("Darwin", {}, "macos"),
+        ("Windows", {}, "windows"),
+    ],
+)
+def test_the_install_command_fits_the_platform(
+    system: str, os_release: dict[str, str], family: str | None
+) -> None:
+    """A distribution is known by its own name or by one that it descends from."""
+    assert platform_family(system, os_release) == family
+
+
+@pytest.mark.parametrize(
+    ("family", "command"),
+    [
+        ("debian", "apt-get install openjdk-17-jre-headless"),
+        ("fedora", "dnf install java-21-openjdk-headless"),
+        ("rhel", "dnf install java-17-openjdk-headless"),
+        ("alpine", "apk add openjdk17-jre-headless"),
+        ("macos", "brew install openjdk@17"),
+        ("windows", "WSL"),
+    ],
+)
+def test_the_hint_is_a_command_to_run(family: str, command: str) -> None:
+    """Each known platform has its own command."""
+    assert command in install_hint(family)
+
+
+def test_an_unknown_platform_is_shown_every_way() -> None:
+    """Without a known platform the hint lists all commands."""
+    assert all(name in install_hint(None) for name in ("debian", "alpine", "macos"))
+
+
+def test_no_java_at_all_is_a_usage_error_with_a_hint(tmp_path: Path) -> None:
+    """Without JAVA_HOME and without java on the path the error says what to install."""
+    with pytest.raises(JavaUnavailable, match="No Java found: Kafka needs Java 17") as error:
+        find_java({"PATH": str(tmp_path)})
+    assert error.value.exit_code == 2
+    assert error.value.hint
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
+    """The error says which Java was found and which version it is."""
+    executable = java_saying(tmp_path, 'openjdk version "11.0.2"')
+    with pytest.raises(JavaUnavailable, match=f"{executable} is Java 11"):
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
+
+
+def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
+    """JAVA_HOME is asked first."""
+    home = java_saying(tmp_path / "home", 'openjdk version "21.0.1"')
+    on_path = java_saying(tmp_path / "path", 'openjdk version "17.0.1"')
+    found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})
+    assert (found.executable, found.version) == (home, 21)
+
+
+def test_the_path_is_asked_when_java_home_is_too_old_or_broken(tmp_path: Path) -> None:
+    """A Java that is too old, or does not run, does not hide a newer one."""
+    java_saying(tmp_path / "home", "Unable to locate a Java Runtime", exit_code=1)
+    on_path = java_saying(tmp_path / "path", 'openjdk version "17.0.1"')
+    found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})
+    assert found.executable == on_path

@@ -1,0 +1,84 @@
+"""The end of a log, and what is added to it, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyconnect_sandbox.logs import follow, print_end
+
+
+class Rounds:
+    """Says that the server goes on while there are steps to do, and does one each time."""
+
+    def __init__(self, *steps: object) -> None:
+        self._steps: Iterator[object] = iter(steps)
+
+    def __call__(self) -> bool:
+        step = next(self._steps, None)
+        if callable(step):
+            step()
+        return step is not None
+
+
+def append(path: Path, text: str) -> object:
+    def step() -> None:
+        with path.open("a") as file:
+            file.write(text)
+
+    return step
+
+
+def test_the_last_lines_are_printed_and_the_place_is_returned(tmp_path: Path) -> None:
+    """As many of the last lines as asked for, and where they end."""
+    log = tmp_path / "log"
+    log.write_text("one\ntwo\nthree\n")
+    lines: list[str] = []
+    assert print_end(log, 2, lines.append) == log.stat().st_size
+    assert lines == ["two", "three"]
+
+
+def test_a_line_that_is_being_written_is_left_to_follow(tmp_path: Path) -> None:
+    """An unfinished line is not printed in halves."""
+    log = tmp_path / "log"
+    log.write_text("one\ntw")
+    lines: list[str] = []
+    position = print_end(log, 10, lines.append)
+    assert lines == ["one"]
+    assert list(follow(log, Rounds(append(log, "o\n")), position)) == ["two"]
+
+
+def test_an_absent_log_has_no_lines(tmp_path: Path) -> None:
+    """A server that has not logged yet prints nothing."""
+    lines: list[str] = []
+    assert print_end(tmp_path / "none", 10, lines.append) == 0
+    assert lines == []
+
+
+def test_following_goes_on_in_the_file_that_replaces_a_rolled_one(tmp_path: Path) -> None:
+    """Lines before and after a roll-over all appear, in order."""
+    log = tmp_path / "log"
+    log.write_text("one\n")
+
+    def roll() -> None:
+        with log.open("a") as file:
+            file.write("two\n")
+        log.rename(tmp_path / "log.1")
+        log.write_text("three\n")
+
+    steps = Rounds(roll, append(log, "four\n"))
+    assert list(follow(log, steps, 4)) == ["two", "three", "four"]
+
+
+def test_what_was_written_just_before_the_end_is_not_lost(tmp_path: Path) -> None:
+    """When the server has ended the rest of its log is still read."""
+    log = tmp_path / "log"
+    log.touch()
+    words = append(log, "last words\n")
+
+    def ended() -> bool:
+        assert callable(words)
+        words()
+        return False
+
+    assert list(follow(log, ended, 0)) == ["last words"]

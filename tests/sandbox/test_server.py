@@ -1,0 +1,260 @@
+"""Servers leave no process behind, whatever becomes of them or of who started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pyconnect_sandbox import ports, processes, tether
+from pyconnect_sandbox.connect_worker import rest_status
+from pyconnect_sandbox.errors import ServerExited, ServerNotReady
+from pyconnect_sandbox.processes import ProcessIdentity
+from pyconnect_sandbox.server import Server
+from tests.support.eventually import eventually
+from tests.support.processes import is_gone, python_environment
+
+pytestmark = pytest.mark.wire
+
+HTTP_SERVER = """
+    import sys
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+    HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+WITH_A_STUBBORN_CHILD = """
+    import signal, subprocess, sys
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+"""
+
+
+class ScriptServer(Server):
+    """A Python script that is given a port; answers when it answers HTTP there."""
+
+    name = "script"
+
+    def __init__(
+        self, directory: Path, script: str, *, stop_timeout_s: float = 5, tethered: bool = True
+    ) -> None:
+        super().__init__(
+            directory=directory,
+            start_timeout_s=20,
+            stop_timeout_s=stop_timeout_s,
+            hold_file=directory / "hold" if tethered else None,
+        )
+        self.port = ports.free_port()
+        self._script = textwrap.dedent(script)
+
+    def _prepare(self) -> Sequence[str]:
+        return [sys.executable, "-c", self._script, str(self.port)]
+
+    def _answers(self, timeout_s: float) -> bool:
+        return rest_status(self.port, "/", timeout_s) == 200
+
+
+def test_a_started_server_answers_and_a_stopped_one_is_gone(tmp_path: Path) -> None:
+    """Start returns once it answers; stop returns once nothing of it lives."""
+    with ScriptServer(tmp_path, HTTP_SERVER) as server:
+        identity = server.identity
+        assert server.is_running
+        assert server.start().identity == identity
+        assert server.resident_bytes() > 1024 * 1024
+    assert is_gone(identity)
+    assert not server.is_running
+
+
+def test_a_server_that_ignores_the_signal_is_killed_with_its_children(tmp_path: Path) -> None:
+    """After the grace the whole group is killed, and stop says that it took that."""
+    server = ScriptServer(
+        tmp_path,
+        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
+        stop_timeout_s=0.3,
+    ).start()
+    identity = server.identity
+    assert len(processes.group_members(identity)) == 2
+    assert not server.stop()
+    assert is_gone(identity)
+
+
+def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Path) -> None:
+    """SIGKILL reaches the whole group; the same object starts the server again."""
+    server = ScriptServer(
+        tmp_path,
+        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
+        stop_timeout_s=0.1,
+    ).start()
+    identity = server.identity
+    server.kill()
+    assert is_gone(identity)
+    with server:
+        assert server.identity != identity
+
+
+def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(
+    tmp_path: Path,
+) -> None:
+    """What a crashed server left in its group does not live beside its successor."""
+    server = ScriptServer(
+        tmp_path,
+        textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
+        stop_timeout_s=0.1,
+    ).start()
+    identity = server.identity
+    os.kill(identity.pid, signal.SIGKILL)
+    assert server.wait_until_exited(10) == -signal.SIGKILL
+    assert not is_gone(identity)
+    with server:
+        assert is_gone(identity)
+
+
+def test_a_suspended_server_answers_nothing_until_it_is_resumed(tmp_path: Path) -> None:
+    """SIGSTOP and SIGCONT go to the whole group."""
+    with ScriptServer(tmp_path, HTTP_SERVER) as server:
+        server.suspend()
+        assert rest_status(server.port, "/", 0.3) is None
+        server.resume()
+        assert rest_status(server.port, "/", 10) == 200
+
+
+def test_a_server_that_ends_early_shows_its_last_words(tmp_path: Path) -> None:
+    """The error has the exit code and the end of the output."""
+    server = ScriptServer(tmp_path, "import sys; sys.exit('no configuration')")
+    with pytest.raises(ServerExited, match=r"exit code 1 before .*\n.*no configuration"):
+        server.start()
+
+
+def test_a_server_that_never_answers_is_stopped(tmp_path: Path) -> None:
+    """After the deadline the error says so and nothing of the server lives."""
+    server = ScriptServer(tmp_path, "import time; time.sleep(600)")
+    server.launch()
+    identity = server.identity
+    with pytest.raises(ServerNotReady, match="script did not answer within") as error:
+        server.wait_until_ready(0.3)
+    assert error.value.exit_code == 124
+    assert is_gone(identity)
+
+
+def test_an_interrupted_start_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while a server starts ends that server."""
+    server = ScriptServer(tmp_path, "import time; time.sleep(600)")
+    seen: list[ProcessIdentity] = []
+
+    def interrupt(timeout_s: float) -> bool:
+        seen.append(server.identity)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server, "_answers", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        server.start()
+    assert is_gone(seen[0])
+
+
+def test_a_disowned_server_lives_as_long_as_somebody_holds_its_file(tmp_path: Path) -> None:
+    """The last holder that lets go ends it."""
+    server = ScriptServer(tmp_path, HTTP_SERVER).start()
+    identity = server.identity
+    hold = tether.Hold(tmp_path / "hold")
+    server.disown()
+    assert rest_status(server.port, "/", 5) == 200
+    assert not is_gone(identity)
+    hold.release()
+    eventually(lambda: is_gone(identity), describe="the end of the server")
+
+
+def test_a_detached_server_outlives_every_hold(tmp_path: Path) -> None:
+    """Once detached, letting go of the file does nothing to the server."""
+    server = ScriptServer(tmp_path, HTTP_SERVER).start()
+    identity = server.identity
+    server.detach()
+    try:
+        assert not is_gone(identity)
+        assert rest_status(server.port, "/", 5) == 200
+    finally:
+        assert processes.end_group(identity, 5)
+
+
+_OWNER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from tests.sandbox.test_server import HTTP_SERVER, ScriptServer
+server = ScriptServer(Path(sys.argv[1]), HTTP_SERVER).start()
+print(server.identity.pid, server.identity.start_mark, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) -> None:
+    """The tether kills the group when the process that started it is killed."""
+    root = str(Path(__file__).resolve().parents[3])
+    with subprocess.Popen(
+        [sys.executable, "-c", _OWNER.format(tests=root), str(tmp_path)],
+        env=python_environment(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        pid, start_mark = owner.stdout.readline().strip().split(maxsplit=1)
+        identity = ProcessIdentity(pid=int(pid), start_mark=start_mark)
+        processes.signal_group(identity, signal.SIGSTOP)
+        owner.send_signal(signal.SIGKILL)
+    eventually(lambda: is_gone(identity), describe="the end of the server")
+
+
+def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
+    """An identity with another start mark names no process, and is never signalled."""
+    me = processes.identify(os.getpid())
+    assert me is not None
+    assert processes.is_running(me)
+    other = ProcessIdentity(pid=me.pid, start_mark="earlier")
+    assert not processes.is_running(other)
+    assert processes.group_members(other) == ()
+    assert processes.end_group(other, 0)
+
+
+def test_a_zombie_does_not_count_as_running() -> None:
+    """A process that ended and was not waited for is gone."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
+    ) as child:
+        identity = processes.identify(child.pid)
+        assert identity is not None
+        child.kill()
+        eventually(lambda: not processes.is_running(identity))
+        assert is_gone(identity)
+
+
+def test_both_sources_of_process_facts_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What /proc says and what ps says of a running group is the same."""
+    with ScriptServer(tmp_path, HTTP_SERVER) as server:
+        members = processes.group_members(server.identity)
+        monkeypatch.setattr(processes, "_has_proc", lambda: False)
+        identity = processes.identify(server.pid)
+        assert identity is not None
+        assert processes.is_running(identity)
+        assert processes.group_members(identity) == members
+        assert processes.resident_bytes(server.pid) > 1024 * 1024
+        monkeypatch.undo()
+
+
+def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
+    """Ports for servers are distinct, and no outgoing connection is given one."""
+    chosen = ports.free_ports(20)
+    assert len(set(chosen)) == 20
+    assert all(ports.FIRST_PORT <= port <= ports.LAST_PORT < 32768 for port in chosen)
