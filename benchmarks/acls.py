@@ -16,8 +16,9 @@ from collections.abc import Callable
 
 from pyconnect_cli.acls.plan.check import AclReport, assess, check
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import Binding, Evidence, Operation, Pattern, ResourceType
+from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'

@@ -23,11 +23,11 @@ import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_sandbox.connect_worker import WorkerConfig
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker

@@ -12,16 +12,16 @@ import resource
 import time
 from dataclasses import replace
 
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Effect, RequestRejoin
 from pyconnect_agent.core.herder.membership.local_group import local_assignment
+from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.herder.waiters import ClaimWaiter, StopWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
 from pyconnect_agent.core.protocol.messages import Work
 
 MEMBER = "member"

@@ -26,7 +26,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_cli.audits.spark_jars import kafka_source_jars
-from pyconnect_sandbox.jars import find_runtime
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.events import Events
@@ -35,6 +34,7 @@ from pyconnect_reconcile.run import check
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
+from pyconnect_sandbox.jars import find_runtime
 from tests.support.kafka import Servers
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import argparse
 import logging
 from functools import partial
 
+from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.config_file import read_properties_file
 from pyconnect_agent.core.config.client_overrides import OverridePolicy
 from pyconnect_agent.core.config.worker_config import (
@@ -22,7 +23,6 @@ from pyconnect_agent.core.loggers import ROOT, parse_level
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
 from pyconnect_agent.standalone import create_connectors, read_connector_file
-from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker.plugins import (
     check_converters,

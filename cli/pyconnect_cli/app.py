@@ -13,8 +13,8 @@ import typer.main
 from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, Unreachable, UsageError
 from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
-from pyconnect_cli.session import Session
 from pyconnect_cli.render.streams import discard, tell
+from pyconnect_cli.session import Session
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

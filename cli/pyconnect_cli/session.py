@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.errors import Interrupted, PreconditionFailed
-from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
+from pyconnect_cli.render.streams import tell
+from pyconnect_cli.rest.budget import Budget, Limits
+from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
     Settings,
@@ -24,13 +25,12 @@ from pyconnect_cli.settings.resolved import (
     resolve_settings,
     working_directory,
 )
-from pyconnect_cli.render.streams import tell
 
 if TYPE_CHECKING:
-    from pyconnect_cli.rest.model import ConnectorView
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
+    from pyconnect_cli.rest.model import ConnectorView
     from pyconnect_clients.security import Security
 
 LOOK_S = 2.0
@@ -138,8 +138,8 @@ class Session:
 
     def _keep_names(self, views: Mapping[str, ConnectorView]) -> None:
         """Keep names for the Tab key, which does not ask clusters that want credentials."""
-        from pyconnect_cli.completion.candidates import needs_credentials
-        from pyconnect_cli.completion.kept_names import cache_of, write_cache
+        from pyconnect_cli.rest.kept_names import cache_of, write_cache
+        from pyconnect_cli.settings.resolved import needs_credentials
 
         if not needs_credentials(self.settings):
             return

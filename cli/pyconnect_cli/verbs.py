@@ -16,6 +16,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
 from pyconnect_cli.parsing.options import (
@@ -30,6 +31,7 @@ from pyconnect_cli.parsing.options import (
 )
 from pyconnect_cli.parsing.root_help import root_help
 from pyconnect_cli.session import session_of
+from pyconnect_sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     # typer carries click's code inside; its classes are not exported.
@@ -160,6 +162,15 @@ class Verb(SharedOptions, TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl(records)
         self.format_shared(ctx, formatter)
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command. An error of the sandbox becomes an error of this command line."""
+        try:
+            return super().invoke(ctx)
+        except SandboxError as error:
+            raise PyconnectError(
+                error.message, hint=error.hint, exit_code=error.exit_code
+            ) from error
 
 
 class SelectingVerb(Verb):

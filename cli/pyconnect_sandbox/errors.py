@@ -1,38 +1,40 @@
-"""Errors of the sandbox.
+"""Errors of the sandbox, each with the exit code of a command that ends with it.
 
-PyconnectError
-└── SandboxError                   10  a server of the sandbox failed
-    ├── JavaUnavailable             2  no Java, or one older than Kafka needs
-    ├── JarsUnavailable             2  no way to get Kafka's jars
-    ├── JarResolutionFailed        10  Maven or Ivy ran and failed
-    ├── InvalidSandboxRequest       2  options that cannot be satisfied together
-    ├── SandboxNotRunning           3  nothing of that name runs
-    ├── ServerExited               10  a process ended before it answered
-    ├── PortTaken                   9  the port that was asked for is in use
-    └── ServerNotReady            124  a process did not answer within its time
+SandboxError                   10  a server of the sandbox failed
+├── JavaUnavailable             2  no Java, or one older than Kafka needs
+├── JarsUnavailable             2  no way to get Kafka's jars
+├── JarResolutionFailed        10  fetching the jars failed
+├── InvalidSandboxRequest       2  options that cannot be satisfied together
+├── SandboxNotRunning           3  no sandbox of that name runs
+├── ServerExited               10  a process ended before it answered
+├── PortTaken                   9  the requested port is in use
+└── ServerNotReady            124  a process did not answer within its time
 """
 
 from __future__ import annotations
 
-from pyconnect_cli.errors import ExitCode, PyconnectError
 
+class SandboxError(Exception):
+    """A server of the sandbox failed. `hint`: what the user can do next."""
 
-class SandboxError(PyconnectError):
-    """A server of the sandbox failed."""
+    exit_code: int = 10
 
-    exit_code = ExitCode.SERVER_ERROR
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
 class JavaUnavailable(SandboxError):
     """No Java, or one older than Kafka needs; raised by `java`."""
 
-    exit_code = ExitCode.USAGE
+    exit_code = 2
 
 
 class JarsUnavailable(SandboxError):
     """No way to get Kafka's jars, or a directory without them; raised by `jars`."""
 
-    exit_code = ExitCode.USAGE
+    exit_code = 2
 
 
 class JarResolutionFailed(SandboxError):
@@ -42,13 +44,13 @@ class JarResolutionFailed(SandboxError):
 class InvalidSandboxRequest(SandboxError):
     """Options that cannot be satisfied together; raised by `lifecycle`."""
 
-    exit_code = ExitCode.USAGE
+    exit_code = 2
 
 
 class SandboxNotRunning(SandboxError):
     """Nothing of that name runs; raised by `lifecycle`."""
 
-    exit_code = ExitCode.NOT_FOUND
+    exit_code = 3
 
 
 class ServerExited(SandboxError):
@@ -58,10 +60,10 @@ class ServerExited(SandboxError):
 class PortTaken(SandboxError):
     """The port that was asked for is in use; raised by `ports`."""
 
-    exit_code = ExitCode.PRECONDITION
+    exit_code = 9
 
 
 class ServerNotReady(SandboxError):
     """A process did not answer within its time; raised by `server`."""
 
-    exit_code = ExitCode.TIMED_OUT
+    exit_code = 124

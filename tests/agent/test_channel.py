@@ -15,12 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.offsets.changes import ChangeStage
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent import channel
 from pyconnect_agent.channel import (
     FRAME_HEADER,
@@ -29,15 +23,21 @@ from pyconnect_agent.channel import (
     ChannelError,
     Message,
     OwnOffsets,
-    RunTask,
+    RunTaskJob,
     StateReported,
     Stop,
     TaskConfigs,
     WorkerSettings,
-    WriteOffsets,
+    WriteOffsetsRequest,
     decode,
     encode,
 )
+from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.offsets.changes import ChangeStage
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 
 WORKER = WorkerSettings(
     properties={"bootstrap.servers": "localhost:9092", "plugin.path": None},
@@ -52,7 +52,7 @@ WORKER = WorkerSettings(
     ),
     levels={"root": "INFO"},
 )
-TASK = RunTask(
+TASK = RunTaskJob(
     task_id=ConnectorTaskId("c", 3),
     worker=WORKER,
     connector_config={"name": "c"},
@@ -64,20 +64,20 @@ KEY_INFO = {"name": "k", "required": True, "order_in_group": -1, "group": None, 
 METRIC = Metric(group="g", name="n", value="text", tags={"transform": "t"})
 MESSAGES: tuple[Message, ...] = (
     TASK,
-    channel.RunConnector(
+    channel.RunConnectorJob(
         connector="c", worker=WORKER, config={"a": None}, target_state=TargetState.STOPPED
     ),
-    channel.ValidateConfig(worker=WORKER, config={"a": "b"}),
-    channel.DescribePlugin(worker=WORKER, plugin="P", version=None),
-    channel.FenceProducers(
+    channel.ValidateConfigJob(worker=WORKER, config={"a": "b"}),
+    channel.DescribePluginJob(worker=WORKER, plugin="P", version=None),
+    channel.FenceProducersJob(
         worker=WORKER, connector="c", connector_config={}, transactional_ids=("i",), timeout_ms=1
     ),
-    channel.ReadConsumerOffsets(worker=WORKER, connector="c", config={}, timeout_ms=1),
-    channel.ReadOwnOffsets(worker=WORKER, connector="c", config={}, timeout_ms=1),
-    channel.ChangeOffsets(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
+    channel.ReadConsumerOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1),
+    channel.ReadOwnOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1),
+    channel.ChangeOffsetsJob(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
     channel.SetLoggerLevel(namespace="n", level="DEBUG"),
-    channel.SetTargetState(target_state=TargetState.STARTED),
-    channel.GenerateTaskConfigs(
+    channel.SetTargetStateRequest(target_state=TargetState.STARTED),
+    channel.GenerateTaskConfigsRequest(
         request_id=1, digest_key=b"\x00\xff", config={"a": "b"}, applied_config=None
     ),
     Stop(graceful_ms=5),
@@ -101,8 +101,8 @@ MESSAGES: tuple[Message, ...] = (
     channel.TaskReconfigurationRequested(),
     channel.TopicUsed(topic="t"),
     channel.ConfigTtlExpired(),
-    channel.ReadOffsets(request_id=1, keys=(b"k", b""), timeout_ms=5),
-    WriteOffsets(request_id=7, entries={b"\x00k": None, b"l": b"v"}, timeout_ms=5),
+    channel.ReadOffsetsRequest(request_id=1, keys=(b"k", b""), timeout_ms=5),
+    WriteOffsetsRequest(request_id=7, entries={b"\x00k": None, b"l": b"v"}, timeout_ms=5),
     channel.FindOffsetKeys(request_id=1, keys=()),
     channel.FindConnectorOffsets(request_id=1, connector="c", timeout_ms=5),
     channel.OffsetChangeReached(kind="sink", stage=ChangeStage.CALLING),
@@ -187,9 +187,7 @@ def test_reading_constructs_only_declared_values() -> None:
     found = constructed_by(Message)
     assert found > set(get_args(Message))
     for kind in found:
-        assert kind.__module__.startswith(
-            ("pyconnect_agent.core.", "pyconnect_agent.channel.")
-        )
+        assert kind.__module__.startswith(("pyconnect_agent.core.", "pyconnect_agent.channel."))
         assert is_dataclass(kind) or issubclass(kind, Enum | tuple)
 
 
@@ -299,7 +297,7 @@ def test_a_lone_surrogate_arrives_as_its_escape() -> None:
     assert decode(body(encode(sent))) == StateReported(
         state=State.FAILED, trace="no file caf\\udce9", version="1"
     )
-    offsets = WriteOffsets(request_id=1, entries={b"\xff": None}, timeout_ms=1)
+    offsets = WriteOffsetsRequest(request_id=1, entries={b"\xff": None}, timeout_ms=1)
     assert decode(body(encode(offsets))) == offsets
 
 
@@ -375,5 +373,5 @@ def test_a_channel_knows_that_the_supervisor_is_gone() -> None:
 def test_fields_are_named_as_the_classes_name_them() -> None:
     """The table of the layout refers to the classes."""
     (name, sent) = msgspec.msgpack.decode(body(encode(TASK))[1:], strict=False)
-    assert name == "RunTask"
+    assert name == "RunTaskJob"
     assert list(sent) == [field.name for field in fields(TASK)]

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -20,6 +19,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
+from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, base_url
 from pyconnect_cli.rest.exchange import REBALANCE_READ, Exchange

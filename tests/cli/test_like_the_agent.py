@@ -14,13 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.clients import acl_needs
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.clients.configs import sink_group_id
 from pyconnect_agent.core.config.connector_keys import PluginDefaults
 from pyconnect_agent.core.config.sink_keys import sink_config_def
 from pyconnect_agent.core.config.source_keys import source_config_def
 from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
+from pyconnect_agent.core.exactly_once.transactional_ids import (
+    alter_transactional_id,
+    leader_transactional_id,
+    task_transactional_ids,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
     ConnectProtocol,
@@ -29,19 +35,13 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
-from pyconnect_agent.core.offsets.source import partition_key
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    alter_transactional_id,
-    leader_transactional_id,
-    task_transactional_ids,
-)
 from pyconnect_api import ConfigType
 from pyconnect_cli.acls.plan import model as acls
 from pyconnect_cli.kafka import reader
+from pyconnect_cli.kafka.transactional_ids import LEADER_ID_KEY, leader_id
+from pyconnect_cli.offsets.plan.orphans import GROUP_PREFIX, connector_of
 from pyconnect_cli.rest.masking import is_secret_key
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.offsets.plan.orphans import GROUP_PREFIX, connector_of
-from pyconnect_cli.kafka.transactional_ids import LEADER_ID_KEY, leader_id
 from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_cli.upgrade.plan import model as upgrade
 from pyconnect_cli.upgrade.plan.transactional_ids import ids_of

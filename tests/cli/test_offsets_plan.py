@@ -10,17 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_json, read_entries
-from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
-from pyconnect_cli.offsets.plan.seek import (
-    OffsetRange,
-    SeekTarget,
-    SeekTo,
-    TopicPartition,
-    outside_topics,
-    seek_entries,
-    sink_topics,
-)
+from pyconnect_cli.kafka.model import OffsetRange, TopicPartition, sink_topics
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
@@ -34,6 +24,10 @@ from pyconnect_cli.offsets.plan.change import (
     plan_undo,
     read_back_differs,
 )
+from pyconnect_cli.offsets.plan.checks import parse_assignment, read_entries
+from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, outside_topics, seek_entries
+from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 
 STOP = Wish(stop=True, resume=True)
 

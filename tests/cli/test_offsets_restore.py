@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_cli.offsets.plan.snapshots import ConnectCluster
+from pyconnect_cli.rest.model import ConnectCluster
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
 from tests.support.connect_server import FakeConnect, FakeConnector, serve

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.errors import ServerError
 from pyconnect_cli.audits import spark_jars
 from pyconnect_cli.audits.avro import uses_avro
+from pyconnect_cli.errors import ServerError
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
 from tests.cli.conftest import Run

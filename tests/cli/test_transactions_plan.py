@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.offsets.plan.seek import TopicPartition
-from pyconnect_cli.transactions.plan import (
-    LEADER,
-    OpenProducer,
-    Owner,
-    Transaction,
-    hanging,
-    owner_of,
-)
+from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
+from pyconnect_cli.transactions.plan import LEADER, Owner, hanging, owner_of
 
 AT = TopicPartition("t", 0)
 NOW_MS = 1_000_000

@@ -25,15 +25,16 @@ from pyconnect_agent.core.clients.acl_needs import (
     AclResource,
     AclVerdict,
 )
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_cli.acls.plan.model import Evidence, Operation
+from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
+from pyconnect_cli.kafka.acl_words import Operation
 from pyconnect_cli.rest.phases import Phase
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually

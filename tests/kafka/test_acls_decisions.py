@@ -21,12 +21,12 @@ from confluent_kafka.admin import (
 
 from pyconnect_agent.core.clients import acl_needs
 from pyconnect_agent.core.clients.acl_needs import AclClient, AclNeed, AclResource, AclVerdict
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan import model
 from pyconnect_cli.acls.plan.authorizer import Authorizer
-from pyconnect_cli.acls.plan.model import Resource
+from pyconnect_cli.kafka.acl_words import Resource
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls

@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from pyconnect_agent.core.config.client_keys import ClientKind
-from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.clients.librdkafka import translate
+from pyconnect_agent.core.config.client_keys import ClientKind
+from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
-from pyconnect_cli.settings.client_properties import read_security
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.offsets.plan.seek import TopicPartition
-from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
-from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_cli.settings.client_properties import read_security
 from pyconnect_clients.properties_file import read_client_properties
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.kafka import Servers
 from tests.support.seeding import Record, seed_topic
 from tests.support.tls_clusters import (

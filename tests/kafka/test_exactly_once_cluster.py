@@ -10,8 +10,8 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_sandbox import ports
 from tests.support.agent import Agent

@@ -12,8 +12,8 @@ from pyconnect_agent.core.clients.acl_needs import (
     AclResource,
     AclVerdict,
 )
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.kafka.cluster import KafkaCluster
 from pyconnect_cli.kafka.protocol import connected

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.topics import config_log

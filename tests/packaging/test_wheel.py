@@ -37,7 +37,7 @@ def files_of(wheel: Path) -> list[str]:
 
 
 def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
-    """Five import packages with their type markers and the licence; no tests, no scripts."""
+    """All import packages with their type markers and the licence; no tests, no scripts."""
     names = files_of(wheel)
     packages = {name.split("/")[0] for name in names if ".dist-info" not in name}
     assert packages == {
@@ -46,6 +46,8 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
         "pyconnect_cli",
         "pyconnect_clients",
         "pyconnect_reconcile",
+        "pyconnect_sandbox",
+        "pyconnect_testkit",
     }
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -9,8 +9,8 @@ import pytest
 from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS
+from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord

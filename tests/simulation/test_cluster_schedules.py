@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.events import RejoinNeeded
+from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from tests.simulation.requests import (
     CONFIGS,

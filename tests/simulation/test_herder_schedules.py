@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded, TaskStartAsked
+from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics import config_records
 from tests.simulation.requests import CONFIGS, CONNECTORS, TIMEOUTS_MS, requests
 from tests.support.herder_world import World
 

@@ -9,12 +9,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
+from pyconnect_sandbox.broker_properties import BrokerSecurity
 from tests.support.audits import Audit
 from tests.support.kafka import Servers
 

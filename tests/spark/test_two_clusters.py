@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.reconcile_command import QUICK, Reconcile

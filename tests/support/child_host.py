@@ -10,25 +10,25 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.channel import (
     Channel,
-    DescribePlugin,
-    GenerateTaskConfigs,
+    DescribePluginJob,
+    GenerateTaskConfigsRequest,
     PluginDescribed,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
-    RunConnector,
-    RunTask,
-    SetTargetState,
+    RunConnectorJob,
+    RunTaskJob,
+    SetTargetStateRequest,
     StateReported,
     Stop,
     TaskConfigs,
     TopicUsed,
-    ValidateConfig,
-    WriteOffsets,
+    ValidateConfigJob,
+    WriteOffsetsRequest,
     encode,
 )
+from pyconnect_agent.core.ids import State, TargetState
 
 STATES = {
     TargetState.STARTED: State.RUNNING,
@@ -41,15 +41,15 @@ def run(connection: socket.socket, last_words: int) -> None:
     """Serve one job."""
     channel = Channel(connection)
     job = channel.receive()
-    if isinstance(job, RunTask):
+    if isinstance(job, RunTaskJob):
         act = job.task_config.get("act") or "run"
         target_state = job.target_state
-    elif isinstance(job, RunConnector):
+    elif isinstance(job, RunConnectorJob):
         act = job.config.get("act") or "run"
         target_state = job.target_state
-    elif isinstance(job, ValidateConfig):
+    elif isinstance(job, ValidateConfigJob):
         act, target_state = job.config.get("act") or "refuse", TargetState.STARTED
-    elif isinstance(job, DescribePlugin):
+    elif isinstance(job, DescribePluginJob):
         channel.send(PluginDescribed(keys=({"name": job.plugin},)))
         os._exit(0)
     else:
@@ -64,14 +64,14 @@ def _run(channel: Channel, target_state: TargetState) -> None:
         if isinstance(message, Stop):
             channel.send(StateReported(state=State.UNASSIGNED, version="1.2"))
             return
-        if isinstance(message, SetTargetState):
+        if isinstance(message, SetTargetStateRequest):
             channel.send(StateReported(state=STATES[message.target_state]))
-        if isinstance(message, GenerateTaskConfigs):
+        if isinstance(message, GenerateTaskConfigsRequest):
             _task_configs(channel, message)
     os._exit(70)
 
 
-def _task_configs(channel: Channel, request: GenerateTaskConfigs) -> None:
+def _task_configs(channel: Channel, request: GenerateTaskConfigsRequest) -> None:
     if request.config.get("refuse"):
         channel.send(
             RequestFailed(
@@ -131,9 +131,11 @@ def _topics(channel: Channel, target_state: TargetState) -> None:
 
 def _offsets(channel: Channel, target_state: TargetState) -> None:
     """Write an offset, read it back, and report what came as the trace of a failure."""
-    channel.send(WriteOffsets(request_id=1, entries={b"k": b"v", b"gone": None}, timeout_ms=1000))
+    channel.send(
+        WriteOffsetsRequest(request_id=1, entries={b"k": b"v", b"gone": None}, timeout_ms=1000)
+    )
     written = channel.receive()
-    channel.send(ReadOffsets(request_id=2, keys=(b"k", b"absent"), timeout_ms=1000))
+    channel.send(ReadOffsetsRequest(request_id=2, keys=(b"k", b"absent"), timeout_ms=1000))
     read = channel.receive()
     channel.send(StateReported(state=State.FAILED, trace=f"{written!r} {read!r}"))
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.ports import TaskConfigsGenerated
 from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually_async
 from tests.support.launchers import shared_launcher

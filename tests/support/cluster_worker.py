@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests.messages import FenceZombies, Request, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings, WritePrivilege
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts

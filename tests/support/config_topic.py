@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import Applied, ConfigLog
-from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 
 

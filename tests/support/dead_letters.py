@@ -9,6 +9,9 @@ from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure, Stage, Tolerance
+from pyconnect_agent.tasks.setup.error_settings import tolerance_of
+from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import (
     ConsumedRecord,
     describe_consumed,
@@ -16,10 +19,7 @@ from pyconnect_agent.tasks.sink.errors.consumed_record import (
 )
 from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
-from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.sink.pipeline import compose
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure, Stage, Tolerance
 from pyconnect_api import SinkRecord
 from tests.support.fake_clients import FakeMessage, FakeProducer
 

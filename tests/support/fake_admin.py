@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.config.effective import ConfigSource, EffectiveValue
 from pyconnect_agent.core.errors import (
     BadRequestError,
@@ -16,7 +17,6 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.herder.worker_admin import child_json
-from pyconnect_agent.children.ports import ChildDetails
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)

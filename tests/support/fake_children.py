@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyconnect_agent.children.ports import ChildListener, TaskConfigsGenerated
 from pyconnect_agent.core.config.config_infos import ConfigInfos
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.children.ports import ChildListener, TaskConfigsGenerated
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 
 _STATES = {
     TargetState.STARTED: State.RUNNING,

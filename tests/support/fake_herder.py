@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
-from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -23,8 +21,10 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.herder.requests import messages as requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.loggers import initial_loggers, set_level
 from pyconnect_agent.core.offsets.changes import success_text
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
     ConnectorInfo,
     ConnectorStateInfo,

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
-from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 

@@ -9,9 +9,9 @@ import atexit
 import selectors
 from functools import cache
 
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.channel import Channel, RunTask, WorkerSettings
+from pyconnect_agent.channel import Channel, RunTaskJob, WorkerSettings
 from pyconnect_agent.children.launch import DEFAULT_HOST, DEFAULT_PRELOAD, Launched, Launcher
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 
 END_S = 30.0
 SCRIPTED_HOST = "tests.support.child_host:run"
@@ -36,7 +36,7 @@ def launch(launcher: Launcher, act: str) -> Launched:
     """Start a scripted task; see `tests.support.child_host`."""
     launched = launcher.launch()
     Channel(launched.connection).send(
-        RunTask(
+        RunTaskJob(
             worker=WorkerSettings(properties={}),
             task_id=ConnectorTaskId("c", 0),
             connector_config={"name": "c"},

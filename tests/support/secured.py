@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 )
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_cli.acls.plan.model import Operation, Pattern, Resource
-from pyconnect_cli.acls.plan.model import ResourceType as GrantedType
+from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource
+from pyconnect_cli.kafka.acl_words import ResourceType as GrantedType
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime

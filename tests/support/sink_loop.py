@@ -10,11 +10,11 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.sink.loop import SinkLoop
-from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.pipeline import compose
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.loop import SinkLoop
+from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.support.fake_clients import FakeConsumer, FakeMessage
 from tests.support.fake_control import FakeControl

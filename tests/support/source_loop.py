@@ -11,12 +11,12 @@ from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.at_least_once.committer import SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.at_least_once.committer import SourceCommitter
 from pyconnect_agent.tasks.source.pipeline import compose
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_api import (
     STRING_SCHEMA,
     RecordMetadata,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_sandbox.agent import AgentProcess
 from tests.support.rest_client import call_url
 

@@ -8,6 +8,15 @@ from typing import Any
 
 import pytest
 
+from pyconnect_api import (
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    ConnectException,
+    ExactlyOnceSupport,
+    Struct,
+    TopicPartition,
+)
+from pyconnect_api.testing import ConnectorHarness, ManualStop, SinkHarness, SourceHarness
 from pyconnect_testkit.apache.mock import (
     MockSinkConnector,
     MockSinkTask,
@@ -26,15 +35,6 @@ from pyconnect_testkit.apache.schema_source import (
 )
 from pyconnect_testkit.apache.throttle import Throttle
 from pyconnect_testkit.apache.verifiable import VerifiableSinkConnector, VerifiableSourceConnector
-from pyconnect_api import (
-    INT32_SCHEMA,
-    INT64_SCHEMA,
-    ConnectException,
-    ExactlyOnceSupport,
-    Struct,
-    TopicPartition,
-)
-from pyconnect_api.testing import ConnectorHarness, ManualStop, SinkHarness, SourceHarness
 from tests.support.eventually import eventually
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.children.ports import ChildDetails
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async

@@ -11,6 +11,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.launch import Launched, Launcher
+from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -19,10 +23,6 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.channel import WorkerSettings
-from pyconnect_agent.children.children import ChildProcesses
-from pyconnect_agent.children.launch import Launched, Launcher
-from pyconnect_agent.children.settings import ChildSettings
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually, eventually_async
 from tests.support.launchers import scripted_launcher

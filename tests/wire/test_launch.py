@@ -15,8 +15,8 @@ from signal import Signals
 import psutil
 import pytest
 
+from pyconnect_agent.channel import Stop, ValidateConfigJob, WorkerSettings, encode
 from pyconnect_agent.children import launch as launch_module
-from pyconnect_agent.channel import Stop, ValidateConfig, WorkerSettings, encode
 from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.children.launch import Launcher
 from tests.support.eventually import eventually
@@ -131,11 +131,11 @@ def test_last_words_keep_beginning_and_end(launcher: Launcher) -> None:
         (b"\x00\x00\x00\x02\x63\x00", "ChannelError: The message has version 63"),
         (encode(Stop()), "ChannelError: Stop is not a job"),
         (
-            encode(ValidateConfig(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
-            "ChannelError: ValidateConfig is not valid: Expected `str | null`, got `int`",
+            encode(ValidateConfigJob(worker=WORKER, config={"port": 1})),  # type: ignore[dict-item]
+            "ChannelError: ValidateConfigJob is not valid: Expected `str | null`, got `int`",
         ),
         (
-            encode(ValidateConfig(worker=replace(WORKER, log_format="xml"), config={})),
+            encode(ValidateConfigJob(worker=replace(WORKER, log_format="xml"), config={})),
             "ValueError: 'xml' is not a valid LogFormat",
         ),
     ],

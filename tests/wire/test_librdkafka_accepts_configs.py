@@ -23,8 +23,8 @@ from pyconnect_agent.core.clients.configs import (
     sink_consumer,
     source_offsets_consumer,
 )
-from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.clients.librdkafka import translate
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from tests.support.worker_properties import distributed
 
 pytestmark = pytest.mark.wire

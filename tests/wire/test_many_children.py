@@ -7,8 +7,8 @@ import resource
 
 import pytest
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.children.launch import DESCRIPTORS_WANTED, Launcher
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async

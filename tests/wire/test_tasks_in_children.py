@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.channel import SetLoggerLevel
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async

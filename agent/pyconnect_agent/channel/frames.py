@@ -42,7 +42,7 @@ from pyconnect_agent.channel.reports import (
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
     StacksDumped,
     StateReported,
@@ -50,12 +50,12 @@ from pyconnect_agent.channel.reports import (
     TaskConfigs,
     TaskReconfigurationRequested,
     TopicUsed,
-    WriteOffsets,
+    WriteOffsetsRequest,
 )
 from pyconnect_agent.channel.requests import (
     ConnectorOffsetsFound,
     DumpStacks,
-    GenerateTaskConfigs,
+    GenerateTaskConfigsRequest,
     Lease,
     OffsetChangeConfirmed,
     OffsetKeysFound,
@@ -63,7 +63,7 @@ from pyconnect_agent.channel.requests import (
     OffsetsWritten,
     ReportStats,
     SetLoggerLevel,
-    SetTargetState,
+    SetTargetStateRequest,
     StartConfirmed,
     Stop,
 )
@@ -75,8 +75,8 @@ _BODY = FRAME_HEADER.size + 1
 Message = (
     Job
     | SetLoggerLevel
-    | SetTargetState
-    | GenerateTaskConfigs
+    | SetTargetStateRequest
+    | GenerateTaskConfigsRequest
     | Stop
     | Lease
     | OffsetsRead
@@ -93,8 +93,8 @@ Message = (
     | TaskReconfigurationRequested
     | TopicUsed
     | ConfigTtlExpired
-    | ReadOffsets
-    | WriteOffsets
+    | ReadOffsetsRequest
+    | WriteOffsetsRequest
     | FindOffsetKeys
     | FindConnectorOffsets
     | OffsetChangeReached

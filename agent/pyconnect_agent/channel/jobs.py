@@ -29,7 +29,7 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConnector:
+class RunConnectorJob:
     """`config` is raw. `lease_ms`: a child without a lease for so long ends itself; None: never."""
 
     connector: str
@@ -40,8 +40,8 @@ class RunConnector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTask:
-    """Configs are raw; `lease_ms` as for `RunConnector`.
+class RunTaskJob:
+    """Configs are raw; `lease_ms` as for `RunConnectorJob`.
 
     `task_count`: of the connector's whole set, 0 when nobody asks whether it is too large.
     """
@@ -56,7 +56,7 @@ class RunTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateConfig:
+class ValidateConfigJob:
     """Answered by `ConfigValidated` or `RequestFailed`, then the process ends."""
 
     worker: WorkerSettings
@@ -64,7 +64,7 @@ class ValidateConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribePlugin:
+class DescribePluginJob:
     """Answered by `PluginDescribed` or `RequestFailed`, then the process ends."""
 
     worker: WorkerSettings
@@ -73,7 +73,7 @@ class DescribePlugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FenceProducers:
+class FenceProducersJob:
     """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
     `connector_config` is raw. All ids together have `timeout_ms`. It is no failure that one of
@@ -89,7 +89,7 @@ class FenceProducers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadConsumerOffsets:
+class ReadConsumerOffsetsJob:
     """Answered by `ConsumerOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
 
     worker: WorkerSettings
@@ -99,7 +99,7 @@ class ReadConsumerOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOwnOffsets:
+class ReadOwnOffsetsJob:
     """Answered by `OwnOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
 
     worker: WorkerSettings
@@ -109,7 +109,7 @@ class ReadOwnOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOffsets:
+class ChangeOffsetsJob:
     """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
 
     `offsets`: JSON text; None: reset all. The child tells by `OffsetChangeReached` what it is about
@@ -125,12 +125,12 @@ class ChangeOffsets:
 
 
 Job = (
-    RunConnector
-    | RunTask
-    | ValidateConfig
-    | DescribePlugin
-    | FenceProducers
-    | ReadConsumerOffsets
-    | ReadOwnOffsets
-    | ChangeOffsets
+    RunConnectorJob
+    | RunTaskJob
+    | ValidateConfigJob
+    | DescribePluginJob
+    | FenceProducersJob
+    | ReadConsumerOffsetsJob
+    | ReadOwnOffsetsJob
+    | ChangeOffsetsJob
 )

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyconnect_agent.channel.jobs import StringMap
 from pyconnect_agent.core.config.config_infos import ConfigInfos
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.core.offsets.changes import ChangeStage
-from pyconnect_agent.channel.jobs import StringMap
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_api.config_key import KeyInfo
 
 
@@ -83,14 +83,14 @@ class ConfigTtlExpired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOffsets:
+class ReadOffsetsRequest:
     request_id: int
     keys: tuple[bytes, ...]
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOffsets:
+class WriteOffsetsRequest:
     """None values are tombstones."""
 
     request_id: int

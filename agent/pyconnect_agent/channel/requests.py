@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.channel.jobs import StringMap
+from pyconnect_agent.core.ids import TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetTargetState:
+class SetTargetStateRequest:
     target_state: TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateTaskConfigs:
+class GenerateTaskConfigsRequest:
     """Answered by `TaskConfigs` or `RequestFailed`. `applied_config`: see `children.ports`.
 
     `digest_key`: of the answer's `values_digest`.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from signal import Signals
 
-from pyconnect_agent.core.process_exit import describe_exit
 from pyconnect_agent.channel import EXIT_LEASE_EXPIRED
+from pyconnect_agent.core.process_exit import describe_exit
 
 _NO_WORDS = "It left no traceback. "
 _EXITED = "Plugin code may have called os._exit, or a native library exit."

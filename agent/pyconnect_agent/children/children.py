@@ -12,12 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.channel import Job, Lease, Message, SetLoggerLevel
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
@@ -37,6 +31,12 @@ from pyconnect_agent.children.ports import (
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.children.tasks import TaskChildren
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_api.config_key import KeyInfo
 
 LEASES_PER_TERM = 3

@@ -15,19 +15,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.core.metrics.startups import Startups
-from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.channel import (
     ConfigTtlExpired,
-    GenerateTaskConfigs,
+    GenerateTaskConfigsRequest,
     Message,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
-    RunConnector,
-    SetTargetState,
+    RunConnectorJob,
+    SetTargetStateRequest,
     StateReported,
     TaskConfigs,
     TaskReconfigurationRequested,
@@ -42,12 +37,17 @@ from pyconnect_agent.children.settings import (
     ChildFactory,
     ChildSettings,
 )
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.plugins.catalog import Catalog
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class RunningConnector:
+class ConnectorChild:
     """A started connector; `child` is None without a process.
 
     `launch` numbers its processes: what an earlier one still says does not count. `since_ms`:
@@ -80,7 +80,7 @@ class ConnectorChildren:
         self._factory = factory
         self._listener = listener
         self._offsets = offsets
-        self._connectors: dict[str, RunningConnector] = {}
+        self._connectors: dict[str, ConnectorChild] = {}
         self._request_ids = itertools.count(1)
         self._digest_key = secrets.token_bytes(32)
         self._digests: dict[str, tuple[ConnectorConfig, bytes]] = {}
@@ -91,7 +91,7 @@ class ConnectorChildren:
     def start(self, connector: str, config: ConnectorConfig, target_state: TargetState) -> None:
         if connector in self._connectors:
             raise AgentError(f"Connector with name {connector} already exists")
-        entry = RunningConnector(config=dict(config), since_ms=_now_ms(), target_state=target_state)
+        entry = ConnectorChild(config=dict(config), since_ms=_now_ms(), target_state=target_state)
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
             # Without a process nobody asks the plugin itself.
@@ -100,8 +100,8 @@ class ConnectorChildren:
         else:
             self._launch(connector, entry, target_state)
 
-    def _launch(self, connector: str, entry: RunningConnector, target_state: TargetState) -> None:
-        job = RunConnector(
+    def _launch(self, connector: str, entry: ConnectorChild, target_state: TargetState) -> None:
+        job = RunConnectorJob(
             connector=connector,
             worker=self._settings.worker,
             config=entry.config,
@@ -151,7 +151,7 @@ class ConnectorChildren:
             return
         entry.target_state = target_state
         if entry.child is not None:
-            entry.child.send(SetTargetState(target_state=target_state))
+            entry.child.send(SetTargetStateRequest(target_state=target_state))
         elif target_state is TargetState.STOPPED:
             self._report(connector, entry, State.STOPPED, None)
         elif entry.state is State.STOPPED:
@@ -167,7 +167,7 @@ class ConnectorChildren:
         future: asyncio.Future[TaskConfigsGenerated] = asyncio.get_running_loop().create_future()
         entry.requests[request_id] = future
         entry.child.send(
-            GenerateTaskConfigs(
+            GenerateTaskConfigsRequest(
                 request_id=request_id,
                 digest_key=self._digest_key,
                 config=dict(config),
@@ -188,7 +188,7 @@ class ConnectorChildren:
     def running(self) -> frozenset[str]:
         return frozenset(self._connectors)
 
-    def details(self) -> dict[str, RunningConnector]:
+    def details(self) -> dict[str, ConnectorChild]:
         """For the admin interface; not to be changed by the reader."""
         return dict(self._connectors)
 
@@ -196,7 +196,7 @@ class ConnectorChildren:
         live = (e.child for e in self._connectors.values() if e.child is not None)
         return (*live, *self._retired)
 
-    def _message(self, connector: str, entry: RunningConnector, message: Message) -> None:
+    def _message(self, connector: str, entry: ConnectorChild, message: Message) -> None:
         assert entry.child is not None
         if entry.child.cancelled:
             return
@@ -217,7 +217,7 @@ class ConnectorChildren:
                 self._listener().task_reconfiguration_requested(connector)
             case ConfigTtlExpired():
                 self._listener().config_ttl_expired(connector)
-            case ReadOffsets():
+            case ReadOffsetsRequest():
                 self._offsets.read(entry.child, message)
             case _:
                 LOG.error(
@@ -225,7 +225,7 @@ class ConnectorChildren:
                     extra={"connector": connector, "kind": type(message).__name__},
                 )
 
-    def _retire(self, entry: RunningConnector) -> None:
+    def _retire(self, entry: ConnectorChild) -> None:
         """End the process of a connector that has stopped; resuming it starts another."""
         child, entry.child = entry.child, None
         assert child is not None
@@ -237,12 +237,12 @@ class ConnectorChildren:
         ending.add_done_callback(lambda _: self._retired.pop(child, None))
 
     @staticmethod
-    def _fail_requests(entry: RunningConnector, text: str) -> None:
+    def _fail_requests(entry: ConnectorChild, text: str) -> None:
         for future in entry.requests.values():
             if not future.done():
                 future.set_exception(AgentError(text))
 
-    def _resolve(self, connector: str, entry: RunningConnector, message: TaskConfigs) -> None:
+    def _resolve(self, connector: str, entry: ConnectorChild, message: TaskConfigs) -> None:
         future = entry.requests.get(message.request_id)
         if future is not None and not future.done():
             future.set_result(
@@ -253,13 +253,13 @@ class ConnectorChildren:
                 )
             )
 
-    def _values_changed(self, connector: str, entry: RunningConnector, digest: bytes) -> bool:
+    def _values_changed(self, connector: str, entry: ConnectorChild, digest: bytes) -> bool:
         """Kafka: AppliedConnectorConfig, which keeps the resolved config itself."""
         config, before = self._digests.get(connector, (None, None))
         self._digests[connector] = (entry.config, digest)
         return config == entry.config and before != digest
 
-    def _exit(self, connector: str, entry: RunningConnector, end: ChildEnd) -> None:
+    def _exit(self, connector: str, entry: ConnectorChild, end: ChildEnd) -> None:
         child, entry.child = entry.child, None
         text = end.describe("connector process", f"(connector {connector})")
         self._fail_requests(entry, text)
@@ -282,7 +282,7 @@ class ConnectorChildren:
             self._report(connector, entry, State.FAILED, text)
 
     def _report(
-        self, connector: str, entry: RunningConnector, state: State, trace: str | None
+        self, connector: str, entry: ConnectorChild, state: State, trace: str | None
     ) -> None:
         if entry.state is not state:
             entry.since_ms = _now_ms()

@@ -9,15 +9,15 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.channel import StatsReported
-from pyconnect_agent.children.connectors import RunningConnector
+from pyconnect_agent.children.connectors import ConnectorChild
 from pyconnect_agent.children.ports import ChildDetails
-from pyconnect_agent.children.tasks import RunningTask
+from pyconnect_agent.children.tasks import TaskChild
+from pyconnect_agent.core.ids import ConnectorTaskId
 
 
 def task_details(
-    task_id: ConnectorTaskId, task: RunningTask, figures: StatsReported | None
+    task_id: ConnectorTaskId, task: TaskChild, figures: StatsReported | None
 ) -> ChildDetails:
     """`figures` None: the child did not answer in time."""
     pid = task.child.pid
@@ -41,7 +41,7 @@ def task_details(
     )
 
 
-def connector_details(name: str, entry: RunningConnector) -> ChildDetails:
+def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
     """A connector has no figures; without a process it has no pid either."""
     pid = None if entry.child is None else entry.child.pid
     return ChildDetails(

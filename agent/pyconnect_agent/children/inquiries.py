@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.channel import (
     STACKS_FILE,
     STACKS_SIGNAL,
@@ -25,6 +24,7 @@ from pyconnect_agent.channel import (
     StatsReported,
 )
 from pyconnect_agent.children.child import Child
+from pyconnect_agent.core.errors import AgentError
 
 STATISTICS_TIMEOUT_S = 1.0
 STACKS_TIMEOUT_S = 2.0

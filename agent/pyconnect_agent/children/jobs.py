@@ -9,27 +9,27 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core import errors
-from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.channel import (
     ConfigValidated,
     ConsumerOffsets,
-    DescribePlugin,
-    FenceProducers,
+    DescribePluginJob,
+    FenceProducersJob,
     Job,
     Message,
     OwnOffsets,
     PluginDescribed,
-    ReadConsumerOffsets,
-    ReadOwnOffsets,
+    ReadConsumerOffsetsJob,
+    ReadOwnOffsetsJob,
     RequestFailed,
-    ValidateConfig,
+    ValidateConfigJob,
 )
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.settings import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
+from pyconnect_agent.core import errors
+from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Jobs:
 
         Also RequestTimedOutError, and InternalError for whatever else prevents an answer.
         """
-        job = ValidateConfig(worker=self._settings.worker, config=dict(config))
+        job = ValidateConfigJob(worker=self._settings.worker, config=dict(config))
         answer = await self._ask("validation", job, timeout_ms)
         if not isinstance(answer, ConfigValidated):
             raise errors.InternalError(f"validation answered with {type(answer).__name__}")
@@ -66,7 +66,7 @@ class Jobs:
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
-        job = DescribePlugin(worker=self._settings.worker, plugin=plugin, version=version)
+        job = DescribePluginJob(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
         if not isinstance(answer, PluginDescribed):
             raise errors.InternalError(f"plugin answered with {type(answer).__name__}")
@@ -76,7 +76,7 @@ class Jobs:
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = ReadConsumerOffsets(
+        job = ReadConsumerOffsetsJob(
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
@@ -91,7 +91,7 @@ class Jobs:
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> Mapping[bytes, bytes]:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = ReadOwnOffsets(
+        job = ReadOwnOffsetsJob(
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
@@ -112,7 +112,7 @@ class Jobs:
         ids_if_permitted: Sequence[str] = (),
     ) -> None:
         """Raise RequestTimedOutError, and InternalError when an id could not be fenced."""
-        job = FenceProducers(
+        job = FenceProducersJob(
             worker=self._settings.worker,
             connector=connector,
             connector_config=dict(config),

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from pyconnect_agent.channel import StatsReported
+from pyconnect_agent.children.connectors import ConnectorChild
+from pyconnect_agent.children.inquiries import Inquiries
+from pyconnect_agent.children.tasks import EndedTask, TaskChild
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.catalog import CONNECTOR, TASK, WORKER
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginNotFoundError
-from pyconnect_agent.channel import StatsReported
-from pyconnect_agent.children.connectors import RunningConnector
-from pyconnect_agent.children.inquiries import Inquiries
-from pyconnect_agent.children.tasks import EndedTask, RunningTask
 
 COUNTED_STATES = (
     State.RUNNING,
@@ -31,7 +31,7 @@ COUNTED_STATES = (
 
 
 async def task_metrics(
-    tasks: Mapping[ConnectorTaskId, RunningTask],
+    tasks: Mapping[ConnectorTaskId, TaskChild],
     ended: Mapping[ConnectorTaskId, EndedTask],
     inquiries: Inquiries,
 ) -> list[Metric]:
@@ -52,7 +52,7 @@ async def task_metrics(
     return metrics
 
 
-def connector_metrics(connectors: Mapping[str, RunningConnector], catalog: Catalog) -> list[Metric]:
+def connector_metrics(connectors: Mapping[str, ConnectorChild], catalog: Catalog) -> list[Metric]:
     metrics: list[Metric] = []
     for name, entry in sorted(connectors.items()):
         state = State.UNASSIGNED if entry.state is None else entry.state
@@ -74,7 +74,7 @@ def worker_values(
     return list(tagged({WORKER: values}, {}))
 
 
-def _plugin(entry: RunningConnector, catalog: Catalog) -> dict[str, MetricValue]:
+def _plugin(entry: ConnectorChild, catalog: Catalog) -> dict[str, MetricValue]:
     name = entry.config.get("connector.class") or "unknown"
     try:
         plugin = catalog.connector(name, version_range=entry.config.get("connector.plugin.version"))

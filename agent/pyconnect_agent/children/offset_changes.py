@@ -10,11 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, timed_out_text
 from pyconnect_agent.channel import (
-    ChangeOffsets,
+    ChangeOffsetsJob,
     ConfirmOffsetChange,
     FindConnectorOffsets,
     FindOffsetKeys,
@@ -22,15 +19,18 @@ from pyconnect_agent.channel import (
     OffsetChangeConfirmed,
     OffsetChangeReached,
     OffsetsChanged,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
-    WriteOffsets,
+    WriteOffsetsRequest,
 )
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.jobs import error_of
 from pyconnect_agent.children.offsets import OffsetService
 from pyconnect_agent.children.settings import ChildFactory, ChildSettings
+from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, timed_out_text
 
 LOG = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class OffsetChanges:
     ) -> bool:
         """See `ports.Children.prepare_offset_change`."""
         self.abandon(connector)
-        job = ChangeOffsets(
+        job = ChangeOffsetsJob(
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
@@ -115,7 +115,9 @@ class OffsetChanges:
 class _Change:
     """One child and what is awaited of it."""
 
-    def __init__(self, job: ChangeOffsets, factory: ChildFactory, offsets: OffsetService) -> None:
+    def __init__(
+        self, job: ChangeOffsetsJob, factory: ChildFactory, offsets: OffsetService
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.connector = job.connector
         self.kind = "source"
@@ -160,9 +162,9 @@ class _Change:
 
     def _serve(self, message: Message) -> None:
         match message:
-            case ReadOffsets():
+            case ReadOffsetsRequest():
                 self._offsets.read(self.child, message)
-            case WriteOffsets():
+            case WriteOffsetsRequest():
                 self._offsets.write(self.child, message)
             case FindOffsetKeys():
                 self._offsets.find_keys(self.child, message)

@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.channel import (
     ConnectorOffsetsFound,
     FindConnectorOffsets,
@@ -21,12 +20,13 @@ from pyconnect_agent.channel import (
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
-    WriteOffsets,
+    WriteOffsetsRequest,
 )
 from pyconnect_agent.children.child import Child
 from pyconnect_agent.children.ports import SourceOffsets
+from pyconnect_agent.core.errors import AgentError
 
 LOG = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class OffsetService:
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="offset-service")
         self._requests: set[asyncio.Task[None]] = set()
 
-    def read(self, child: Child, request: ReadOffsets) -> None:
+    def read(self, child: Child, request: ReadOffsetsRequest) -> None:
         self._start(self._answer(child, request.request_id, self._read(request)))
 
-    def write(self, child: Child, request: WriteOffsets) -> None:
+    def write(self, child: Child, request: WriteOffsetsRequest) -> None:
         self._start(self._answer(child, request.request_id, self._write(request)))
 
     def find_keys(self, child: Child, request: FindOffsetKeys) -> None:
@@ -68,13 +68,13 @@ class OffsetService:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
-    async def _read(self, request: ReadOffsets) -> Message:
+    async def _read(self, request: ReadOffsetsRequest) -> Message:
         entries: Mapping[bytes, bytes | None] = await asyncio.get_running_loop().run_in_executor(
             self._executor, self._store.read, request.keys, request.timeout_ms
         )
         return OffsetsRead(request_id=request.request_id, entries=dict(entries))
 
-    async def _write(self, request: WriteOffsets) -> Message:
+    async def _write(self, request: WriteOffsetsRequest) -> Message:
         await asyncio.get_running_loop().run_in_executor(
             self._executor, self._store.write, request.entries, request.timeout_ms
         )

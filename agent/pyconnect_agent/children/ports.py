@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_api.config_key import KeyInfo
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.channel import Job, Message, WorkerSettings
 from pyconnect_agent.children.child import Child
 from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 
 CONNECTOR_GRACEFUL_MS = 5_000
 """Kafka's constant: all connectors being stopped share it."""

@@ -12,24 +12,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.channel import (
     ConfirmStart,
     FindOffsetKeys,
     Message,
-    ReadOffsets,
+    ReadOffsetsRequest,
     RequestFailed,
-    RunTask,
-    SetTargetState,
+    RunTaskJob,
+    SetTargetStateRequest,
     StacksDumped,
     StartConfirmed,
     StateReported,
     StatsReported,
     TopicUsed,
-    WriteOffsets,
+    WriteOffsetsRequest,
 )
 from pyconnect_agent.children.child import Child, kill_children, stop_children
 from pyconnect_agent.children.child_end import ChildEnd
@@ -37,6 +33,10 @@ from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.offsets import OffsetService
 from pyconnect_agent.children.ports import ChildListener
 from pyconnect_agent.children.settings import ChildFactory, ChildSettings
+from pyconnect_agent.core.errors import AgentError
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.metrics.startups import Startups
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 
 
 @dataclass(slots=True)
-class RunningTask:
+class TaskChild:
     """A live task process and the last it told.
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
@@ -90,7 +90,7 @@ class TaskChildren:
         self._listener = listener
         self._offsets = offsets
         self._inquiries = inquiries
-        self._tasks: dict[ConnectorTaskId, RunningTask] = {}
+        self._tasks: dict[ConnectorTaskId, TaskChild] = {}
         self._ended: dict[ConnectorTaskId, EndedTask] = {}
         self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
@@ -106,7 +106,7 @@ class TaskChildren:
     ) -> None:
         if task_id in self._tasks:
             raise AgentError(f"Task already exists in this worker: {task_id}")
-        job = RunTask(
+        job = RunTaskJob(
             task_id=task_id,
             worker=self._settings.worker,
             connector_config=dict(connector_config),
@@ -121,7 +121,7 @@ class TaskChildren:
             lambda message: self._message(task_id, message),
             lambda end: self._exit(task_id, end),
         )
-        self._tasks[task_id] = RunningTask(child, since_ms=_now_ms())
+        self._tasks[task_id] = TaskChild(child, since_ms=_now_ms())
         self._ended.pop(task_id, None)
 
     async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
@@ -158,7 +158,7 @@ class TaskChildren:
     def set_target_state(self, task_id: ConnectorTaskId, target_state: TargetState) -> None:
         task = self._tasks.get(task_id)
         if task is not None:
-            task.child.send(SetTargetState(target_state=target_state))
+            task.child.send(SetTargetStateRequest(target_state=target_state))
 
     def running(self) -> frozenset[ConnectorTaskId]:
         return frozenset(self._tasks)
@@ -166,7 +166,7 @@ class TaskChildren:
     def children(self) -> tuple[Child, ...]:
         return tuple(task.child for task in self._tasks.values())
 
-    def details(self) -> dict[ConnectorTaskId, RunningTask]:
+    def details(self) -> dict[ConnectorTaskId, TaskChild]:
         """For the admin interface; not to be changed by the reader."""
         return dict(self._tasks)
 
@@ -191,9 +191,9 @@ class TaskChildren:
                 self._listener().task_start_asked(task_id, task.start_number)
             case TopicUsed():
                 self._listener().topic_used(task_id, message.topic)
-            case ReadOffsets():
+            case ReadOffsetsRequest():
                 self._offsets.read(task.child, message)
-            case WriteOffsets():
+            case WriteOffsetsRequest():
                 self._offsets.write(task.child, message)
             case FindOffsetKeys():
                 self._offsets.find_keys(task.child, message)
@@ -238,7 +238,7 @@ class TaskChildren:
     ) -> None:
         self._listener().task_state(task_id, state, trace=trace, version=version)
 
-    def _note(self, task_id: ConnectorTaskId, task: RunningTask, state: State) -> None:
+    def _note(self, task_id: ConnectorTaskId, task: TaskChild, state: State) -> None:
         """Count a start, and keep what a failed task has measured."""
         if not task.came_up:
             task.came_up = self.startups.reported(state, time.monotonic() * 1000)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 
 

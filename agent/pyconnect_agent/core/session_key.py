@@ -16,8 +16,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, ServiceUnavailableError
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 
 SIGNATURE_HEADER = "X-Connect-Authorization"
 ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"

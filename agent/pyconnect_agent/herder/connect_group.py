@@ -20,7 +20,6 @@ from typing import Protocol
 from pyconnect_agent.core.assign.incremental import AssignorState
 from pyconnect_agent.core.assign.leader import Election, Owners, perform_assignment
 from pyconnect_agent.core.assign.leader_ids import KEY, LeaderIds
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.herder.events import (
     AssignmentUnreadable,
@@ -29,6 +28,7 @@ from pyconnect_agent.core.herder.events import (
     MembershipLost,
     RejoinNeeded,
 )
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,

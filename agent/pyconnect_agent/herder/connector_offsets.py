@@ -12,18 +12,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from pyconnect_agent.children.ports import Children
+from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.internal_topics.log_record import key_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,
     each_source_offset,
     sink_offsets,
 )
-from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
-from pyconnect_agent.core.internal_topics.log_record import key_text
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind, PluginNotFoundError
 from pyconnect_agent.stores.ports import OffsetStore
-from pyconnect_agent.children.ports import Children
 
 LOG = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from pyconnect_agent.core.java import json_text
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.session_key import signature_headers
 
 

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from pyconnect_agent.children.ports import Children
+from pyconnect_agent.core.errors import AgentError, BadRequestError
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
-from pyconnect_agent.core.errors import AgentError, BadRequestError
-from pyconnect_agent.core.herder import effects as do
-from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.stores.ports import ConfigStore, StatusStore
-from pyconnect_agent.children.ports import Children
 
 LOG = logging.getLogger(__name__)
 

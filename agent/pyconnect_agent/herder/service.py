@@ -15,26 +15,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pyconnect_agent.children.ports import ChildListener, Children
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
-from pyconnect_agent.core.internal_topics.configlog import ConfigChange
-from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.effects import Reply
-from pyconnect_agent.core.herder.work.fencing import FENCING_TIMEOUT_MS
-from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
+from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.messages import (
     FenceZombies,
     GetConnectorConfig,
     Probe,
     Request,
 )
+from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.herder.work.fencing import FENCING_TIMEOUT_MS
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.core.reporting import (
@@ -62,7 +63,6 @@ from pyconnect_agent.herder.performer import (
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.ports import ConfigStore, OffsetStore, StatusStore
-from pyconnect_agent.children.ports import ChildListener, Children
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from pyconnect_agent.children.ports import ChildDetails, ChildrenAdmin
 from pyconnect_agent.core.config.effective import EffectiveValue
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -31,7 +32,6 @@ from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.worker_metrics import worker_metrics
-from pyconnect_agent.children.ports import ChildDetails, ChildrenAdmin
 
 KILLED = (
     "The task was killed through the admin interface ({how}). It is not restarted by itself; its"

@@ -29,8 +29,8 @@ from pyconnect_agent.core.clients.acl_needs import (
     AclResource,
     AclVerdict,
 )
-from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
 Answer = tuple[AclVerdict, str]

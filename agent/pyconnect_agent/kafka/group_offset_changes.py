@@ -18,8 +18,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as OffsetDeleteError
 
 from pyconnect_agent.core.clients.configs import ClientConfig
-from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.kafka_python_client import client_arguments

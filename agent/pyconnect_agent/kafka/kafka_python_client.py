@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.tls import secured_arguments
 

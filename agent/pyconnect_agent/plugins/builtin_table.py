@@ -9,6 +9,7 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 
 _BUILTIN = "pyconnect_agent.builtin"
+_TESTKIT = "pyconnect_testkit"
 _CONNECT = "org.apache.kafka.connect"
 _BOTH_CONVERTERS = (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
 _NUMBERS = ("Boolean", "Short", "Integer", "Long", "Float", "Double")
@@ -47,9 +48,11 @@ _TEST_CONNECTORS = (
     ("integration.MonitorableSourceConnector", "monitorable", PluginKind.SOURCE),
     ("integration.MonitorableSinkConnector", "monitorable", PluginKind.SINK),
 )
-_DATAGEN = f"{_BUILTIN}.connectors.datagen.connector.DatagenSourceConnector"
+_DATAGEN = f"{_TESTKIT}.datagen.connector.DatagenSourceConnector"
 _OTHER_NAMES = {
     _DATAGEN: (
+        # Its name in releases before the package of test connectors.
+        "pyconnect_agent.builtin.connectors.datagen.connector.DatagenSourceConnector",
         "Datagen",
         "DatagenConnector",
         "io.confluent.kafka.connect.datagen.DatagenConnector",
@@ -73,15 +76,6 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
         "connectors.file_stream:FileStreamSinkConnector",
         (PluginKind.SINK,),
     ),
-    *(
-        (
-            f"{_CONNECT}.{name}",
-            f"connectors.tools.{module}:{name.partition('.')[2]}",
-            (kind,),
-        )
-        for name, module, kind in _TEST_CONNECTORS
-    ),
-    (_DATAGEN, "connectors.datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),
     (f"{_CONNECT}.json.JsonConverter", "converters.json:JsonConverter", _BOTH_CONVERTERS),
     (
         f"{_CONNECT}.storage.StringConverter",
@@ -145,18 +139,27 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     ),
 )
 
+_TESTKIT_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
+    *(
+        (f"{_CONNECT}.{name}", f"apache.{module}:{name.partition('.')[2]}", (kind,))
+        for name, module, kind in _TEST_CONNECTORS
+    ),
+    (_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),
+)
+
 
 def builtin_plugins() -> tuple[PluginDesc, ...]:
     """Return the plugins that ship with the worker."""
     return tuple(
         PluginDesc(
             class_name=java_name,
-            python_path=f"{_BUILTIN}.{path}",
+            python_path=f"{package}.{path}",
             kind=kind,
             version=CONNECT_VERSION,
             # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
             extra_aliases=(path.partition(":")[2], *_OTHER_NAMES.get(java_name, ())),
         )
-        for java_name, path, kinds in _TABLE
+        for package, table in ((_BUILTIN, _TABLE), (_TESTKIT, _TESTKIT_TABLE))
+        for java_name, path, kinds in table
         for kind in kinds
     )

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder.requests import messages as herder_requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess
-from pyconnect_agent.rest.deadline import Deadline
+from pyconnect_agent.rest.deadline import RequestDeadline
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
 from pyconnect_agent.rest.media_types import JSON, content_type
@@ -57,7 +57,7 @@ class Exchange:
     request: Request
     services: Services
     parameters: Mapping[str, str]
-    deadline: Deadline
+    deadline: RequestDeadline
 
     @property
     def herder(self) -> Herder:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.errors import (
     ConflictError,
     InternalError,
@@ -24,6 +23,7 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotLeaderError,
 )
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.targets import encode_segment
 

@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
@@ -24,8 +26,6 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
     SessionKey,
 )
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange, ConfigLog
-from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log, ReadRecord

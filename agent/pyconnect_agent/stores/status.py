@@ -20,7 +20,6 @@ from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,
@@ -28,6 +27,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
     topic_record,
     topic_removal,
 )
+from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.log import Log, ReadRecord
 from pyconnect_agent.kafka.notices import log_notices
 

@@ -23,8 +23,6 @@ from functools import partial
 from typing import Any
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
-from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.channel import (
     EXIT_LEASE_EXPIRED,
     Channel,
@@ -34,24 +32,26 @@ from pyconnect_agent.channel import (
     DumpStacks,
     FindConnectorOffsets,
     FindOffsetKeys,
-    GenerateTaskConfigs,
+    GenerateTaskConfigsRequest,
     Lease,
     Message,
     OffsetChangeConfirmed,
     OffsetKeysFound,
     OffsetsRead,
     OffsetsWritten,
-    ReadOffsets,
+    ReadOffsetsRequest,
     ReportStats,
     RequestFailed,
     SetLoggerLevel,
-    SetTargetState,
+    SetTargetStateRequest,
     StacksDumped,
     StartConfirmed,
     StatsReported,
     Stop,
-    WriteOffsets,
+    WriteOffsetsRequest,
 )
+from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
+from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.tasks.stacks import describe_threads
 from pyconnect_agent.tasks.statistics import ReadStatistics, Statistics
 from pyconnect_api import ConnectException
@@ -84,7 +84,9 @@ class Control:
         self._request_ids = itertools.count(1)
         self._replies: dict[int, Future[Message]] = {}
         self._start_confirmed: Future[Message] | None = None
-        self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigs] = queue.SimpleQueue()
+        self._task_config_requests: queue.SimpleQueue[GenerateTaskConfigsRequest] = (
+            queue.SimpleQueue()
+        )
         self.target_state = target_state
         self.stop_requested = threading.Event()
         self.stop_until_s = 0.0
@@ -112,7 +114,7 @@ class Control:
         """Wait for the next message; a caller looks at the state before and after."""
         self.changed.wait(timeout_s)
 
-    def next_task_config_request(self) -> GenerateTaskConfigs | None:
+    def next_task_config_request(self) -> GenerateTaskConfigsRequest | None:
         """For connector processes: the oldest request not yet taken."""
         try:
             return self._task_config_requests.get_nowait()
@@ -131,7 +133,7 @@ class Control:
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
         reply = self._ask(
-            lambda n: ReadOffsets(request_id=n, keys=keys, timeout_ms=timeout_ms), timeout_ms
+            lambda n: ReadOffsetsRequest(request_id=n, keys=keys, timeout_ms=timeout_ms), timeout_ms
         )
         assert isinstance(reply, OffsetsRead)
         return dict(reply.entries)
@@ -139,7 +141,7 @@ class Control:
     def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         """Write through the worker's store and wait until that is durable; errors as above."""
         reply = self._ask(
-            lambda n: WriteOffsets(request_id=n, entries=entries, timeout_ms=timeout_ms),
+            lambda n: WriteOffsetsRequest(request_id=n, entries=entries, timeout_ms=timeout_ms),
             timeout_ms,
         )
         assert isinstance(reply, OffsetsWritten)
@@ -231,7 +233,7 @@ class Control:
         match message:
             case SetLoggerLevel(namespace=namespace, level=level):
                 self.set_logger_level(namespace, level)
-            case SetTargetState():
+            case SetTargetStateRequest():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):
                 # Final commits after a gap could undo what the task's next owner has done.
@@ -243,7 +245,7 @@ class Control:
             case Lease():
                 self._end_unless_leased(message.valid_until_s - (self._lease_ms or 0) / 1000)
                 self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
-            case GenerateTaskConfigs():
+            case GenerateTaskConfigsRequest():
                 self._task_config_requests.put(message)
             case (
                 OffsetsRead()

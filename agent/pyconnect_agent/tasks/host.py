@@ -21,6 +21,23 @@ from functools import partial
 from types import FrameType
 
 from pyconnect_agent import long_lived
+from pyconnect_agent.channel import (
+    ChangeOffsetsJob,
+    Channel,
+    ChannelError,
+    ConfigTtlExpired,
+    DescribePluginJob,
+    FenceProducersJob,
+    Message,
+    ReadConsumerOffsetsJob,
+    ReadOwnOffsetsJob,
+    RequestFailed,
+    RunConnectorJob,
+    RunTaskJob,
+    StateReported,
+    ValidateConfigJob,
+    WorkerSettings,
+)
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import State, TargetState
@@ -33,44 +50,27 @@ from pyconnect_agent.observability.logging import (
     masked,
 )
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.channel import (
-    ChangeOffsets,
-    Channel,
-    ChannelError,
-    ConfigTtlExpired,
-    DescribePlugin,
-    FenceProducers,
-    Message,
-    ReadConsumerOffsets,
-    ReadOwnOffsets,
-    RequestFailed,
-    RunConnector,
-    RunTask,
-    StateReported,
-    ValidateConfig,
-    WorkerSettings,
-)
-from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
-from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
+from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.host import ConnectorHost
+from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
-from pyconnect_agent.tasks.jobs.fencing import fence_producers
-from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
-from pyconnect_agent.tasks.jobs.offset_change import change_offsets
 from pyconnect_agent.tasks.jobs.consumer_offsets import read_consumer_offsets
-from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
+from pyconnect_agent.tasks.jobs.fencing import fence_producers
+from pyconnect_agent.tasks.jobs.offset_change import change_offsets
 from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
-from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.work import SinkWork
+from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
-from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.trace import format_trace
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -114,33 +114,33 @@ def leave(error: BaseException, last_words: int) -> None:
 
 def _serve(channel: Channel, job: Message) -> None:
     match job:
-        case RunTask():
+        case RunTaskJob():
             levels = _prepare_logging(
                 job.worker, connector=job.task_id.connector, task=str(job.task_id)
             )
             _run_task(channel, job, levels)
-        case RunConnector():
+        case RunConnectorJob():
             levels = _prepare_logging(job.worker, connector=job.connector)
             _run_connector(channel, job, levels)
-        case ValidateConfig():
+        case ValidateConfigJob():
             _prepare_logging(job.worker, scope="validation")
             _answer(channel, validate_config(job))
-        case ReadConsumerOffsets():
+        case ReadConsumerOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_consumer_offsets(job))
-        case ChangeOffsets():
+        case ChangeOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             # Its state says nothing: it answers and ends.
             control = Control(channel, TargetState.STOPPED)
             _listen(control)
             channel.send(change_offsets(job, control))
-        case ReadOwnOffsets():
+        case ReadOwnOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_own_offsets(job))
-        case DescribePlugin():
+        case DescribePluginJob():
             _prepare_logging(job.worker, scope="plugin")
             _answer(channel, describe_plugin(job))
-        case FenceProducers():
+        case FenceProducersJob():
             _prepare_logging(job.worker, connector=job.connector, scope="fencing")
             channel.send(fence_producers(job))
         case _:
@@ -180,7 +180,7 @@ def _listen(control: Control) -> None:
     control.start()
 
 
-def _run_task(channel: Channel, job: RunTask, levels: RuntimeLevels) -> None:
+def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
     # Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
     # between two collections costs a tenth of the rate.
     gc.set_threshold(50_000, 20, 20)
@@ -215,7 +215,7 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
     return SinkWork(task, setup, control, life_cycle)
 
 
-def _run_connector(channel: Channel, job: RunConnector, levels: RuntimeLevels) -> None:
+def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels) -> None:
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     control.set_logger_level = levels.set_level
     _listen(control)

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from pyconnect_agent.channel import StateReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.sampled import Sampling
-from pyconnect_agent.channel import StateReported
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics

@@ -28,9 +28,9 @@ from pyconnect_agent.core.clients.acl_needs import (
     refers_to_secrets,
     worker_needs,
 )
+from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
-from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.security import principal_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlsplit
 
-from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
 from pyconnect_agent.herder.connect_group import GroupOptions
 from pyconnect_agent.kafka.group import MembershipSettings

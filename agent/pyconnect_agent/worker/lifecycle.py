@@ -25,6 +25,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyconnect_agent import long_lived, memory
+from pyconnect_agent.channel import WorkerSettings
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.clients.configs import worker_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -43,10 +47,6 @@ from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
-from pyconnect_agent.channel import WorkerSettings
-from pyconnect_agent.children.children import ChildProcesses
-from pyconnect_agent.children.launch import Launcher
-from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.restart_parent import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
 from pyconnect_agent.worker.acls import WorkerAcls

@@ -17,8 +17,8 @@ from pyconnect_agent.core.clients.configs import (
     leader_producer,
     shared_admin,
 )
-from pyconnect_agent.core.config.worker_config import DistributedConfig, StandaloneConfig
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
+from pyconnect_agent.core.config.worker_config import DistributedConfig, StandaloneConfig
 from pyconnect_agent.herder.service import Stores
 from pyconnect_agent.kafka.log import CompactedLog
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pyconnect_testkit.apache.output import EventOutput
-from pyconnect_testkit.apache.throttle import Throttle
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     STRING_SCHEMA,
@@ -29,6 +27,8 @@ from pyconnect_api import (
     SourceTask,
     TopicPartition,
 )
+from pyconnect_testkit.apache.output import EventOutput
+from pyconnect_testkit.apache.throttle import Throttle
 
 TASK_ID = "task.id"
 SAVED = "saved"

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyconnect_testkit.apache.output import EventOutput
-from pyconnect_testkit.apache.per_task import ID, NumberedSource, number
-from pyconnect_testkit.apache.throttle import Throttle
-from pyconnect_testkit.apache.verifiable import SEQNO, next_seqno
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     BOOLEAN_SCHEMA,
@@ -25,6 +21,10 @@ from pyconnect_api import (
     SourceTask,
     Struct,
 )
+from pyconnect_testkit.apache.output import EventOutput
+from pyconnect_testkit.apache.per_task import ID, NumberedSource, number
+from pyconnect_testkit.apache.throttle import Throttle
+from pyconnect_testkit.apache.verifiable import SEQNO, next_seqno
 
 _TASK = "SchemaSourceTask"
 

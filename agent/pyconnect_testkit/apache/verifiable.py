@@ -9,9 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from pyconnect_testkit.apache.output import EventOutput
-from pyconnect_testkit.apache.per_task import ID, NumberedSink, NumberedSource, number
-from pyconnect_testkit.apache.throttle import Throttle
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -26,6 +23,9 @@ from pyconnect_api import (
     Struct,
     TopicPartition,
 )
+from pyconnect_testkit.apache.output import EventOutput
+from pyconnect_testkit.apache.per_task import ID, NumberedSink, NumberedSource, number
+from pyconnect_testkit.apache.throttle import Throttle
 
 SEQNO = "seqno"
 COMPLETE_VALUE_SCHEMA = (

@@ -12,8 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_testkit.datagen.generator import RecordGenerator
-from pyconnect_testkit.datagen.templates import TEMPLATES
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     INT32_SCHEMA,
@@ -32,6 +30,8 @@ from pyconnect_api import (
     SourceTask,
     ValidString,
 )
+from pyconnect_testkit.datagen.generator import RecordGenerator
+from pyconnect_testkit.datagen.templates import TEMPLATES
 
 TOPIC, TOPIC_ALIAS = "topic", "kafka.topic"
 QUICKSTART = "quickstart"

@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from pyconnect_testkit.datagen.named_types import resolve
-from pyconnect_testkit.datagen.text_pattern import text_maker
 from pyconnect_agent.builtin.converters.avro.names import LOGICAL, AvroOptions
 from pyconnect_agent.builtin.converters.avro.reading import connect_schema, without_logical_types
 from pyconnect_api import ConfigException, DataException, Schema, Struct
+from pyconnect_testkit.datagen.named_types import resolve
+from pyconnect_testkit.datagen.text_pattern import text_maker
 
 Datum = Callable[[Random, int], Any]
 """Makes the Avro form of a value of record `n`."""

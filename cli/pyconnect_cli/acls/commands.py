@@ -6,19 +6,6 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.explain import Explanation
-from pyconnect_cli.acls.plan.explain import explain as explain_text
-from pyconnect_cli.acls.plan.grants import (
-    Format,
-    GrantSet,
-    foreign_ids,
-    kafka_acls,
-    missing_grants,
-    strimzi_users,
-    terraform,
-)
-from pyconnect_cli.acls.plan.rules import RULES
 from pyconnect_cli.acls.gather import Gathered, gather
 from pyconnect_cli.acls.options import (
     ConnectorsOption,
@@ -34,8 +21,21 @@ from pyconnect_cli.acls.options import (
     acl_options,
     parse_phase,
 )
-from pyconnect_cli.acls.run import acl_report, report_of
 from pyconnect_cli.acls.output import COLUMNS, rows, show_report, summary
+from pyconnect_cli.acls.plan.check import AclReport
+from pyconnect_cli.acls.plan.explain import Explanation
+from pyconnect_cli.acls.plan.explain import explain as explain_text
+from pyconnect_cli.acls.plan.grants import (
+    Format,
+    GrantSet,
+    foreign_ids,
+    kafka_acls,
+    missing_grants,
+    strimzi_users,
+    terraform,
+)
+from pyconnect_cli.acls.plan.rules import RULES
+from pyconnect_cli.acls.run import acl_report, report_of
 from pyconnect_cli.errors import (
     ExitCode,
     NotFound,

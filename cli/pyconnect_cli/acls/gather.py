@@ -8,19 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import (
-    CLUSTER,
-    Evidence,
-    Operation,
-    ProbeAnswer,
-    ProbeKey,
-    Resource,
-    ResourceType,
-    Role,
-)
-from pyconnect_cli.acls.plan.needs import TOOL
 from pyconnect_cli.acls.options import AclOptions
+from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_cli.acls.plan.model import CLUSTER, Evidence, ProbeAnswer, ProbeKey, Role
+from pyconnect_cli.acls.plan.needs import TOOL
 from pyconnect_cli.acls.probe import probed_here
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import (
@@ -30,6 +21,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
+from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
@@ -38,9 +30,9 @@ from pyconnect_cli.kafka.security import (
     has_old_brokers,
     list_acls,
 )
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 
 _AT_ONCE = 8

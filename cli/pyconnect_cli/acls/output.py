@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.model import Finding, ResourceType, Severity, Verdict
+from pyconnect_cli.acls.plan.model import Finding, Severity, Verdict
+from pyconnect_cli.kafka.acl_words import ResourceType
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.tables import Column
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.acls.gather import Gathered, gather
 from pyconnect_cli.acls.options import AclOptions
+from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.rest.model import ConnectorView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyconnect_cli.acting.batch import Seen
 from pyconnect_cli.acting.wait import describe, has_state
 from pyconnect_cli.errors import NotFound
-from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.rest.client import Config, ConnectClient
+from pyconnect_cli.rest.model import TaskId
 
 
 def state_shows(name: str, state: str, client: ConnectClient) -> Seen:

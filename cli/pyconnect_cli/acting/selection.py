@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyconnect_cli.acting.conditions import select, selection_from
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.acting.conditions import select, selection_from
 from pyconnect_cli.session import Session
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -27,12 +26,13 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.rest.masking import mask_command, mask_url
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
-from pyconnect_cli.session import Session
-from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.render.streams import tell, write_data
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.rest.masking import mask_command, mask_url
+from pyconnect_cli.session import Session
+from pyconnect_cli.settings.state_directory import state_directory
 
 DEADLINE_MARGIN_S = 0.5
 READABLE = 0o644  # by the collector, another user

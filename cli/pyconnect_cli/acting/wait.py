@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.errors import (
     NotFound,
     OutOfTime,
@@ -15,9 +14,10 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.rest.model import ConnectorStatus
-from pyconnect_cli.session import Session
 from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.session import Session
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0

@@ -16,11 +16,10 @@ from pyconnect_cli.errors import (
     PyconnectError,
     Unreachable,
 )
-from pyconnect_cli.rest.model import ConnectorView, Health
-from pyconnect_cli.offsets.plan.snapshots import ConnectCluster
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, Health
 from pyconnect_cli.session import Session
 
 Answer = TypeVar("Answer")

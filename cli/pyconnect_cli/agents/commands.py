@@ -8,11 +8,11 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
 from pyconnect_cli.acting.wait import within_time
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
-from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo

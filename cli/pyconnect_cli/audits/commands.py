@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.audits import compare as _reconcile_compare, scan as _reconcile_scan
+from pyconnect_cli.audits import compare as _reconcile_compare
+from pyconnect_cli.audits import scan as _reconcile_scan
 
 app = typer.Typer(help="Audit with Spark what was moved: losses, duplicates, gaps, differences.")
 _reconcile_scan.register(app)

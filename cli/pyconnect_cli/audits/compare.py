@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.audits import connectors
+from pyconnect_cli.audits.connectors import Config, Document
 from pyconnect_cli.audits.options import ReconcileVerb
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.audits import connectors
-from pyconnect_cli.audits.connectors import Config, Document
 from pyconnect_cli.session import Session, session_of
 
 ConnectorName = Annotated[

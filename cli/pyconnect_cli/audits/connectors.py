@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_cli.offsets.plan.seek import kafka_offset, topic_partition
 
 Config: TypeAlias = Mapping[str, str | None]
 Document: TypeAlias = dict[str, object]

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pyconnect_cli.audits.connectors import Document
 from pyconnect_cli.audits.spec import complete, report_directory
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
-from pyconnect_cli.audits.connectors import Document
 from pyconnect_cli.session import Session
 
 INTERRUPTED = 130

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.audits.connectors import Document, sink_bounds, sink_topics, source_topics
 from pyconnect_cli.audits.options import ReconcileVerb
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.audits.spec import earlier_reports
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.audits.connectors import Document, sink_bounds, sink_topics, source_topics
 from pyconnect_cli.session import Session, session_of
 
 Topics = Annotated[

@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.coordinates import Coordinate
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.jar_cache import JarCache, cache_root
 from pyconnect_sandbox.java import Java, find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
 from pyconnect_sandbox.resolvers import find_resolver
-from pyconnect_clients.installation import install_command
 
 EXTRA = "reconcile"
 SOURCE = "spark-sql-kafka-0-10_2.13"

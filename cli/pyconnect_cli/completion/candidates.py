@@ -20,9 +20,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from pyconnect_cli.completion.kept_names import cache_of, read_cache, write_cache
+from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
 from pyconnect_cli.settings.contexts import load_config_files
-from pyconnect_cli.settings.resolved import Settings, resolve_settings, working_directory
+from pyconnect_cli.settings.resolved import (
+    Settings,
+    needs_credentials,
+    resolve_settings,
+    working_directory,
+)
 
 if TYPE_CHECKING:
     from pyconnect_cli.rest.endpoint import Endpoint
@@ -73,12 +78,6 @@ def deadline(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def needs_credentials(settings: Settings) -> bool:
-    """Return whether a request would need a password, a token or a private key."""
-    given = (settings.username, settings.password, settings.token, settings.cert, settings.key)
-    return any(value is not None for value in given)
 
 
 def ask(kind: str, settings: Settings) -> list[str]:

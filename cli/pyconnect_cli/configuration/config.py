@@ -9,6 +9,12 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.render.streams import tell
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.masking import mask_text, mask_url
+from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import (
     PROJECT_FILE,
     ConfigFile,
@@ -16,14 +22,8 @@ from pyconnect_cli.settings.contexts import (
     read_content,
     shown_setting,
 )
-from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.rest.masking import mask_text, mask_url
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.settings.project_trust import trust, withdraw_trust
-from pyconnect_cli.render.tables import Column
-from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
-from pyconnect_cli.render.streams import tell
 
 app = typer.Typer(help="Show the settings in force and their origin; trust a project's file.")
 

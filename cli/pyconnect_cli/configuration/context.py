@@ -9,6 +9,14 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.endpoint import base_url
+from pyconnect_cli.rest.masking import mask_url
+from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.contexts import (
     LITERAL_SECRETS,
     ConfigChange,
@@ -19,14 +27,6 @@ from pyconnect_cli.settings.contexts import (
     shown_setting,
     update_user_file,
 )
-from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.rest.masking import mask_url
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
-from pyconnect_cli.render.output import key_value_lines
-from pyconnect_cli.render.tables import Column
-from pyconnect_cli.rest.endpoint import base_url
-from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.resolved import working_directory
 
 app = typer.Typer(help="Name clusters and choose between them.")

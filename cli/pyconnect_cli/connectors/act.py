@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.connectors.show import NamesArgument
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
+from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb

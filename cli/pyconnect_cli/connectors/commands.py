@@ -10,8 +10,14 @@ import typer
 
 from pyconnect_cli.connectors import (
     act as _connectors_act,
+)
+from pyconnect_cli.connectors import (
     edit as _connectors_edit,
+)
+from pyconnect_cli.connectors import (
     from_files as _connectors_files,
+)
+from pyconnect_cli.connectors import (
     show as _connectors_show,
 )
 

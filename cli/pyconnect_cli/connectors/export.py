@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.session import Session
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.session import Session
 
 
 def write_connector_files(

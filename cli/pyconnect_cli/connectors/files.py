@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyconnect_cli.errors import UsageError
 from pyconnect_cli.connectors.plan import ConnectorFile
-from pyconnect_cli.offsets.plan.checks import parse_json
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.render.streams import read_stdin
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml", ".properties"})

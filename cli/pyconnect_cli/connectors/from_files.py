@@ -10,16 +10,12 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.connectors.export import write_connector_files
-from pyconnect_cli.connectors.show import NamesArgument, known_connector
+from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
-from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.connectors.export import write_connector_files
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
-from pyconnect_cli.rest.masking import mask_config, mask_document
-from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
@@ -27,21 +23,19 @@ from pyconnect_cli.connectors.plan import (
     plan_apply,
     refuse_masked,
 )
-from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.connectors.show import known_connector
+from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.whole_files import PRIVATE
+from pyconnect_cli.rest.masking import mask_config, mask_document
+from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
-from pyconnect_cli.render.whole_files import PRIVATE
 
 app = typer.Typer()
 
-FilesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE",
-        help="JSON, YAML or .properties; a directory; `-` for stdin; repeatable",
-    ),
-]  # fmt: skip
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="a configuration key; repeatable"),

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.conditions import Selection, select, selection_from
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.errors import (
     Forbidden,
     NotFound,
@@ -21,26 +21,22 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
+from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.parsing.options import WAIT_STATES
-from pyconnect_cli.acting.conditions import Selection, select, selection_from
 from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines
+from pyconnect_cli.rest.masking import mask_config
+from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
+from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.resolved import NO_ORIGIN
-from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="the connector")]
-NamesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[NAME]…", help="connectors by name; a selection narrows them"),
-]
 ShowSecrets = Annotated[
     bool, typer.Option("--show-secrets", help="print passwords instead of masking them")
 ]

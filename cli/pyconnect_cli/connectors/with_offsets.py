@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.offsets.options import around
-from pyconnect_cli.offsets.run import change_new_connector
 from pyconnect_cli.acting.wait import wait_for_state
+from pyconnect_cli.connectors.plan import ConnectorFile
 from pyconnect_cli.errors import (
     OutOfTime,
     PreconditionFailed,
@@ -12,12 +11,13 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.connectors.plan import ConnectorFile
+from pyconnect_cli.offsets.options import around
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_restore
 from pyconnect_cli.offsets.plan.origin import require_fitting, same_class
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_restore
+from pyconnect_cli.offsets.run import change_new_connector
+from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 
 

@@ -13,9 +13,9 @@ import typer
 
 from pyconnect_cli.acting.workers import worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
-from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="Check configuration, connection and cluster.")

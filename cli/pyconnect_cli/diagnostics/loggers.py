@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.diagnostics.logger_levels import levels_to_restore
 from pyconnect_cli.errors import (
     NotFound,
     PartialFailure,
@@ -16,11 +16,11 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.rest.model import LoggerLevel
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.diagnostics.logger_levels import levels_to_restore
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.model import LoggerLevel
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="Read and set log levels of running workers.")

@@ -20,7 +20,7 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.offsets.plan.seek import OffsetRange, TopicPartition
+from pyconnect_cli.kafka.model import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException

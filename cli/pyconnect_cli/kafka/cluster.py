@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_cli.settings.client_properties import property_errors_translated
 from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.settings.client_properties import property_errors_translated
 from pyconnect_clients.librdkafka import librdkafka_settings
 from pyconnect_clients.security import Security
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
 from pyconnect_cli.kafka.admin import contacted, translated
+from pyconnect_cli.kafka.model import Place, SinkGroup, StoredRecord, TopicPartition, latest
 from pyconnect_cli.kafka.reader import end_offsets, records_among
-from pyconnect_cli.offsets.plan.seek import TopicPartition
-from pyconnect_cli.offsets.plan.orphans import Place, SinkGroup, StoredRecord, latest
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import translated
-from pyconnect_cli.offsets.plan.seek import TopicPartition
+from pyconnect_cli.kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message

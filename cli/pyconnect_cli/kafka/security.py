@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyconnect_cli.acls.plan.model import Binding, Operation, Pattern, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, ResourceType
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 
 _ANY = 1

@@ -12,9 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pyconnect_cli.errors import NotFound, WaitTimedOut
+from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
-from pyconnect_cli.offsets.plan.seek import TopicPartition
-from pyconnect_cli.transactions.plan import OpenProducer, Transaction
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
 # The coordinator is loading, not available or another one; it is still aborting.

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.snapshots import Snapshot, read_snapshot
-from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.settings.state_directory import state_directory
 
 KEPT_DAYS = 90
 TIME_FORMAT = "%Y%m%dT%H%M%S"

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.connectors.show import NameArgument, NamesArgument
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.options import (
     ForceOption,
     NoBackupOption,
@@ -15,14 +17,12 @@ from pyconnect_cli.offsets.options import (
     WaitOption,
     around,
 )
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
+from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
 from pyconnect_cli.offsets.run import change_offsets
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offsets.files import read_offsets_file
-from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
+from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import ChangingVerb, SelectingChangingVerb
 

@@ -9,9 +9,17 @@ import typer
 
 from pyconnect_cli.offsets import (
     change as _offsets_change,
-    positions as _offsets_kafka,
+)
+from pyconnect_cli.offsets import (
     orphans as _offsets_orphans,
+)
+from pyconnect_cli.offsets import (
+    positions as _offsets_kafka,
+)
+from pyconnect_cli.offsets import (
     restore as _offsets_restore,
+)
+from pyconnect_cli.offsets import (
     show as _offsets_show,
 )
 

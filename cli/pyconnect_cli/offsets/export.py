@@ -10,8 +10,8 @@ import typer
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.session import Session
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.session import Session
 
 ExportFileOption = Annotated[
     Path | None,

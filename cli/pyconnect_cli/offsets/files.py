@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offsets.plan.checks import parse_json, read_entries
-from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.offsets.plan.checks import read_entries
 from pyconnect_cli.offsets.plan.snapshots import FORMAT, Snapshot, read_snapshot
+from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.render.streams import read_stdin
+from pyconnect_cli.rest.offset_entries import OffsetEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.offsets.run import Around
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.plan.change import Wish
+from pyconnect_cli.offsets.run import Around
 
 StopOption = Annotated[
     bool, typer.Option("--stop", help="stop the connector for the change, if it is not STOPPED")

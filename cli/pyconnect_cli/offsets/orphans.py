@@ -11,10 +11,6 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.options import NoBackupOption
-from pyconnect_cli.offsets.orphans_run import OrphanKeeper
-from pyconnect_cli.offsets.output import MOST_LINES, undo_command
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
     ExitCode,
@@ -23,11 +19,15 @@ from pyconnect_cli.errors import (
     PyconnectError,
     UsageError,
 )
-from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.rest.offset_entries import show_offset, show_partition
+from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
+from pyconnect_cli.offsets.options import NoBackupOption
+from pyconnect_cli.offsets.orphans_run import OrphanKeeper
+from pyconnect_cli.offsets.output import MOST_LINES, undo_command
 from pyconnect_cli.offsets.plan.orphans import SINK, Orphan
+from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
 

@@ -10,23 +10,23 @@ from functools import cached_property
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import PreconditionFailed, ServerError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.model import StoredRecord, TopicPartition, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
-from pyconnect_cli.offsets.plan.seek import TopicPartition, kafka_offset, topic_partition
-from pyconnect_cli.offsets.plan.snapshots import ConnectCluster, Snapshot
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, Wish, plan_undo
 from pyconnect_cli.offsets.plan.orphans import (
     GROUP_PREFIX,
     SINK,
     Configs,
     Orphan,
-    StoredRecord,
     find_orphans,
     own_topics,
     sink_entries,
     source_entries,
     topics_of_others,
 )
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.rest.model import ConnectCluster
 from pyconnect_cli.session import Session
 
 NEEDS_KAFKA = "orphans are read from Kafka itself: REST knows connectors that exist"

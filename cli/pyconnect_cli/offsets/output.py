@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.offset_entries import (
     counted_partitions,
@@ -12,7 +13,6 @@ from pyconnect_cli.rest.offset_entries import (
     show_offset,
     show_partition,
 )
-from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.session import Session
 
 MOST_LINES = 20

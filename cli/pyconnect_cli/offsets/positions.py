@@ -13,7 +13,10 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.connectors.show import NamesArgument
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
 from pyconnect_cli.offsets.change import PartitionsOption
 from pyconnect_cli.offsets.options import (
     NoBackupOption,
@@ -22,23 +25,13 @@ from pyconnect_cli.offsets.options import (
     WaitOption,
     around,
 )
-from pyconnect_cli.offsets.run import change_offsets, offsets_view
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
-from pyconnect_cli.offsets.plan.checks import parse_partition
-from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_cli.offsets.plan.seek import (
-    SeekTarget,
-    SeekTo,
-    TopicPartition,
-    kafka_offset,
-    seek_entries,
-    sink_topics,
-    topic_partition,
-)
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
+from pyconnect_cli.offsets.plan.checks import parse_partition
+from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
+from pyconnect_cli.offsets.run import change_offsets, offsets_view
+from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import SelectingChangingVerb, SelectingVerb
 

@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.connectors.show import NameArgument
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.workers import connect_cluster
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.offsets.options import (
     ForceOption,
     NoBackupOption,
@@ -19,22 +22,6 @@ from pyconnect_cli.offsets.options import (
 )
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
 from pyconnect_cli.offsets.output import since_lines, undo_command
-from pyconnect_cli.offsets.run import change_offsets, offsets_view, snapshot_of
-from pyconnect_cli.offsets.show import backups_of
-from pyconnect_cli.offsets.topic_bounds import topic_doubts
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.acting.workers import connect_cluster
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
-from pyconnect_cli.rest.offset_entries import same_entries
-from pyconnect_cli.offsets.plan.origin import (
-    require_fitting,
-    require_same_connector,
-    require_same_type,
-    require_untouched,
-)
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
@@ -44,6 +31,19 @@ from pyconnect_cli.offsets.plan.change import (
     plan_alter,
     plan_undo,
 )
+from pyconnect_cli.offsets.plan.origin import (
+    require_fitting,
+    require_same_connector,
+    require_same_type,
+    require_untouched,
+)
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.run import change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.offsets.show import backups_of
+from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.parsing.arguments import NameArgument
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from pyconnect_cli.rest.offset_entries import same_entries
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.offsets.output import show_plans, undo_command
 from pyconnect_cli.acting.wait import SETTLE_S, wait_for_state
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -27,10 +26,8 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
-from pyconnect_cli.rest.offset_entries import counted_partitions
-from pyconnect_cli.offsets.plan.snapshots import ConnectCluster, Snapshot
+from pyconnect_cli.offsets.output import show_plans, undo_command
 from pyconnect_cli.offsets.plan.change import (
     DONE,
     Action,
@@ -41,6 +38,9 @@ from pyconnect_cli.offsets.plan.change import (
     Wish,
     read_back_differs,
 )
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
+from pyconnect_cli.rest.offset_entries import counted_partitions
 from pyconnect_cli.session import Session
 
 Planner = Callable[[OffsetsView], Planned]

@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.connectors.show import NameArgument
-from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.run import offsets_view, snapshot_of
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
-from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.offsets.backups import Backups, backup_directory
+from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.offsets.plan.change import OffsetChange
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.run import offsets_view, snapshot_of
+from pyconnect_cli.parsing.arguments import NameArgument
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import (
     ConnectorOffsets,
     OffsetEntry,
@@ -24,9 +27,6 @@ from pyconnect_cli.rest.offset_entries import (
     show_offset,
     show_partition,
 )
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.offsets.plan.change import OffsetChange
-from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer()

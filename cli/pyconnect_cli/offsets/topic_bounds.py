@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyconnect_cli.kafka.admin import kafka_admin
-from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_cli.offsets.plan.seek import outside_topics, topic_partition
+from pyconnect_cli.kafka.model import topic_partition
 from pyconnect_cli.offsets.plan.change import OffsetsView
+from pyconnect_cli.offsets.plan.seek import outside_topics
+from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
 
 

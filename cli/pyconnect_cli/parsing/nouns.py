@@ -77,7 +77,9 @@ NOUNS = (
     ),
     Noun("health", "pyconnect_cli.diagnostics.health", "Ask each worker whether it is healthy."),
     Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
-    Noun("doctor", "pyconnect_cli.diagnostics.doctor", "Check configuration, connection and cluster."),
+    Noun(
+        "doctor", "pyconnect_cli.diagnostics.doctor", "Check configuration, connection and cluster."
+    ),
     Noun(
         "context",
         "pyconnect_cli.configuration.context",

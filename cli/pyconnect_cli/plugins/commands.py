@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.plugins import trial as _plugins_test
-from pyconnect_cli.connectors.from_files import FilesOption, validate
+from pyconnect_cli.connectors.from_files import validate
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.rest.model import ConfigKey, Plugin
+from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.plugins import trial as _plugins_test
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="List and describe what is installed on a worker.")

@@ -14,10 +14,10 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.connectors.from_files import FilesOption
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.parsing.arguments import FilesOption
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 

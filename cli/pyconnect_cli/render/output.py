@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.render.streams import tell, write_data
 from pyconnect_cli.render.styles import paint, printable
 from pyconnect_cli.render.tables import Column, choose_columns, table_lines
-from pyconnect_cli.render.streams import tell, write_data
 
 Item = TypeVar("Item")
 

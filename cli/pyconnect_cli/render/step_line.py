@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyconnect_cli.render.output import Output
-from pyconnect_cli.render.styles import printable
 from pyconnect_cli.render.streams import discard
+from pyconnect_cli.render.styles import printable
 
 if TYPE_CHECKING:
     from pyconnect_cli.render.live_line import LiveLine

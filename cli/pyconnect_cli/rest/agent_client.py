@@ -12,8 +12,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
-from pyconnect_cli.rest.model import Json, TaskId, as_list, as_object, optional_text, parse
 from pyconnect_cli.rest.exchange import Answer, Exchange, Request
+from pyconnect_cli.rest.model import Json, TaskId, as_list, as_object, optional_text, parse
 
 CONFLICT = frozenset({409})
 

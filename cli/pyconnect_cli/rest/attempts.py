@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.rest.budget import CONNECT_S, Allowance
 from pyconnect_cli.errors import UnknownOutcome, Unreachable
+from pyconnect_cli.rest.budget import CONNECT_S, Allowance
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_TIME = "not asked: the time is used up (--timeout)"

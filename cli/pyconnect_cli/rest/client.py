@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
+from pyconnect_cli.rest.exchange import Answer, Exchange, Request, query_flags, query_values
 from pyconnect_cli.rest.model import (
     ConfigKey,
     ConnectorInfo,
@@ -46,7 +47,6 @@ from pyconnect_cli.rest.offset_entries import (
     offsets_body,
     read_offsets,
 )
-from pyconnect_cli.rest.exchange import Answer, Exchange, Request, query_flags, query_values
 
 Config = Mapping[str, str | None]
 Item = TypeVar("Item")

@@ -6,8 +6,8 @@ import ssl
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.errors import ContextError, UsageError
+from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.masking import mask_url
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.errors import (
     Conflict,
     Forbidden,
@@ -30,16 +29,17 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.rest.masking import mask_document, mask_text
+from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.attempts import (
     NO_TIME,
     Unanswered,
     describe_transport_error,
     unanswered_error,
 )
+from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
+from pyconnect_cli.rest.masking import mask_document, mask_text
 from pyconnect_cli.rest.worker_messages import page_title, told
-from pyconnect_cli.render.streams import tell
 
 if TYPE_CHECKING:
     import httpx

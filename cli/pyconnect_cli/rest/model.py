@@ -369,3 +369,25 @@ def read_worker_info(body: Json) -> WorkerInfo:
         kafka_cluster_id=str(body["kafka_cluster_id"]),
         raw=body,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectCluster:
+    """Which Connect cluster on a Kafka cluster: its group, where workers report it, and addresses.
+
+    Empty in exported files and in backups of earlier versions.
+    """
+
+    group_id: str = ""
+    workers: frozenset[str] = frozenset()
+
+    def is_same(self, other: ConnectCluster) -> bool | None:
+        """Whether both are one cluster; None when that is not known."""
+        if self.group_id and other.group_id:
+            return self.group_id == other.group_id
+        if not self.workers or not other.workers:
+            return True
+        return True if self.workers & other.workers else None
+
+
+UNKNOWN_CLUSTER = ConnectCluster()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.sandbox import context as _sandbox_context, demo as _sandbox_demo
 from pyconnect_cli.errors import ExitCode, UsageError
+from pyconnect_cli.sandbox import context as _sandbox_context
+from pyconnect_cli.sandbox import demo as _sandbox_demo
 from pyconnect_cli.session import session_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_f
 from pyconnect_sandbox.contexts import context_name
 
 if TYPE_CHECKING:
-    from pyconnect_sandbox.lifecycle import SandboxStatus
     from pyconnect_cli.session import Session
+    from pyconnect_sandbox.lifecycle import SandboxStatus
 
 
 def use(session: Session, sandbox: SandboxStatus) -> None:

@@ -13,13 +13,13 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.sandbox import context as _sandbox_context
 from pyconnect_cli.errors import WaitTimedOut
+from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.sandbox import context as _sandbox_context
 from pyconnect_cli.session import session_of
-from pyconnect_cli.render.whole_files import PRIVATE
 
 app = typer.Typer()
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import ContextError, NotFound
-from pyconnect_cli.rest.masking import mask_text, mask_url
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.settings.project_trust import require_trust
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.rest.masking import mask_text, mask_url
+from pyconnect_cli.settings.project_trust import require_trust
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_cli.errors import ContextError
-from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.settings.state_directory import state_directory
 
 
 def require_trust(

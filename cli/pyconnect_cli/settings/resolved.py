@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from pyconnect_cli.errors import ContextError, UsageError
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OUTPUT_FORMATS
 from pyconnect_cli.rest.budget import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
 from pyconnect_cli.settings.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
-from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.errors import ContextError, UsageError
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OUTPUT_FORMATS
 
 DEFAULT_URL = "http://localhost:8083"
 SECRET_COMMAND_TIMEOUT_S = 30.0
@@ -328,3 +328,9 @@ def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: b
     if environ.get("FORCE_COLOR"):
         return True
     return terminal and os.name == "posix" and environ.get("TERM") != "dumb"
+
+
+def needs_credentials(settings: Settings) -> bool:
+    """Return whether a request would need a password, a token or a private key."""
+    given = (settings.username, settings.password, settings.token, settings.cert, settings.key)
+    return any(value is not None for value in given)

@@ -8,27 +8,23 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.tasks import on_agents as _tasks_agent
 from pyconnect_cli.acting.batch import Step, run_steps
-from pyconnect_cli.connectors.show import (
-    NamesArgument,
-    known_connector,
-    selected_or_all,
-    trace_lines,
-)
+from pyconnect_cli.acting.conditions import Selection, select, selection_from
 from pyconnect_cli.acting.looks import task_shows
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.tasks.task_id import parse_task
 from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.connectors.show import known_connector, selected_or_all, trace_lines
 from pyconnect_cli.errors import NotFound
-from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
-from pyconnect_cli.acting.conditions import Selection, select, selection_from
+from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.rest.masking import mask_config
+from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.tasks import on_agents as _tasks_agent
+from pyconnect_cli.tasks.task_id import parse_task
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")

@@ -10,10 +10,10 @@ import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
 from pyconnect_cli.acting.looks import task_shows
-from pyconnect_cli.tasks.task_id import parse_task
-from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
+from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.tasks.task_id import parse_task
 from pyconnect_cli.verbs import BatchChangingVerb
 
 app = typer.Typer()

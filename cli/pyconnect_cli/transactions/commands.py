@@ -8,15 +8,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.transactions.find import (
-    MIN_IDLE,
-    asked_cluster,
-    cluster_topics,
-    known_transactions,
-    refuse_living,
-)
-from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
     abort as abort_transaction,
@@ -30,10 +23,17 @@ from pyconnect_cli.kafka.transactions import (
 from pyconnect_cli.kafka.transactions import (
     terminate as terminate_transaction,
 )
-from pyconnect_cli.offsets.plan.seek import TopicPartition
-from pyconnect_cli.transactions.plan import OpenProducer, Owner, Transaction, hanging, owner_of
+from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
+from pyconnect_cli.transactions.find import (
+    MIN_IDLE,
+    asked_cluster,
+    cluster_topics,
+    known_transactions,
+    refuse_living,
+)
+from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
 from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="List, describe and, when nobody else will, abort connectors' transactions.")

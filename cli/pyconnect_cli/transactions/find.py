@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
 from pyconnect_cli.kafka.protocol import KafkaProtocol
+from pyconnect_cli.kafka.transactional_ids import leader_id
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     list_transactional_ids,
 )
-from pyconnect_cli.offsets.plan.seek import sink_topics
-from pyconnect_cli.transactions.plan import LEADER, OpenProducer, Transaction, owner_of
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
-from pyconnect_cli.kafka.transactional_ids import leader_id
+from pyconnect_cli.transactions.plan import LEADER, owner_of
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""

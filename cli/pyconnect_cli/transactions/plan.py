@@ -8,15 +8,11 @@ committed records wait there for ever (KIP-664).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.offsets.plan.seek import TopicPartition
+from pyconnect_cli.kafka.model import OpenProducer, Transaction
 
 LEADER = "the leader"
-ABORT_SCAN_MS = 10_000
-"""How often coordinators look for transactions that have timed out, by default."""
-_OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 class Owner(NamedTuple):
@@ -27,57 +23,6 @@ class Owner(NamedTuple):
 
     def __str__(self) -> str:
         return self.name if self.task is None else f"{self.name}/{self.task}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
-    """What a coordinator knows of an id; `started_ms` None: nothing is open. Times are epoch ms."""
-
-    transactional_id: str
-    state: str
-    producer_id: int
-    epoch: int
-    timeout_ms: int
-    started_ms: int | None
-    partitions: tuple[TopicPartition, ...]
-
-    @property
-    def open(self) -> bool:
-        """Whether it has not ended."""
-        return self.state in _OPEN_STATES
-
-    def overdue(self, now_ms: int) -> bool:
-        """Whether its coordinator should have aborted it by now."""
-        return (
-            self.open
-            and self.started_ms is not None
-            and now_ms > self.started_ms + self.timeout_ms + ABORT_SCAN_MS
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenProducer:
-    """A producer with an open transaction in one partition, as the leader of that knows it."""
-
-    partition: TopicPartition
-    producer_id: int
-    epoch: int
-    coordinator_epoch: int
-    last_ms: int
-    first_offset: int
-
-    def to_json(self, now_ms: int) -> dict[str, object]:
-        """The stable form for machines."""
-        return {
-            "topic": self.partition.topic,
-            "partition": self.partition.partition,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.epoch,
-            "coordinator_epoch": self.coordinator_epoch,
-            "start_offset": self.first_offset,
-            "last_timestamp_ms": self.last_ms,
-            "idle_ms": max(now_ms - self.last_ms, 0),
-        }
 
 
 def owner_of(

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 from pyconnect_cli.errors import Conflict, PyconnectError
 from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.upgrade.cluster.lock import ClusterLock
+from pyconnect_cli.upgrade.cluster.observe import Observer
+from pyconnect_cli.upgrade.journal import Journal
+from pyconnect_cli.upgrade.perform import NeedsOperator, Performer
 from pyconnect_cli.upgrade.plan.decide import (
     Again,
     Change,
@@ -23,11 +27,7 @@ from pyconnect_cli.upgrade.plan.decide import (
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.journal import Journal
-from pyconnect_cli.upgrade.cluster.lock import ClusterLock
 from pyconnect_cli.upgrade.plan.model import View, Worker
-from pyconnect_cli.upgrade.cluster.observe import Observer
-from pyconnect_cli.upgrade.perform import NeedsOperator, Performer
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,

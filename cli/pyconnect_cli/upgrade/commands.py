@@ -19,6 +19,15 @@ from pyconnect_cli.acls.options import (
     WorkerConfigOption,
     acl_options,
 )
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
+from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
+from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.options import (
     AcceptUnknownOption,
     CleanupOption,
@@ -37,18 +46,9 @@ from pyconnect_cli.upgrade.options import (
     WorkerOption,
 )
 from pyconnect_cli.upgrade.output import runs, show_plan
-from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
-from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.render.step_line import StepLine
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan.checks import Wish
 from pyconnect_cli.upgrade.plan.decide import Limits
-from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
-from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
-from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
-from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pyconnect_cli.acls.gather import file_workers
+from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.acls.plan.model import Finding, Verdict
 from pyconnect_cli.acls.plan.principals import server_set
-from pyconnect_cli.acls.gather import file_workers
-from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.plan import client_settings
 from pyconnect_cli.upgrade.cluster import java, kafka_group
 from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, brokers
+from pyconnect_cli.upgrade.cluster.observe import Observer
+from pyconnect_cli.upgrade.perform import Performer
+from pyconnect_cli.upgrade.plan import client_settings
 from pyconnect_cli.upgrade.plan.checks import Wish
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
@@ -30,8 +32,6 @@ from pyconnect_cli.upgrade.plan.model import (
     Worker,
     WorkerSettings,
 )
-from pyconnect_cli.upgrade.cluster.observe import Observer
-from pyconnect_cli.upgrade.perform import Performer
 
 OFFSETS_TOPIC = "offset.storage.topic"
 INTERNAL_TOPICS = {

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
-from pyconnect_cli.rest.model import as_list, as_object, optional_text
 from pyconnect_cli.offsets.backups import utc_text
+from pyconnect_cli.rest.model import as_list, as_object, optional_text
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.upgrade.plan.run import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.plan.checks import Finding
 from pyconnect_cli.upgrade.journal import last_runs
+from pyconnect_cli.upgrade.plan.checks import Finding
 from pyconnect_cli.upgrade.plan.model import Worker
 from pyconnect_cli.upgrade.plan.planning import Plan
 from pyconnect_cli.upgrade.plan.run import Run

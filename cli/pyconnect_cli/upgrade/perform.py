@@ -19,8 +19,8 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.upgrade.plan.model import Means, Worker
 from pyconnect_cli.upgrade.cluster.observe import Workers
+from pyconnect_cli.upgrade.plan.model import Means, Worker
 from pyconnect_cli.upgrade.plan.run import Run
 
 PROPERTY = "exactly.once.source.support"

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
 from pyconnect_agent.core.restart_plan import (
     impact,

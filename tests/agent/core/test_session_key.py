@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.session_key import (
     decode_base64,
     key_length_bytes,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.effects import RequestRejoin
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
     ConnectProtocol,

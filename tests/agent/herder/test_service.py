@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.reporting import ServerInfo
 from pyconnect_agent.herder.clock import WorkerClock

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.statuses import StatusView

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
-from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -24,12 +23,13 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_agent.phase_file import PhaseFile
-from pyconnect_agent.children.ports import ChildDetails
 from tests.support.fake_restart import FakeRestart
 
 HERE = ConnectorTaskId("c", 0)

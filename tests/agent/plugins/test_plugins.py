@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource

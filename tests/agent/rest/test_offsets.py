@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_app
 from tests.support.rest_services import application

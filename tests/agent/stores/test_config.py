@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
 from pyconnect_agent.core.internal_topics.configlog import (
@@ -16,8 +18,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
 from pyconnect_agent.stores.ports import ConfigStore

@@ -11,15 +11,15 @@ import pytest
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
-from pyconnect_agent.tasks.sink.errors import consumed_record
-from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
-from pyconnect_agent.tasks.source import pipeline as source_pipeline
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance
+from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance
-from pyconnect_agent.tasks.trace import format_trace
-from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
+from pyconnect_agent.tasks.sink.errors import consumed_record
+from pyconnect_agent.tasks.source import pipeline as source_pipeline
+from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,

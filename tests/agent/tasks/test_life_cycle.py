@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from pyconnect_agent.core.ids import State
 from pyconnect_agent.channel import Message, StateReported, StatsReported
+from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 

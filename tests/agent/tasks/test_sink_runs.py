@@ -19,12 +19,13 @@ from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.sink import pipeline as sink_pipeline, run as sink_run
-from pyconnect_agent.tasks.source import run as source_run
+from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
+from pyconnect_agent.tasks.sink import run as sink_run
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
 from pyconnect_agent.tasks.sink.run import MessageRun
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.source import run as source_run
 from pyconnect_api import (
     Converter,
     DataException,

@@ -17,9 +17,6 @@ from hypothesis import strategies as st
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
-from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
-from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.core.offsets.submitted import CommittableOffsets
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
@@ -27,16 +24,19 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
     RequestedTransactions,
     TransactionBoundary,
 )
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
+from pyconnect_agent.core.offsets.submitted import CommittableOffsets
+from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.source.run import OutgoingRun, compose_run
 from pyconnect_agent.tasks.source.sender import Sender
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
-from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,

@@ -14,8 +14,8 @@ from pyconnect_agent.core.clients.acl_needs import (
     AclVerdict,
     ConnectorAclFacts,
 )
-from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
+from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.worker.acls import WorkerAcls
 from tests.support.acls import sasl
 from tests.support.worker_properties import distributed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyconnect_cli.acting.conditions import select, selection_from
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.rest.model import (
     ConnectorInfo,
@@ -12,7 +13,6 @@ from pyconnect_cli.rest.model import (
     InstanceState,
     TaskState,
 )
-from pyconnect_cli.acting.conditions import select, selection_from
 
 
 def view(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.audits.run import _show
 from pyconnect_cli.audits.panel import drawn
+from pyconnect_cli.audits.run import _show
 from pyconnect_cli.audits.summary import SHOWN, summary
 from pyconnect_cli.session import Session
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_cli.errors import UsageError
 from pyconnect_cli.connectors.plan import Change, ConnectorFile, differences, plan_apply
+from pyconnect_cli.errors import UsageError
 
 CONFIGS = st.dictionaries(st.sampled_from("abcde"), st.none() | st.text(max_size=3))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pyconnect_cli.settings.client_properties import read_security
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.settings.client_properties import read_security
 from tests.cli.conftest import Run
 
 PLAIN = (

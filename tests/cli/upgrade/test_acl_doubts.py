@@ -7,8 +7,8 @@ import pytest
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.facts import ClusterFacts, WorkerFacts
 from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.upgrade.gather import acl_doubts
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.gather import acl_doubts
 
 PRINCIPAL = "User:connect"
 WORKER = WorkerFacts(

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import parse_key
-from pyconnect_agent.core.offsets.source import offset_value, parse_offset, partition_key
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     TopicStatus,
     encode_status,
     topic_record,
 )
+from pyconnect_agent.core.offsets.source import offset_value, parse_offset, partition_key
 from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.status import KafkaStatusStore

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.assign.eager import assign_eagerly
 from pyconnect_agent.core.assign.incremental import AssignorState, Round, assign_incrementally
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,

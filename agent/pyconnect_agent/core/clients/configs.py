@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig, translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_agent.core.config.client_overrides import (
     OverridePolicy,
@@ -23,7 +24,6 @@ from pyconnect_agent.core.config.client_overrides import (
     overrides_of,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig, translate
 
 _FOR_LEADER = (
     "for the worker's config topic producer when exactly-once source support is enabled or in "

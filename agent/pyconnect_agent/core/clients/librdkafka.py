@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
 from pyconnect_agent.core.clients.security import client_security
+from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
 from pyconnect_api.configdef import ConfigType, parse_type
 from pyconnect_clients.librdkafka import librdkafka_settings
 from pyconnect_clients.security import SECURITY_PREFIXES

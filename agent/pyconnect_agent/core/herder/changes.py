@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyconnect_agent.core.herder.effects import ApplyLoggerLevel
+from pyconnect_agent.core.herder.events import ConfigAdvanced
+from pyconnect_agent.core.herder.state import Phase
+from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.work import instances as work
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
@@ -21,11 +26,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.effects import ApplyLoggerLevel
-from pyconnect_agent.core.herder.events import ConfigAdvanced
-from pyconnect_agent.core.herder.state import Phase
-from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.restart_plan import stronger
 
 

@@ -15,31 +15,34 @@ from typing import Any, assert_never
 
 from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.herder import changes
-from pyconnect_agent.core.herder.work import (
-    start_permissions as clearances,
-    fencing,
-    reconfiguration,
-    reports,
-    instances as work,
-)
-from pyconnect_agent.core.herder.requests import (
-    configs as config_requests,
-    offsets as offset_requests,
-    operations,
-    restarts as restart_requests,
-    stages,
-    target_states as state_requests,
-)
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import waiters as wait
+from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.membership import (
-    leader_id_conflicts as disputes,
     draining,
     rebalance,
     session_keys,
 )
-from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.membership import (
+    leader_id_conflicts as disputes,
+)
+from pyconnect_agent.core.herder.requests import (
+    configs as config_requests,
+)
 from pyconnect_agent.core.herder.requests import messages as ask
-from pyconnect_agent.core.herder import waiters as wait
-from pyconnect_agent.core.herder.effects import Abort, Effect
+from pyconnect_agent.core.herder.requests import (
+    offsets as offset_requests,
+)
+from pyconnect_agent.core.herder.requests import (
+    operations,
+    stages,
+)
+from pyconnect_agent.core.herder.requests import (
+    restarts as restart_requests,
+)
+from pyconnect_agent.core.herder.requests import (
+    target_states as state_requests,
+)
 from pyconnect_agent.core.herder.state import (
     ApplyTaskConfigs,
     HerderState,
@@ -49,6 +52,17 @@ from pyconnect_agent.core.herder.state import (
     WritePrivilege,
 )
 from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.work import (
+    fencing,
+    reconfiguration,
+    reports,
+)
+from pyconnect_agent.core.herder.work import (
+    instances as work,
+)
+from pyconnect_agent.core.herder.work import (
+    start_permissions as clearances,
+)
 
 _READING = frozenset(
     {

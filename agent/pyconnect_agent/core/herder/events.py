@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.core.assign.leader import Owners
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.protocol.messages import Assignment
 
 

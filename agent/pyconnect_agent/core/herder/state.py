@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pyconnect_agent.core.assign.leader import Owners
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
-from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.herder.waiters import Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.protocol.messages import Assignment, Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Stage
 

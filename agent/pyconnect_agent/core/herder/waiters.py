@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
-from pyconnect_agent.core.ids import ConnectorTaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

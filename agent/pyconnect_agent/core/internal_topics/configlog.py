@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from sys import intern
 from typing import ClassVar, TypeGuard
 
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
 from pyconnect_agent.core.internal_topics.copy_on_change import NameSet, Table
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.log_record import Notice, Severity, json_type, key_text
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.loggers import known_level
 
 

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.internal_topics.log_record import (
     LogRecord,
     Notice,
@@ -24,6 +23,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
     json_type,
     key_text,
 )
+from pyconnect_agent.core.java import json_text
 
 Partition = Mapping[str, object]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.log_record import (
     LogRecord,
@@ -27,6 +26,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
     json_type,
     key_text,
 )
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.reporting import Status
 
 CONNECTOR = "status-connector-"

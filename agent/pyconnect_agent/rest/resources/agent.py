@@ -12,9 +12,9 @@ from http import HTTPStatus
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssignedError
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import Exchange, json_response

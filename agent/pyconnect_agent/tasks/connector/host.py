@@ -11,14 +11,14 @@ import threading
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
-from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.channel import (
-    GenerateTaskConfigs,
+    GenerateTaskConfigsRequest,
     RequestFailed,
     StateReported,
     TaskConfigs,
     TaskReconfigurationRequested,
 )
+from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
 from pyconnect_agent.tasks.trace import error_text, format_trace
@@ -33,7 +33,7 @@ from pyconnect_api import (
 
 LOG = logging.getLogger(__name__)
 
-TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigs], TaskConfigs]
+TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigsRequest], TaskConfigs]
 """Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
 
 CheckConfig = Callable[[Connector, Mapping[str, str]], None]
@@ -189,7 +189,7 @@ class ConnectorHost:
         self._phase = phase
         self._report(state)
 
-    def _answer(self, request: GenerateTaskConfigs) -> None:
+    def _answer(self, request: GenerateTaskConfigsRequest) -> None:
         if self._phase is not _Phase.STARTED:
             self._refuse(
                 request, ConnectException("The connector is not running; it has no task configs.")
@@ -204,7 +204,7 @@ class ConnectorHost:
             LOG.error("connector failed to make task configs", exc_info=exc)
             self._refuse(request, exc)
 
-    def _refuse(self, request: GenerateTaskConfigs, error: BaseException) -> None:
+    def _refuse(self, request: GenerateTaskConfigsRequest, error: BaseException) -> None:
         self._control.send(
             RequestFailed(
                 request_id=request.request_id,

@@ -10,14 +10,14 @@ import json
 import logging
 from collections.abc import Mapping
 
+from pyconnect_agent.channel import GenerateTaskConfigsRequest, TaskConfigs
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import restore_references
-from pyconnect_agent.channel import GenerateTaskConfigs, TaskConfigs
 from pyconnect_agent.tasks.connector.checks import task_class_of
 from pyconnect_agent.tasks.connector.host import TooManyTasksError
 from pyconnect_agent.tasks.setup.plugin_values import plain_task_configs
-from pyconnect_agent.tasks.sink.topics import TOPICS, TOPICS_REGEX
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.sink.topics import TOPICS, TOPICS_REGEX
 from pyconnect_api import Connector
 
 LOG = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ TASKS_MAX_ENFORCE = "tasks.max.enforce"
 
 
 def generate_task_configs(
-    connector: Connector, request: GenerateTaskConfigs, worker: WorkerView
+    connector: Connector, request: GenerateTaskConfigsRequest, worker: WorkerView
 ) -> TaskConfigs:
     """Ask the connector, complete the answer, put references back.
 

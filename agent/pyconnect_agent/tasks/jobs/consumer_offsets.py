@@ -6,20 +6,20 @@ its overrides may hold secrets, which no supervisor sees.
 
 from __future__ import annotations
 
+from pyconnect_agent.channel import ConsumerOffsets, Message, ReadConsumerOffsetsJob
 from pyconnect_agent.core.clients.configs import connector_admin, sink_group_id
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
-from pyconnect_agent.channel import ConsumerOffsets, Message, ReadConsumerOffsets
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import SinkConnector
 
 
-def read_consumer_offsets(job: ReadConsumerOffsets) -> Message:
+def read_consumer_offsets(job: ReadConsumerOffsetsJob) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _read(job, worker))
 
 
-def _read(job: ReadConsumerOffsets, worker: WorkerView) -> Message:
+def _read(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     if not isinstance(worker.connector(config), SinkConnector):
         return ConsumerOffsets(committed=None)

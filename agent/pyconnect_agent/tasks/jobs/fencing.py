@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyconnect_agent.channel import FenceProducersJob, Message, ProducersFenced
 from pyconnect_agent.core.clients.configs import (
     ClientConfig,
     exactly_once_producer,
@@ -19,19 +20,18 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AuthorizationError
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.fencing import fence
-from pyconnect_agent.channel import FenceProducers, Message, ProducersFenced
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 
 LOG = logging.getLogger(__name__)
 
 
-def fence_producers(job: FenceProducers) -> Message:
+def fence_producers(job: FenceProducersJob) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _fenced(job, worker))
 
 
-def _fenced(job: FenceProducers, worker: WorkerView) -> Message:
+def _fenced(job: FenceProducersJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.connector_config).values
     # Changes of offsets use the producer's credentials, fencing those of the admin client.
     changing = _configs(exactly_once_producer, job, worker.config, config, job.ids_if_permitted)
@@ -48,7 +48,7 @@ def _fenced(job: FenceProducers, worker: WorkerView) -> Message:
 
 def _configs(
     configure: Callable[[WorkerConfig, Mapping[str, str], str, str], ClientConfig],
-    job: FenceProducers,
+    job: FenceProducersJob,
     worker: WorkerConfig,
     config: Mapping[str, str],
     transactional_ids: Sequence[str],

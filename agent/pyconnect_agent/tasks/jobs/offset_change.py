@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol, cast
 
+from pyconnect_agent.channel import ChangeOffsetsJob, Message, OffsetChangeReached, OffsetsChanged
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
     InternalError,
@@ -18,9 +19,8 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, unsupported_text
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.channel import ChangeOffsets, Message, OffsetChangeReached, OffsetsChanged
-from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.jobs.source_offset_change import SourceOffsetChange
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
@@ -50,12 +50,12 @@ class OffsetChange(Protocol):
         ...
 
 
-def change_offsets(job: ChangeOffsets, control: Control) -> Message:
+def change_offsets(job: ChangeOffsetsJob, control: Control) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _changed(job, control, worker))
 
 
-def _changed(job: ChangeOffsets, control: Control, worker: WorkerView) -> Message:
+def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
     connector = worker.connector(resolved.values)
     deadline = Deadline(job.timeout_ms)

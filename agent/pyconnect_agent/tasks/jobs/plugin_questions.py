@@ -8,6 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from pyconnect_agent.channel import (
+    ConfigValidated,
+    DescribePluginJob,
+    Message,
+    PluginDescribed,
+    RequestFailed,
+    ValidateConfigJob,
+    WorkerSettings,
+)
 from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
 from pyconnect_agent.core.errors import (
     BadRequestError,
@@ -22,17 +31,8 @@ from pyconnect_agent.core.plugins.catalog import (
 )
 from pyconnect_agent.observability.logging import mask_logs
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.channel import (
-    ConfigValidated,
-    DescribePlugin,
-    Message,
-    PluginDescribed,
-    RequestFailed,
-    ValidateConfig,
-    WorkerSettings,
-)
-from pyconnect_agent.tasks.trace import error_text
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.trace import error_text
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ LOG = logging.getLogger(__name__)
 DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 
-def validate_config(job: ValidateConfig) -> Message:
+def validate_config(job: ValidateConfigJob) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _validated(job, worker))
 
 
-def describe_plugin(job: DescribePlugin) -> Message:
+def describe_plugin(job: DescribePluginJob) -> Message:
     """Never raises: a failure is an answer."""
     return answer(job.worker, lambda worker: _described(job, worker))
 
@@ -73,7 +73,7 @@ def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
     return RequestFailed(request_id=0, error_class=name, message=mask(text))
 
 
-def _validated(job: ValidateConfig, worker: WorkerView) -> Message:
+def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
     infos = validate_connector_config(
         resolved.resolution.values,
@@ -85,7 +85,7 @@ def _validated(job: ValidateConfig, worker: WorkerView) -> Message:
     return ConfigValidated(result=infos)
 
 
-def _described(job: DescribePlugin, worker: WorkerView) -> Message:
+def _described(job: DescribePluginJob, worker: WorkerView) -> Message:
     catalog = worker.plugins.catalog
     known = catalog.find(job.plugin)
     if not known:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from pyconnect_agent.channel import ChangeOffsetsJob
 from pyconnect_agent.core.clients.configs import connector_admin, sink_group_id
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AgentError, InternalError, WorkerConfigError
@@ -26,7 +27,6 @@ from pyconnect_agent.kafka.group_offset_changes import (
     check_deletion,
 )
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
-from pyconnect_agent.channel import ChangeOffsets
 from pyconnect_api import SinkConnector, TopicPartition
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class SinkOffsetChange:
 
     def __init__(
         self,
-        job: ChangeOffsets,
+        job: ChangeOffsetsJob,
         connector: SinkConnector,
         worker: WorkerConfig,
         config: Mapping[str, str],

@@ -14,24 +14,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
+from pyconnect_agent.channel import ChangeOffsetsJob
 from pyconnect_agent.core.clients.configs import exactly_once_producer
-from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.offsets.connector_offsets import source_offsets
-from pyconnect_agent.core.errors import AgentError, AuthorizationError, InternalError
-from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
-from pyconnect_agent.core.offsets.changes import failed_text, read_pairs, source_entries_asked
-from pyconnect_agent.core.offsets.documents import StoredPairs, forgotten_pairs
-from pyconnect_agent.core.internal_topics.offsetlog import content_of, parse_key
-from pyconnect_agent.core.offsets.source import parse_offset
+from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_agent.core.errors import AgentError, AuthorizationError, InternalError
 from pyconnect_agent.core.exactly_once.transactional_ids import (
     alter_transactional_id,
     task_transactional_id,
 )
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.offsetlog import content_of, parse_key
+from pyconnect_agent.core.offsets.changes import failed_text, read_pairs, source_entries_asked
+from pyconnect_agent.core.offsets.connector_offsets import source_offsets
+from pyconnect_agent.core.offsets.documents import StoredPairs, forgotten_pairs
+from pyconnect_agent.core.offsets.source import parse_offset
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.fencing import fence
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
-from pyconnect_agent.channel import ChangeOffsets
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_api import SourceConnector
@@ -47,7 +47,7 @@ class SourceOffsetChange:
 
     def __init__(
         self,
-        job: ChangeOffsets,
+        job: ChangeOffsetsJob,
         connector: SourceConnector,
         worker: WorkerConfig,
         config: Mapping[str, str],

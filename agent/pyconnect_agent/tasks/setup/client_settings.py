@@ -11,9 +11,9 @@ import logging
 from collections.abc import Mapping
 
 from pyconnect_agent.core.clients import configs as client_configs
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 
 LOG = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyconnect_agent.channel import RunTaskJob
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.channel import RunTask
 from pyconnect_agent.tasks.setup.worker_view import Resolved, WorkerView
 
 
@@ -19,14 +19,14 @@ class TaskSetup:
 
     task_id: ConnectorTaskId
     worker: WorkerView
-    job: RunTask
+    job: RunTaskJob
     connector: Resolved
     task: Resolved
     connector_config: Mapping[str, str] = field(repr=False)
     task_config: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, job: RunTask, worker: WorkerView) -> TaskSetup:
+    def of(cls, job: RunTaskJob, worker: WorkerView) -> TaskSetup:
         """Resolve a job's configs. Raises what a config provider raises."""
         connector, task = worker.resolve(job.connector_config), worker.resolve(job.task_config)
         return cls(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyconnect_agent.channel import StringMap
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.plugins.catalog import (
@@ -22,7 +23,6 @@ from pyconnect_agent.core.plugins.catalog import (
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.channel import StringMap
 from pyconnect_api import (
     ConfigData,
     ConfigException,

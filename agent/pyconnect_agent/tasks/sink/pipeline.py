@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
-from pyconnect_agent.tasks.sink.run import TIMESTAMP_TYPES, KafkaHeaders, MessageRun, compose_run
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Stage, Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
+from pyconnect_agent.tasks.sink.run import TIMESTAMP_TYPES, KafkaHeaders, MessageRun, compose_run
 from pyconnect_api import (
     ConnectException,
     Header,

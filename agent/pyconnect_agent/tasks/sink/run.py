@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
 from pyconnect_agent.tasks.records.many_values import to_connect_many
 from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
 from pyconnect_api import (
     Converter,
     Header,

@@ -9,24 +9,24 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 
+from pyconnect_agent.channel import TopicUsed
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
-from pyconnect_agent.channel import TopicUsed
-from pyconnect_agent.tasks.setup import client_settings
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.setup import client_settings
 from pyconnect_agent.tasks.setup.plugin_metrics import converters_and_stages
-from pyconnect_agent.tasks.sink.loop import SinkLoop
+from pyconnect_agent.tasks.setup.plugins import TaskPlugins
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.handling import SinkErrors
+from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_api import SinkTask, TopicPartition
 
 MAX_POLL_RECORDS = 500

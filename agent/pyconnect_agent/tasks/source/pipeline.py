@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.source.run import ConvertRun, Outgoing, OutgoingRun, compose_run
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.records.tolerance import Stage, Tolerance
 from pyconnect_agent.tasks.records.topic_creation import TopicCreation
 from pyconnect_agent.tasks.records.transformations import Chain
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.run import ConvertRun, Outgoing, OutgoingRun, compose_run
 from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
 
 Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]

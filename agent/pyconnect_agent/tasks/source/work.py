@@ -11,29 +11,29 @@ import logging
 import time
 from dataclasses import replace
 
-from pyconnect_agent.core.ids import State
 from pyconnect_agent.channel import TopicUsed
+from pyconnect_agent.core.ids import State
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records import provenance
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
-from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.error_settings import tolerance_of
-from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelivery
-from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
-from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
-from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.setup.plugin_metrics import converters_and_stages
-from pyconnect_agent.tasks.source.loop import SourceLoop
-from pyconnect_agent.tasks.source.context import WorkerSourceTaskContext
-from pyconnect_agent.tasks.source.metrics import SourceMetrics
-from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
-from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
-from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.records.topic_creation import topic_creation_of
 from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.setup.error_settings import tolerance_of
+from pyconnect_agent.tasks.setup.plugin_metrics import converters_and_stages
+from pyconnect_agent.tasks.setup.plugins import TaskPlugins
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
+from pyconnect_agent.tasks.source.context import WorkerSourceTaskContext
+from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelivery
+from pyconnect_agent.tasks.source.loop import SourceLoop
+from pyconnect_agent.tasks.source.metrics import SourceMetrics
+from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
+from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
+from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
+from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
+from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SourceTask
 
 LOG = logging.getLogger(__name__)

@@ -19,15 +19,13 @@ from pyconnect_cli.acls.plan.model import (
     Evidence,
     Finding,
     Need,
-    Operation,
     ProbeAnswer,
     ProbeKey,
-    Resource,
-    ResourceType,
     Verdict,
 )
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 OPEN = "the brokers have no authorizer: everything is allowed"

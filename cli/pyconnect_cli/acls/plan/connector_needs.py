@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Need, Resource, ResourceType, Role, Severity
+from pyconnect_cli.acls.plan.model import CLUSTER, Need, Role, Severity
 from pyconnect_cli.acls.plan.principals import (
     client_config,
     overrides_security,
@@ -19,6 +19,7 @@ from pyconnect_cli.acls.plan.principals import (
     server_set,
 )
 from pyconnect_cli.acls.plan.rules import RULES
+from pyconnect_cli.kafka.acl_words import Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"

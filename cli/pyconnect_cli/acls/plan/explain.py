@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.authorizer import implies
-from pyconnect_cli.acls.plan.model import Finding, Operation, Resource, ResourceType
+from pyconnect_cli.acls.plan.model import Finding
+from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.model import Role
 from pyconnect_cli.acls.plan.principals import Config
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.kafka.transactional_ids import leader_id
+from pyconnect_cli.rest.phases import Phase
 
 _TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")

@@ -14,15 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.model import (
-    Finding,
-    Need,
-    Operation,
-    Pattern,
-    Resource,
-    ResourceType,
-    Verdict,
-)
+from pyconnect_cli.acls.plan.model import Finding, Need, Verdict
+from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource, ResourceType
 
 _IMPLIES = frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER})
 _FLAGS = {

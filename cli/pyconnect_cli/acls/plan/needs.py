@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.connector_needs import ConnectorNeeds, worker_profiles
 from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Need, Resource, ResourceType, Role
+from pyconnect_cli.acls.plan.model import CLUSTER, Need, Role
 from pyconnect_cli.acls.plan.principals import principal_of, worker_client_config
 from pyconnect_cli.acls.plan.rules import RULES
+from pyconnect_cli.kafka.acl_words import Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_clients.security import ANONYMOUS
 

@@ -6,7 +6,8 @@ Symptoms are told as both kinds of worker show them, Apache's and ours, unless o
 
 from __future__ import annotations
 
-from pyconnect_cli.acls.plan.model import Operation, Role, Rule, Severity
+from pyconnect_cli.acls.plan.model import Role, Rule, Severity
+from pyconnect_cli.kafka.acl_words import Operation
 from pyconnect_cli.rest.phases import Phase
 
 _WARNING = Severity.WARNING

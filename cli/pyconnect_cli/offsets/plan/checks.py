@@ -7,12 +7,11 @@ entry is looked at before anything is sent. Pure; UsageError (exit 2) names plac
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
     SINK_PARTITION_KEYS,
@@ -26,37 +25,6 @@ from pyconnect_cli.rest.offset_entries import (
 LARGEST_KAFKA_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
 _DIGITS = re.compile("-?[0-9]{1,100}")
-
-
-def parse_json(text: str, place: str) -> object:
-    """Read JSON; UsageError for anything else, and for a member that stands twice."""
-
-    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for key, value in pairs:
-            if key in found:
-                raise UsageError(f"{place}: member `{key}` stands twice in one object")
-            found[key] = value
-        return found
-
-    def no_constant(text: str) -> NoReturn:
-        raise UsageError(f"{place}: {text} is no JSON number")
-
-    def number(text: str) -> float:
-        value = float(text)
-        return no_constant(text) if math.isinf(value) else value
-
-    try:
-        return json.loads(
-            text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
-        )
-    except json.JSONDecodeError as exc:
-        raise UsageError(
-            f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
-            hint="keys and texts stand in double quotes",
-        ) from exc
-    except (ValueError, RecursionError) as exc:
-        raise UsageError(f"{place}: cannot be read: {exc}") from exc
 
 
 def read_entries(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:

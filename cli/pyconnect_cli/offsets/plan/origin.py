@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.acting.conditions import is_class
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
+from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
 
 FORCE = "if it is meant: --force"
 

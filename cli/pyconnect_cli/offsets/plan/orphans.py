@@ -10,51 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.kafka.model import SinkGroup, StoredRecord, TopicPartition
 from pyconnect_cli.offsets.plan.checks import read_entry
 from pyconnect_cli.rest.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
-from pyconnect_cli.offsets.plan.seek import TopicPartition
 
 GROUP_PREFIX = "connect-"
 SOURCE, SINK = "source", "sink"
 
 Configs = Mapping[str, Mapping[str, str | None]]
 """The configurations of the connectors that exist, by their names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRecord:
-    """A record of an offsets topic; `value` None forgets."""
-
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes | None
-    timestamp_ms: int | None = None
-
-    @property
-    def place(self) -> Place:
-        """What a later record must share to replace this one."""
-        return Place(self.topic, self.partition, self.key)
-
-
-class Place(NamedTuple):
-    """Where the newest record of a key stands."""
-
-    topic: str
-    partition: int
-    key: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkGroup:
-    """A consumer group with what it has committed."""
-
-    group: str
-    state: str
-    offsets: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +53,6 @@ class Orphan:
     def written_ms(self) -> int | None:
         """When the newest was written; a group does not tell."""
         return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
-
-
-def latest(records: Iterable[StoredRecord]) -> dict[Place, StoredRecord]:
-    """Return what is stored after all records, in their order; what was forgotten is left out."""
-    stored: dict[Place, StoredRecord] = {}
-    for record in records:
-        if record.value is None:
-            stored.pop(record.place, None)
-        else:
-            stored[record.place] = record
-    return stored
 
 
 def find_orphans(

@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
+from pyconnect_cli.kafka.model import Ranges, TopicPartition, kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import (
     SINK_OFFSET_KEY,
     OffsetEntry,
-    Partition,
     show_partition,
 )
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetRange:
-    """The offset of the first record that is kept, and of the next one to be written."""
-
-    earliest: int
-    latest: int
-
-
-Ranges = Mapping[TopicPartition, OffsetRange]
 
 
 class SeekTo(Enum):
@@ -48,28 +29,6 @@ class SeekTarget:
 
     to: SeekTo
     number: int = 0
-
-
-def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]) -> set[str]:
-    """Return the topics a sink reads: those configured and those it has offsets of.
-
-    Of `topics.regex` only those with offsets are known.
-    """
-    configured = {topic.strip() for topic in (config.get("topics") or "").split(",")}
-    return {topic for topic in configured if topic} | {
-        topic_partition(entry.partition).topic for entry in offsets
-    }
-
-
-def topic_partition(partition: Partition) -> TopicPartition:
-    """Return the Kafka partition that a sink's partition is; it is never null."""
-    assert partition is not None
-    return TopicPartition(str(partition["kafka_topic"]), int(str(partition["kafka_partition"])))
-
-
-def kafka_offset(entry: OffsetEntry) -> int | None:
-    """Return the number of a sink's offset."""
-    return None if entry.offset is None else int(str(entry.offset[SINK_OFFSET_KEY]))
 
 
 def seek_entries(

@@ -7,31 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offsets.plan.checks import parse_json, read_entries
+from pyconnect_cli.kafka.model import StoredRecord
+from pyconnect_cli.offsets.plan.checks import read_entries
+from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.rest.model import UNKNOWN_CLUSTER, ConnectCluster
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_cli.offsets.plan.orphans import StoredRecord
 
 FORMAT = "pyconnect-offsets/1"
 TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectCluster:
-    """Which Connect cluster on a Kafka cluster: its group, where workers report it, and addresses.
-
-    Empty in exported files and in backups of earlier versions.
-    """
-
-    group_id: str = ""
-    workers: frozenset[str] = frozenset()
-
-    def is_same(self, other: ConnectCluster) -> bool | None:
-        """Whether both are one cluster; None when that is not known."""
-        if self.group_id and other.group_id:
-            return self.group_id == other.group_id
-        if not self.workers or not other.workers:
-            return True
-        return True if self.workers & other.workers else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +42,7 @@ class Snapshot:
     failed: bool = False
     orphan: bool = False
     records: tuple[StoredRecord, ...] = ()
-    connect: ConnectCluster = ConnectCluster()
+    connect: ConnectCluster = UNKNOWN_CLUSTER
 
     def to_json(self) -> dict[str, object]:
         """The document of a file; its `offsets` are the REST body's."""

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 
 from pyconnect_cli.kafka.admin import KafkaAdmin
+from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import records
-from pyconnect_cli.offsets.plan.seek import TopicPartition
 
 Newest = dict[tuple[int, bytes], int]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
-from pyconnect_cli.rest.model import Validation
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.exchange import Request
+from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, Worker
 
 SUPPORT = "exactly.once.support"

@@ -11,19 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.kafka.protocol import KafkaProtocol
-from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.kafka.transactional_ids import leader_id
 from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.kafka.transactional_ids import leader_id
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.cluster import java, kafka_group
-from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.cluster.kafka_group import Group
+from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.plan.model import Instance, Kind, Means, PhaseSource, View, Worker
 
 LOOK_S = 5.0

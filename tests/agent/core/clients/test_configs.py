@@ -17,9 +17,9 @@ from pyconnect_agent.core.clients.configs import (
     sink_group_id,
     source_offsets_consumer,
 )
+from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_api import ConfigException
 from tests.support.worker_properties import PROPERTIES
 

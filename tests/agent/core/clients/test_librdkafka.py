@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.clients.configs import ClientConfig
-from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.clients.librdkafka import translate
+from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_api import ConfigException
 
 PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN

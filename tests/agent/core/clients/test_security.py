@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.config.client_keys import ClientKind
-from pyconnect_agent.core.clients.security import client_security, parse_jaas
 from pyconnect_agent.core.clients.librdkafka import translate
+from pyconnect_agent.core.clients.security import client_security, parse_jaas
+from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_api import ConfigException
 from pyconnect_clients.security import Protocol
 

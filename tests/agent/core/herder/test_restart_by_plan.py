@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.errors import NotFoundError
 from pyconnect_agent.core.herder.requests.messages import (
     PutConnectorConfig,
     RestartConnectorAndTasks,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from tests.support.herder_world import TASKS, World
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 
 
 def test_records_have_the_bytes_that_apache_writes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
 from pyconnect_agent.core.internal_topics.configlog import (
@@ -17,7 +18,6 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.log_record import Severity
 from tests.support.config_topic import ConfigTopicFeed, full_write
 

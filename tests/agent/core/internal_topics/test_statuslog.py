@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.log_record import LogRecord, Severity
-from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,
@@ -17,6 +16,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
     topic_record,
     topic_removal,
 )
+from pyconnect_agent.core.reporting import Status
 
 TASK = ConnectorTaskId("c-1", 0)
 

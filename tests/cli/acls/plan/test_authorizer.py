@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.acls.plan.authorizer import Authorizer
-from pyconnect_cli.acls.plan.model import Binding, Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, Resource, ResourceType
 
 CLIENT = "User:c"
 HOST = "10.0.0.5"

@@ -11,19 +11,15 @@ from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts
 from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_cli.acls.plan.model import (
     CLUSTER,
-    Binding,
     Evidence,
     Finding,
-    Operation,
-    Pattern,
     ProbeAnswer,
     ProbeKey,
-    Resource,
-    ResourceType,
     Role,
     Verdict,
 )
 from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 from tests.support.acls import WORKER, sasl
 

@@ -17,15 +17,8 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.acls.plan.model import (
-    Evidence,
-    Finding,
-    Operation,
-    Pattern,
-    Resource,
-    ResourceType,
-    Role,
-)
+from pyconnect_cli.acls.plan.model import Evidence, Finding, Role
+from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 from tests.support.acls import WORKER
 

@@ -11,10 +11,9 @@ every worker does; what needs a leader or an owner is refused with 503.
 from __future__ import annotations
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
-from pyconnect_agent.core.herder.requests import operations, stages
-from pyconnect_agent.core.herder.work import instances as work
 from pyconnect_agent.core.herder.effects import FlushStatuses, LeaveGroup
 from pyconnect_agent.core.herder.events import Joined
+from pyconnect_agent.core.herder.requests import operations, stages
 from pyconnect_agent.core.herder.requests.messages import (
     GetConnectorConfig,
     GetConnectorInfo,
@@ -31,6 +30,7 @@ from pyconnect_agent.core.herder.state import (
 )
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import DrainWaiter
+from pyconnect_agent.core.herder.work import instances as work
 
 LEAVE_REASON = "the worker is drained"
 DRAINED = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pyconnect_agent.core.assign.leader_ids import KEY
 from pyconnect_agent.core.errors import ServiceUnavailableError
-from pyconnect_agent.core.herder.requests.operations import FINISHED_ONCE_BEGUN, fail
 from pyconnect_agent.core.herder.requests.messages import (
     DeleteConnector,
     FenceZombies,
@@ -19,6 +18,7 @@ from pyconnect_agent.core.herder.requests.messages import (
     StopConnector,
     SubmitTaskConfigs,
 )
+from pyconnect_agent.core.herder.requests.operations import FINISHED_ONCE_BEGUN, fail
 from pyconnect_agent.core.herder.state import HerderState, Operation
 from pyconnect_agent.core.herder.turn import Turn
 

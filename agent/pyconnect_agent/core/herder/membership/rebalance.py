@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent.core.herder.work import start_permissions as clearances, instances as work
-from pyconnect_agent.core.herder.membership import draining, session_keys
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
     Abort,
@@ -34,6 +31,8 @@ from pyconnect_agent.core.herder.events import (
     ScheduledRebalance,
     Started,
 )
+from pyconnect_agent.core.herder.membership import draining, session_keys
+from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.operations import writes_in_flight
 from pyconnect_agent.core.herder.state import (
     Membership,
@@ -43,6 +42,8 @@ from pyconnect_agent.core.herder.state import (
 )
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
+from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import start_permissions as clearances
 from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
 _NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)

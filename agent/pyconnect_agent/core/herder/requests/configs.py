@@ -6,26 +6,19 @@ connector may be gone.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
     BadRequestError,
     NotFoundError,
     NotLeaderError,
 )
-from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.exactly_once.transactional_ids import shared_id
 from pyconnect_agent.core.herder.effects import (
     RemoveConnectorConfig,
     ValidateConfig,
     WriteConnectorConfig,
 )
-from pyconnect_agent.core.herder.requests.operations import (
-    begin_again,
-    fail,
-    leave_lane,
-    proceed,
-    succeed,
-)
+from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.messages import (
     DeleteConnector,
     GetConnectorConfig,
@@ -35,12 +28,19 @@ from pyconnect_agent.core.herder.requests.messages import (
     PutConnectorConfig,
     PutResult,
 )
+from pyconnect_agent.core.herder.requests.operations import (
+    begin_again,
+    fail,
+    leave_lane,
+    proceed,
+    succeed,
+)
 from pyconnect_agent.core.herder.state import HerderState, Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
-from pyconnect_agent.core.exactly_once.transactional_ids import shared_id
 
 
 def not_found(connector: str) -> NotFoundError:

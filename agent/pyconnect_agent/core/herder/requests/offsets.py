@@ -15,9 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.errors import BadRequestError, InternalError
-from pyconnect_agent.core.herder.membership import leader_id_conflicts as disputes
-from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
 from pyconnect_agent.core.herder.effects import (
     AbandonOffsetChange,
     CommitOffsetChange,
@@ -25,8 +22,11 @@ from pyconnect_agent.core.herder.effects import (
     ReadConfigToEnd,
     RequestFencing,
 )
-from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
+from pyconnect_agent.core.herder.membership import leader_id_conflicts as disputes
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
 from pyconnect_agent.core.herder.requests.messages import ChangeOffsets
+from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter

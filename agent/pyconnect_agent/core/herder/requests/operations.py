@@ -23,9 +23,9 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
     ServiceUnavailableError,
 )
-from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.events import RequestArrived, RequestDeadline
+from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.messages import (
     FenceZombies,
     GetConnectorConfig,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoundError
-from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.requests.configs import not_leader
 from pyconnect_agent.core.herder.effects import ReadStatus, WriteRestartRequest
-from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import not_leader
 from pyconnect_agent.core.herder.requests.messages import (
     RestartConnector,
     RestartConnectorAndTasks,
     RestartTask,
 )
+from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter, RestartWaiter
+from pyconnect_agent.core.herder.work import instances as work
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from pyconnect_agent.core.restart_plan import RestartPlan, restart_plan
 

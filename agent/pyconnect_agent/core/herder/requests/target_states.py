@@ -6,30 +6,30 @@ the two leaves a connector that is merely short of tasks.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import (
     BadRequestError,
     InternalError,
     NotFoundError,
     RequestError,
 )
-from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
 from pyconnect_agent.core.herder.effects import (
     ReadConfigToEnd,
     WriteTargetState,
     WriteTaskConfigs,
 )
-from pyconnect_agent.core.herder.requests.operations import fail, proceed, succeed
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
 from pyconnect_agent.core.herder.requests.messages import (
     SetTargetState,
     StopConnector,
     SubmitTaskConfigs,
 )
+from pyconnect_agent.core.herder.requests.operations import fail, proceed, succeed
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 
 _STANDALONE_TASKS = (
     "Kafka Connect in standalone mode does not support externally setting task configurations."

@@ -14,26 +14,26 @@ from pyconnect_agent.core.errors import (
     PrivilegedWriteError,
     RetriableKafkaError,
 )
-from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
+from pyconnect_agent.core.exactly_once.transactional_ids import (
+    alter_transactional_id,
+    task_transactional_ids,
+)
 from pyconnect_agent.core.herder.effects import (
     FenceProducers,
     ReadConfigToEnd,
     WriteTaskCountRecord,
 )
-from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.requests.configs import not_found, not_leader
 from pyconnect_agent.core.herder.requests.messages import (
     FenceZombies,
     StopConnector,
     SubmitTaskConfigs,
 )
+from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
 from pyconnect_agent.core.herder.state import ApplyTaskConfigs, Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    alter_transactional_id,
-    task_transactional_ids,
-)
 
 FENCING_TIMEOUT_MS = 90_000
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.herder.work import start_permissions as clearances, task_start
 from pyconnect_agent.core.herder.effects import (
     PutConnectorStatus,
     PutTaskStatus,
@@ -20,11 +18,14 @@ from pyconnect_agent.core.herder.effects import (
     TransitionConnector,
     TransitionTask,
 )
-from pyconnect_agent.core.herder.work.status import status as status  # noqa: PLC0414  others ask here
 from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import StopWaiter
+from pyconnect_agent.core.herder.work import start_permissions as clearances
+from pyconnect_agent.core.herder.work import task_start
+from pyconnect_agent.core.herder.work.status import status as status  # noqa: PLC0414  others ask here
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 
 
 def reconcile(turn: Turn, connector: str) -> int:

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.herder.effects import GenerateTaskConfigs, SendTaskConfigs
+from pyconnect_agent.core.herder.events import ReconfigurationRetry
 from pyconnect_agent.core.herder.membership import leader_id_conflicts as disputes
 from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.configs import settled, settling_failed
-from pyconnect_agent.core.herder.effects import GenerateTaskConfigs, SendTaskConfigs
-from pyconnect_agent.core.herder.events import ReconfigurationRetry
 from pyconnect_agent.core.herder.requests.operations import enqueue, fail, proceed, succeed
+from pyconnect_agent.core.herder.requests.target_states import write_task_configs
 from pyconnect_agent.core.herder.state import (
     ApplyTaskConfigs,
     Life,
@@ -25,7 +26,6 @@ from pyconnect_agent.core.herder.state import (
     ReconfigurationStep,
     Step,
 )
-from pyconnect_agent.core.herder.requests.target_states import write_task_configs
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import GenerationWaiter, OperationWaiter
 from pyconnect_agent.core.ids import State, TargetState

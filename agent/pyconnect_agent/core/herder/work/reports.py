@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.core.herder.requests import (
-    configs as config_requests,
-    restarts as restart_requests,
-)
-from pyconnect_agent.core.herder.work import reconfiguration, instances as work
 from pyconnect_agent.core.herder.effects import PutConnectorStatus, PutTaskStatus
 from pyconnect_agent.core.herder.events import ConnectorReported, TaskReported
+from pyconnect_agent.core.herder.requests import (
+    configs as config_requests,
+)
+from pyconnect_agent.core.herder.requests import (
+    restarts as restart_requests,
+)
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import reconfiguration
 from pyconnect_agent.core.ids import State
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})

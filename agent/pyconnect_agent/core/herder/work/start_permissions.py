@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyconnect_agent.core.errors import NotLeaderError
-from pyconnect_agent.core.herder.work import task_start
 from pyconnect_agent.core.herder.effects import (
     AnswerTaskStart,
     PutTaskStatus,
@@ -28,10 +27,11 @@ from pyconnect_agent.core.herder.effects import (
 )
 from pyconnect_agent.core.herder.events import ClearanceRetry, TaskStartAsked, TaskStartRetry
 from pyconnect_agent.core.herder.requests.operations import request_error
-from pyconnect_agent.core.herder.work.status import status
 from pyconnect_agent.core.herder.state import Clearance, ClearanceStep, Life, RunningTask
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import ClearanceWaiter, FencingWaiter, TaskStartWaiter
+from pyconnect_agent.core.herder.work import task_start
+from pyconnect_agent.core.herder.work.status import status
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 
 GIVE_UP_MS = 90_000

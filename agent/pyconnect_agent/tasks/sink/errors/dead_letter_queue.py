@@ -19,8 +19,8 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import TopicSpec
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
-from pyconnect_agent.tasks.sink.errors.consumed_record import consumed_of, place_of
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure
+from pyconnect_agent.tasks.sink.errors.consumed_record import consumed_of, place_of
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException
 

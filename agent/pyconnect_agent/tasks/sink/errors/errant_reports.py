@@ -9,9 +9,9 @@ import threading
 from collections.abc import Collection
 from concurrent.futures import Future
 
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
-from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,

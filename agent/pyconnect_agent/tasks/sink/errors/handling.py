@@ -10,14 +10,14 @@ import threading
 from pyconnect_agent.core.config.connector_config import SinkSettings
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts
 from pyconnect_agent.tasks.setup import client_settings
-from pyconnect_agent.tasks.sink.errors.consumed_record import describe_consumed, place_of
-from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue, prepare_topic
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts
+from pyconnect_agent.tasks.sink.errors.consumed_record import describe_consumed, place_of
+from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue, prepare_topic
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 
 CLOSE_TIMEOUT_S = 30.0
 """How long records may take to reach the dead letter queue once the task has ended."""

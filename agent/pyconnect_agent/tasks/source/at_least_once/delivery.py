@@ -12,17 +12,17 @@ from typing import Protocol
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.task_producer import TaskProducer
-from pyconnect_agent.tasks.setup import client_settings
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.committer import SERVE_INTERVAL_S, SourceCommitter
+from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.sender import Sender
 from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_api import SourceTask, TransactionContext
 
 CLOSE_TIMEOUT_S = 30.0

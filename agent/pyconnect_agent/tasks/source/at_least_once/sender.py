@@ -28,6 +28,7 @@ from pyconnect_agent.kafka.task_producer import (
     TaskProducer,
 )
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
@@ -36,7 +37,6 @@ from pyconnect_agent.tasks.source.sender import (
     size_of,
     tell,
 )
-from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
 from pyconnect_api import (
     ConnectException,
     RecordMetadata,

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Mapping
 
 from pyconnect_agent.core.clients.configs import exactly_once_producer
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.connector_config import SourceSettings
 from pyconnect_agent.core.config.connector_config import TransactionBoundary as BoundaryKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
@@ -24,14 +24,14 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
 )
 from pyconnect_agent.core.exactly_once.transactional_ids import task_transactional_id
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
-from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.source.at_least_once.delivery import PollClock
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.source.at_least_once.delivery import PollClock
+from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_api import SourceTask, TransactionContext
 
 LOG = logging.getLogger(__name__)

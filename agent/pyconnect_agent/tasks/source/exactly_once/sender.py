@@ -16,9 +16,9 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
+from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, TransactionBoundary
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.offsets.source import Entries, OffsetWriter
-from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, TransactionBoundary
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     Columns,

@@ -21,9 +21,9 @@ from pyconnect_agent.core.clients.configs import (
     shared_admin,
     source_offsets_consumer,
 )
+from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.offsets.placement import own_topic
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic

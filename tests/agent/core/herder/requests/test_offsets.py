@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
 from pyconnect_agent.core.herder.requests.messages import (
     ChangeOffsets,
@@ -14,6 +13,7 @@ from pyconnect_agent.core.herder.requests.messages import (
     StopConnector,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.support.herder_world import TASKS, World
 

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import pytest
 
-from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.errors import (
     BadRequestError,
     InternalError,
@@ -27,6 +25,8 @@ from pyconnect_agent.core.herder.requests.messages import (
 from pyconnect_agent.core.herder.state import ApplyTaskConfigs, HerderSettings, Life, Step
 from pyconnect_agent.core.herder.waiters import ClearanceWaiter, TaskStartWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from tests.support.herder_world import TASKS, World
 
 TASK = ConnectorTaskId("c", 0)

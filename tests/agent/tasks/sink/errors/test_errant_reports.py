@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError as ClientError
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from tests.support.dead_letters import POISON, Queue, consumed, tolerance
 from tests.support.eventually import eventually

@@ -10,8 +10,6 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
-from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     ConnectorBoundary,
     IntervalBoundary,
@@ -19,6 +17,8 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
     RequestedTransactions,
     TransactionBoundary,
 )
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_api import (

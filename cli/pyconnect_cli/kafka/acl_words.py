@@ -1,0 +1,74 @@
+"""Kafka's words for ACLs: operations, resources, patterns, bindings. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Operation(Enum):
+    """What is done; the value is Kafka's name, as its tools print it."""
+
+    ALL = "All"
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    CLUSTER_ACTION = "ClusterAction"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+    IDEMPOTENT_WRITE = "IdempotentWrite"
+    CREATE_TOKENS = "CreateTokens"
+    DESCRIBE_TOKENS = "DescribeTokens"
+    TWO_PHASE_COMMIT = "TwoPhaseCommit"
+
+
+class ResourceType(Enum):
+    """To what; the value is Kafka's name."""
+
+    TOPIC = "Topic"
+    GROUP = "Group"
+    CLUSTER = "Cluster"
+    TRANSACTIONAL_ID = "TransactionalId"
+    DELEGATION_TOKEN = "DelegationToken"  # noqa: S105 - a kind of resource
+    USER = "User"
+
+
+class Pattern(Enum):
+    """How a binding's name is meant."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+class Resource(NamedTuple):
+    """One thing, by its literal name."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type.value} {self.name}"
+
+
+class Binding(NamedTuple):
+    """One ACL entry: `host` is `*` or an address as text; the name `*` (literal) is any name."""
+
+    type: ResourceType
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    allow: bool
+
+    def __str__(self) -> str:
+        verb = "ALLOW" if self.allow else "DENY"
+        where = "" if self.host == "*" else f" from {self.host}"
+        prefixed = "" if self.pattern is Pattern.LITERAL else " (prefixed)"
+        return (
+            f"{verb} {self.operation.value} {self.type.value} {self.name}{prefixed}"
+            f" for {self.principal}{where}"
+        )

@@ -1,0 +1,155 @@
+"""Values of Kafka: partitions, records, groups, transactions and where they stand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyconnect_cli.rest.offset_entries import (
+    SINK_OFFSET_KEY,
+    OffsetEntry,
+    Partition,
+)
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRange:
+    """The offset of the first record that is kept, and of the next one to be written."""
+
+    earliest: int
+    latest: int
+
+
+Ranges = Mapping[TopicPartition, OffsetRange]
+
+
+def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]) -> set[str]:
+    """Return the topics a sink reads: those configured and those it has offsets of.
+
+    Of `topics.regex` only those with offsets are known.
+    """
+    configured = {topic.strip() for topic in (config.get("topics") or "").split(",")}
+    return {topic for topic in configured if topic} | {
+        topic_partition(entry.partition).topic for entry in offsets
+    }
+
+
+def topic_partition(partition: Partition) -> TopicPartition:
+    """Return the Kafka partition that a sink's partition is; it is never null."""
+    assert partition is not None
+    return TopicPartition(str(partition["kafka_topic"]), int(str(partition["kafka_partition"])))
+
+
+def kafka_offset(entry: OffsetEntry) -> int | None:
+    """Return the number of a sink's offset."""
+    return None if entry.offset is None else int(str(entry.offset[SINK_OFFSET_KEY]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record of an offsets topic; `value` None forgets."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """What a later record must share to replace this one."""
+        return Place(self.topic, self.partition, self.key)
+
+
+class Place(NamedTuple):
+    """Where the newest record of a key stands."""
+
+    topic: str
+    partition: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkGroup:
+    """A consumer group with what it has committed."""
+
+    group: str
+    state: str
+    offsets: Mapping[TopicPartition, int]
+
+
+def latest(records: Iterable[StoredRecord]) -> dict[Place, StoredRecord]:
+    """Return what is stored after all records, in their order; what was forgotten is left out."""
+    stored: dict[Place, StoredRecord] = {}
+    for record in records:
+        if record.value is None:
+            stored.pop(record.place, None)
+        else:
+            stored[record.place] = record
+    return stored
+
+
+ABORT_SCAN_MS = 10_000
+"""How often coordinators look for transactions that have timed out, by default."""
+
+
+_OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """What a coordinator knows of an id; `started_ms` None: nothing is open. Times are epoch ms."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in _OPEN_STATES
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether its coordinator should have aborted it by now."""
+        return (
+            self.open
+            and self.started_ms is not None
+            and now_ms > self.started_ms + self.timeout_ms + ABORT_SCAN_MS
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenProducer:
+    """A producer with an open transaction in one partition, as the leader of that knows it."""
+
+    partition: TopicPartition
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    last_ms: int
+    first_offset: int
+
+    def to_json(self, now_ms: int) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+            "coordinator_epoch": self.coordinator_epoch,
+            "start_offset": self.first_offset,
+            "last_timestamp_ms": self.last_ms,
+            "idle_ms": max(now_ms - self.last_ms, 0),
+        }

@@ -1,0 +1,24 @@
+"""Arguments that verbs of several nouns take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="the connector")]
+
+
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]…", help="connectors by name; a selection narrows them"),
+]
+
+
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE",
+        help="JSON, YAML or .properties; a directory; `-` for stdin; repeatable",
+    ),
+]  # fmt: skip

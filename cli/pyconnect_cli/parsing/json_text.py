@@ -1,0 +1,40 @@
+"""JSON documents that users give. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import NoReturn
+
+from pyconnect_cli.errors import UsageError
+
+
+def parse_json(text: str, place: str) -> object:
+    """Read JSON; UsageError for anything else, and for a member that stands twice."""
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in pairs:
+            if key in found:
+                raise UsageError(f"{place}: member `{key}` stands twice in one object")
+            found[key] = value
+        return found
+
+    def no_constant(text: str) -> NoReturn:
+        raise UsageError(f"{place}: {text} is no JSON number")
+
+    def number(text: str) -> float:
+        value = float(text)
+        return no_constant(text) if math.isinf(value) else value
+
+    try:
+        return json.loads(
+            text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+        )
+    except json.JSONDecodeError as exc:
+        raise UsageError(
+            f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
+            hint="keys and texts stand in double quotes",
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"{place}: cannot be read: {exc}") from exc
