@@ -17,8 +17,10 @@ pytestmark = pytest.mark.wire
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "quickstart.py"
 RUN = """
-import sys
+import signal, sys
 from pathlib import Path
+# A runner that ignores the signal hands that on to what it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {scripts!r})
 import quickstart
 quickstart.BIN = Path({bin!r})

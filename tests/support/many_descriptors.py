@@ -39,10 +39,10 @@ def many_descriptors() -> Iterator[None]:
             os.close(descriptor)
 
 
-def run(connection: socket.socket) -> None:
+def run(connection: socket.socket, last_words: int) -> None:
     """Serve one job; does not return."""
     take_descriptors()
     moved = connection.dup()
     connection.close()
     assert moved.fileno() > FD_SETSIZE
-    host.run(moved)
+    host.run(moved, last_words)

@@ -202,7 +202,7 @@ def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
         async with children_world() as w:
             task_id = await w.run_task(bad_source())
             await w.task_is(task_id, State.RUNNING)
-            child = w.children.task_details()[task_id].child
+            child = w.children._tasks.details()[task_id].child
             child.send(SetLoggerLevel(namespace="a", level="no level"))
             await w.task_is(task_id, State.FAILED)
             assert "KeyError: 'no level'" in w.listener.task_trace(task_id)
