@@ -70,13 +70,7 @@ from pyconnect_api.logical import (
 )
 from pyconnect_api.predicate import Predicate
 from pyconnect_api.projector import project
-from pyconnect_api.record import (
-    ConnectRecord,
-    SinkRecord,
-    SourceRecord,
-    TimestampType,
-    without_headers,
-)
+from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
 from pyconnect_api.records import SinkRecords, SourceRecords
 from pyconnect_api.schema import (
     BOOLEAN_SCHEMA,
@@ -240,5 +234,4 @@ __all__ = [
     "timestamp_builder",
     "to_logical",
     "validate_value",
-    "without_headers",
 ]

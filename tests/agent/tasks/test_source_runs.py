@@ -258,7 +258,7 @@ class Run:
             },
             "polled": counts["source-record-poll-total"],
             "written": counts["source-record-write-total"],
-            "topics": self.topics,
+            "topics": sorted(self.topics),
             "commits": self.task.commits,
             **self.observed(),
         }

@@ -64,7 +64,7 @@ def _known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> Con
     ) -> OutgoingRun:
         run = convert(polled, records)
         if not run.distinct_topics <= known:
-            raise ConnectException("Topics are made record by record")
+            raise LookupError("A topic of the run was not looked for yet")
         return run
 
     return convert_known

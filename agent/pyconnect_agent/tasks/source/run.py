@@ -23,8 +23,8 @@ from pyconnect_api import (
     Schema,
     SourceRecord,
     SourceRecords,
-    without_headers,
 )
+from pyconnect_api.record import without_headers
 
 Outgoing: TypeAlias = tuple[str, bytes | None, bytes | None, int, int, KafkaHeaders | None]
 """Topic, value, key, partition (-1: the producer chooses), timestamp in ms (0: now), headers."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol
@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
 from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, TransactionBoundary
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.offsets.source import Entries, OffsetWriter
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     Columns,
@@ -26,9 +25,10 @@ from pyconnect_agent.kafka.task_producer import (
     OnDelivery,
 )
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.exactly_once.offsets import TransactionOffsets
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
+from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
     commit_record_of,
@@ -96,11 +96,7 @@ class TransactionalSender:
         self._stop_requested = stop_requested
         self._metrics = metrics
         self._clock = clock
-        self._offsets = OffsetWriter(connector)
-        # The newest offset of the partition that the last record was of: most tasks stay with one.
-        self._partition: Mapping[str, object] | None = None
-        self._offset: Mapping[str, object] | None = None
-        self._has_offset = False
+        self._offsets = TransactionOffsets(connector)
         self._open = False
         self._began_s = 0.0
         self._count = 0
@@ -136,10 +132,10 @@ class TransactionalSender:
             self._count += taken
             if taken == len(rest):
                 self._used_topics |= rest.distinct_topics
-                self._note_offsets(rest.records)
+                self._offsets.note_many(rest.records)
                 return
             self._used_topics.update(rest.topics[:taken])
-            self._note_offsets(rest.records[:taken])
+            self._offsets.note_many(rest.records[:taken])
             self.send(rest.records[taken], rest.at(taken))
             run.taken += 1
 
@@ -172,7 +168,7 @@ class TransactionalSender:
         if topic not in self._used_topics:
             self._used_topics.add(topic)
         # Only now: the offset of a record that the producer did not take must not be committed.
-        self._note_offset(record)
+        self._offsets.note(record)
         if self._watches_records:
             self._act(self._boundary.after_record(record))
 
@@ -238,6 +234,7 @@ class TransactionalSender:
         self._open = False
         self._count = 0
         self._error = None
+        self._offsets.forget_errors()
         self._used_topics.clear()
         self.transaction_began_ms = None
         try:
@@ -250,7 +247,7 @@ class TransactionalSender:
         """Commit records and offsets together, then tell the task."""
         started_s = self._clock()
         try:
-            entries = self._begin_flush()
+            entries = self._offsets.begin_flush()
             if not self._open and not entries:
                 self._commit_ended(started_s, success=True)
                 self._commit_task()
@@ -287,12 +284,6 @@ class TransactionalSender:
     def _commit_ended(self, started_s: float, *, success: bool) -> None:
         self._metrics.task.committed((self._clock() - started_s) * 1000, success=success)
 
-    def _begin_flush(self) -> Entries:
-        if self._has_offset:
-            self._offsets.put([(self._partition, self._offset)])
-            self._has_offset = False
-        return self._offsets.begin_flush()
-
     def _write_offsets(self, records: Sequence[LogRecord]) -> None:
         for key, value in records:
             while True:
@@ -304,30 +295,6 @@ class TransactionalSender:
                 except CLIENT_ERRORS as exc:
                     size = len(key) + len(value or b"")
                     raise self._producer.explain(exc, self._offsets_topic, size) from exc
-
-    def _note_offsets(self, records: Sequence[SourceRecord]) -> None:
-        if not records:
-            return
-        place = last_place(records)
-        if place is not None:
-            self._note_place(*place)
-            return
-        for record in records:
-            self._note_offset(record)
-
-    def _note_offset(self, record: SourceRecord) -> None:
-        self._note_place(record.source_partition, record.source_offset)
-
-    def _note_place(
-        self, partition: Mapping[str, object] | None, offset: Mapping[str, object] | None
-    ) -> None:
-        if self._has_offset and partition is not self._partition:
-            try:
-                self._offsets.put([(self._partition, self._offset)])
-            except DataException as exc:
-                self._error = exc
-        self._partition, self._offset = partition, offset
-        self._has_offset = True
 
     def _refused(self, outgoing: Outgoing, failure: BaseException) -> None:
         error = self._producer.explain(failure, outgoing[0], size_of(outgoing))

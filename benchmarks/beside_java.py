@@ -1,0 +1,217 @@
+"""Connectors on a warm pyconnect worker beside the same on a warm Java worker, on one broker.
+
+    scripts/benchmark beside_java [--lines N] [--runs N] [--case TEXT] [--busy]
+
+Both workers stay up. Each case is run once by each without being measured, then `--runs` times by
+both, the other one first every second time. A run has a connector and a topic or file of its own.
+A rate is counted from the first record to be seen at the other end until the last. The ratio is
+that of two runs that follow each other: the median, and the lowest and the highest. With `--busy`
+another process uses a processor all the time. Java has the options of Kafka's own start script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.file_stream import LINE_BYTES, POLL_S, Bench, find_runtime, write_lines
+from tests.support.kafka import Servers
+from tests.support.names import unique_name
+from tests.support.rest_client import call_url
+
+TIMEOUT_S = 600.0
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+WORKER = {"key.converter": STRING, "value.converter": STRING}
+JSON_VALUES = {"value.converter": JSON, "value.converter.schemas.enable": "true"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`exactly_once`: of the workers' source connectors; a sink does not depend on it."""
+
+    title: str
+    is_source: bool = True
+    exactly_once: bool = True
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+CASES = (
+    Case(title="source, poll"),
+    Case(title="source, batch.size=10000", settings={"batch.size": "10000"}),
+    Case(
+        title="source, interval 1 s",
+        settings={
+            "transaction.boundary": "interval",
+            "transaction.boundary.interval.ms": "1000",
+        },
+    ),
+    Case(title="source, JSON with schemas", settings=JSON_VALUES),
+    Case(title="sink", is_source=False),
+    Case(title="sink, JSON with schemas", is_source=False, settings=JSON_VALUES),
+    Case(title="source, at-least-once", exactly_once=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker's REST interface."""
+
+    url: str
+
+    @contextlib.contextmanager
+    def running(self, config: Mapping[str, str]) -> Iterator[None]:
+        """Have a connector while the context lasts."""
+        name = config["name"]
+        path, kind = f"/connectors/{name}", {"Content-Type": "application/json"}
+        answer = call_url(self.url, "PUT", f"{path}/config", json.dumps(dict(config)), kind)
+        if answer.status != 201:
+            raise RuntimeError(answer.text)
+        try:
+            yield
+        finally:
+            call_url(self.url, "DELETE", path, None, {})
+
+
+def counted_rate(count: Callable[[], int], target: int) -> float:
+    """Return records/s of a count that grows to `target`."""
+    first, began_s = 0, 0.0
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while (seen := count()) < target:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{seen} of {target} records")
+        if seen and not first:
+            first, began_s = seen, time.monotonic()
+        time.sleep(POLL_S)
+    if not first or first > target / 2:
+        raise ValueError(f"{first} of {target} records came at once: give more --lines")
+    return (target - first) / (time.monotonic() - began_s)
+
+
+def source_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bench.bootstrap_servers,
+            "group.id": "meter",
+            "isolation.level": "read_committed",
+        }
+    )
+    place = TopicPartition(topic, 0)
+
+    def end() -> int:
+        return int(consumer.get_watermark_offsets(place, timeout=30)[1])
+
+    try:
+        with worker.running({**bench.source(topic), **case.settings}):
+            return counted_rate(end, bench.lines)
+    finally:
+        consumer.close()
+
+
+def sink_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
+    output = bench.directory / unique_name("out")
+    config = {**bench.sink(topic, output), **case.settings}
+    try:
+        with worker.running(config):
+            return counted_rate(
+                lambda: output.stat().st_size // LINE_BYTES if output.exists() else 0, bench.lines
+            )
+    finally:
+        output.unlink(missing_ok=True)
+
+
+def measure(bench: Bench, workers: Mapping[str, Worker], case: Case, runs: int) -> None:
+    """Print a row of the table."""
+    if case.is_source:
+        rate = source_rate
+        topics: Iterator[str] = iter(bench.new_topic, None)
+    else:
+        filled = bench.new_topic()
+        source_rate(bench, workers["ours"], case, filled)
+        rate = sink_rate
+        topics = iter(lambda: filled, None)
+    rates: dict[str, list[float]] = {name: [] for name in workers}
+    for run in range(-1, runs):
+        for name in sorted(workers, reverse=run % 2 == 0):
+            found = rate(bench, workers[name], case, next(topics))
+            if run >= 0:
+                rates[name].append(found / 1000)
+    ratios = [ours / java for java, ours in zip(rates["java"], rates["ours"], strict=True)]
+    java, ours = (statistics.median(rates[name]) for name in ("java", "ours"))
+    print(
+        f"| {case.title} | {java:.0f} | {ours:.0f} | {statistics.median(ratios):.2f} |"
+        f" {min(ratios):.2f} to {max(ratios):.2f} |",
+        flush=True,
+    )
+
+
+@contextlib.contextmanager
+def busy() -> Iterator[None]:
+    """Have a process that uses a whole processor."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=2_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    parser.add_argument("--busy", action="store_true")
+    options = parser.parse_args()
+    cases = [case for case in CASES if options.case in case.title]
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        servers = stack.enter_context(contextlib.closing(Servers(find_runtime(), directory)))
+        broker = servers.broker()
+        bench = Bench(
+            runtime=servers.runtime,
+            bootstrap_servers=broker.bootstrap_servers,
+            directory=directory,
+            lines_file=directory / "lines",
+            lines=options.lines,
+            settings={},
+        )
+        write_lines(bench.lines_file, bench.lines)
+        if options.busy:
+            stack.enter_context(busy())
+        machine = "a busy machine" if options.busy else "an idle machine"
+        print(f"{options.runs} runs of {bench.lines} lines of {LINE_BYTES} bytes, {machine}\n")
+        print("| k records/s | Java | pyconnect | times | lowest to highest |")
+        print("|---|---|---|---|---|")
+        for exactly_once in (True, False):
+            chosen = [case for case in cases if case.exactly_once is exactly_once]
+            if chosen:
+                _measure_all(bench, servers, chosen, options.runs, exactly_once=exactly_once)
+
+
+def _measure_all(
+    bench: Bench, servers: Servers, cases: list[Case], runs: int, *, exactly_once: bool
+) -> None:
+    properties = {
+        **WORKER,
+        "exactly.once.source.support": "enabled" if exactly_once else "disabled",
+    }
+    address = bench.bootstrap_servers
+    java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
+    agent = servers.agent(address, unique_name("ours"), properties=properties)
+    workers = {"java": Worker(java.url), "ours": Worker(agent.url)}
+    for case in cases:
+        measure(bench, workers, case, runs)
+    java.stop()
+    agent.stop()
