@@ -1,0 +1,54 @@
+"""How this installation was made, and the command that adds an extra to it.
+
+A checkout, a wheel's file or a repository is not known by name to any package index, so its own
+address is repeated (PEP 610: `direct_url.json`). Threads: stateless.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+DISTRIBUTION = "pyconnect-worker"
+
+
+def install_command(extra: str) -> str:
+    """Return the shell command that installs an extra beside what runs now."""
+    try:
+        installed = distribution(DISTRIBUTION)
+    except PackageNotFoundError:
+        return f"{_pip()} install {requirement(extra, None)}"
+    if (installed.read_text("INSTALLER") or "").strip() == "uv":
+        installer = f"uv pip install --python {shlex.quote(sys.executable)}"
+    else:
+        installer = f"{_pip()} install"
+    return f"{installer} {requirement(extra, installed.read_text('direct_url.json'))}"
+
+
+def requirement(extra: str, direct_url: str | None) -> str:
+    """Return the arguments that name this installation with an extra.
+
+    `direct_url` is the text of PEP 610, None for an installation from an index.
+    """
+    if direct_url is None:
+        return shlex.quote(f"{DISTRIBUTION}[{extra}]")
+    origin = json.loads(direct_url)
+    url = str(origin["url"])
+    if version_control := origin.get("vcs_info"):
+        url = f"{version_control['vcs']}+{url}@{version_control['commit_id']}"
+    if not url.startswith("file:"):
+        return shlex.quote(f"{DISTRIBUTION}[{extra}] @ {url}")
+    path = unquote(urlsplit(url).path)
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return editable + shlex.quote(f"{path}[{extra}]")
+
+
+def _pip() -> str:
+    """Return `pip` when that is this environment's, else this Python with its module."""
+    own = str(Path(sys.executable).with_name("pip"))
+    return "pip" if shutil.which("pip") == own else f"{shlex.quote(sys.executable)} -m pip"
