@@ -166,5 +166,8 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     eventually(arrived, WAIT_S, lambda: f"seed {seed}, {written} rows")
     lost = "SELECT count(*) FROM orders LEFT JOIN target USING (id) WHERE target.id IS NULL"
     assert count(postgres, database, lost) == 0
+    with postgres.connect(database) as connection:
+        stored = connection.execute("SELECT DISTINCT connector FROM pyconnect_offsets").fetchall()
+    assert stored == [(names[1],)]
     total = count(postgres, database, "SELECT count(*) FROM target")
     assert total == written, f"seed {seed}: {total - written} rows came twice"

@@ -63,6 +63,8 @@ def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
         scale = column.info.get("scale", getattr(found, "scale", None))
         return str if scale is None else lambda value: _decimal(value, scale, name)
     match found:
+        case types.DateTime() if zone.key == "UTC":
+            return _aware_in_utc
         case types.DateTime():
             return lambda value: _aware(value, zone)
         case types.Time() if found.timezone:
@@ -132,7 +134,13 @@ def _decimal(value: object, scale: int, column: str) -> Decimal:
 
 
 def _aware(value: datetime, zone: ZoneInfo) -> datetime:
-    return (value.replace(tzinfo=zone) if value.tzinfo is None else value).astimezone(UTC)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    return value.astimezone(UTC)
+
+
+def _aware_in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 _BASE_TYPES: Mapping[Type, type[types.TypeEngine[Any]]] = {

@@ -43,6 +43,8 @@ class OffsetTable:
     """The rows of one connector. Transactions are the caller's."""
 
     def __init__(self, name: str, connector: str) -> None:
+        if not connector:
+            raise ConnectException("The config has no name, under which offsets are stored")
         schema, _, table = name.rpartition(".")
         self._connector = connector
         self._table = Table(

@@ -87,7 +87,7 @@ class TableReader:
                 yield from self._by_timestamp(rows, make)
                 return
             for part in rows:
-                offsets = [self._offset(row, last_column) for row in part]
+                offsets = self._offsets(part, last_column)
                 self.position = offsets[-1]
                 yield make(part, offsets)
 
@@ -115,14 +115,20 @@ class TableReader:
             offsets.append(self.position)
         return offsets
 
-    def _offset(self, row: Row[Any], last_column: int) -> Offset | None:
+    def _offsets(self, rows: Sequence[Row[Any]], last: int) -> Sequence[Offset | None]:
+        """Return the position after each row; `last` is the column of the incrementing one."""
         match self._settings.mode:
             case Mode.INCREMENTING:
-                return {INCREMENTING_FIELD: _stored(row[last_column])}
+                return [{INCREMENTING_FIELD: _stored(row[last])} for row in rows]
             case Mode.TIMESTAMP_INCREMENTING:
-                time, identity = _stored(row[last_column - 1]), _stored(row[last_column])
-                return {TIMESTAMP_FIELD: time, INCREMENTING_FIELD: identity}
-        return None
+                return [
+                    {
+                        TIMESTAMP_FIELD: _stored(row[last - 1]),
+                        INCREMENTING_FIELD: _stored(row[last]),
+                    }
+                    for row in rows
+                ]
+        return [None] * len(rows)
 
     def _query(self, connection: Connection) -> tuple[Select[Any], int]:
         """Return the query and the index of its last column, which is of the position."""
@@ -269,6 +275,8 @@ def _check_classes(column: tuple[object, ...], expected: type, name: str) -> Non
 
 def _stored(value: object) -> object:
     """Return a part of a position as source offsets hold it."""
+    if value.__class__ is int:
+        return value
     if isinstance(value, datetime):
         return value.isoformat()
     return int(value) if isinstance(value, Decimal) else value

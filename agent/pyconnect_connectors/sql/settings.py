@@ -454,8 +454,7 @@ def _text(value: object) -> str | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    assert isinstance(value, list)
-    return tuple(map(str, value))
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _number(value: object) -> int:

@@ -8,8 +8,9 @@ after the stored offsets were read again: what was stored is left out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import JSON, Connection, Engine, Table
 from sqlalchemy.exc import DBAPIError
@@ -24,12 +25,13 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import database_errors, open_engine
-from pyconnect_connectors.sql.fencing import OffsetTable
+from pyconnect_connectors.sql.fencing import Claim, OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import InsertMode, SinkSettings
 from pyconnect_connectors.sql.target_tables import TargetTables
 
 LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class SqlSinkTask(SinkTask):
@@ -54,19 +56,26 @@ class SqlSinkTask(SinkTask):
         self._engine = open_engine(settings.connection, writes=True)
         self._tables = TargetTables(settings)
         if settings.exactly_once:
-            self._offsets = OffsetTable(settings.offsets_table, settings.name)
-            with database_errors("Cannot create the table of offsets"):
-                self._offsets.create(self._connected())
+            offsets = self._offsets = OffsetTable(settings.offsets_table, settings.name)
+            self._repeated(
+                "Cannot create the table of offsets", lambda: offsets.create(self._connected())
+            )
 
     def stop(self) -> None:
         self._disconnect()
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        if self._offsets is None:
+        offsets = self._offsets
+        if offsets is None:
             return
-        with database_errors("Cannot take over partitions"), self._connected().begin():
-            # In one order everywhere, or two tasks could wait for each other.
-            claims = {p: self._offsets.claim(self._connected(), p) for p in sorted(partitions)}
+
+        def claimed() -> Mapping[TopicPartition, Claim]:
+            connection = self._connected()
+            with connection.begin():
+                # In one order everywhere, or two tasks could wait for each other.
+                return {p: offsets.claim(connection, p) for p in sorted(partitions)}
+
+        claims = self._repeated("Cannot take over partitions", claimed)
         for partition, claim in claims.items():
             self._epochs[partition] = claim.epoch
             if claim.next_offset is not None:
@@ -92,21 +101,35 @@ class SqlSinkTask(SinkTask):
             with database_errors("Cannot write to the database"):
                 self._write(records)
         except RetriableException as error:
+            self._outcome_unknown = True
             self._failed(error)
+            self.context.timeout(self._settings.connection.backoff_ms)
             raise
         self._failures = 0
 
+    def _repeated(self, action: str, attempt: Callable[[], Result]) -> Result:
+        """Do what the worker does not repeat after a RetriableException."""
+        while True:
+            try:
+                with database_errors(action):
+                    result = attempt()
+            except RetriableException as error:
+                self._failed(error)
+                if self.context.is_cancelled:
+                    raise
+                time.sleep(self._settings.connection.backoff_ms / 1000)
+            else:
+                self._failures = 0
+                return result
+
     def _failed(self, error: RetriableException) -> None:
-        """Ask for a repetition after the backoff; ConnectException after the last attempt."""
-        connection = self._settings.connection
+        """Drop the connection; ConnectException after the last attempt."""
         self._disconnect()
         self._tables.forget()
-        self._outcome_unknown = True
         self._failures += 1
-        if self._failures > connection.max_retries:
+        if self._failures > self._settings.connection.max_retries:
             raise ConnectException(f"{error} ({self._failures} attempts)") from error
         LOG.warning("writing failed and is repeated", extra={"reason": str(error)})
-        self.context.timeout(connection.backoff_ms)
 
     def _write(self, records: Sequence[SinkRecord]) -> None:
         connection = self._connected()

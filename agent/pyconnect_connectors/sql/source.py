@@ -38,7 +38,6 @@ class SqlSourceConnector(SourceConnector):
         self._settings: SourceSettings
         self._tables: tuple[str, ...] = ()
         self._stopped = threading.Event()
-        self._watch: threading.Thread | None = None
 
     def version(self) -> str:
         return version()
@@ -64,11 +63,14 @@ class SqlSourceConnector(SourceConnector):
     def start(self, props: Mapping[str, str]) -> None:
         self._props = props
         self._settings = SourceSettings.parse(props)
-        self._stopped.clear()
+        # A thread of an earlier start keeps the event that ended it.
+        self._stopped = threading.Event()
         if self._settings.query is None:
             self._tables = found_tables(self._settings)
-            self._watch = threading.Thread(target=self._look, name="tables", daemon=True)
-            self._watch.start()
+            watch = threading.Thread(
+                target=self._look, args=(self._stopped,), name="tables", daemon=True
+            )
+            watch.start()
 
     def stop(self) -> None:
         self._stopped.set()
@@ -82,8 +84,8 @@ class SqlSourceConnector(SourceConnector):
             for number in range(count)
         ]
 
-    def _look(self) -> None:
-        while not self._stopped.wait(self._settings.table_poll_ms / 1000):
+    def _look(self, stopped: threading.Event) -> None:
+        while not stopped.wait(self._settings.table_poll_ms / 1000):
             try:
                 tables = found_tables(self._settings)
             except ConnectException as error:
@@ -93,7 +95,7 @@ class SqlSourceConnector(SourceConnector):
             except Exception as error:  # noqa: BLE001  fails the connector
                 self.context.raise_error(error)
                 return
-            if tables != self._tables and not self._stopped.is_set():
+            if tables != self._tables and not stopped.is_set():
                 self._tables = tables
                 self.context.request_task_reconfiguration()
 

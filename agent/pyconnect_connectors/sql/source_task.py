@@ -35,6 +35,7 @@ class SqlSourceTask(SourceTask):
         self._due_s: dict[str, float] = {}
         self._batches: Generator[list[SourceRecord], None, None] | None = None
         self._reading = ""
+        self._pass_ended = True
         self._failures = 0
 
     def version(self) -> str:
@@ -76,10 +77,12 @@ class SqlSourceTask(SourceTask):
         batch = next(self._batches, None)
         if batch is None:
             self._end_pass()
+            self._pass_ended = True
             self._due_s[self._reading] = time.monotonic() + self._settings.poll_ms / 1000
         elif self._is_page:
-            # There may be more: the next poll begins after this batch.
+            # There may be more, which the table's next turn begins with.
             self._end_pass()
+            self._due_s[self._reading] = time.monotonic()
         return batch
 
     @property
@@ -98,8 +101,10 @@ class SqlSourceTask(SourceTask):
             self.context.stop_requested.wait(min(wait_s, LONGEST_WAIT_S))
             return False
         connection = self._connected()
-        self._reading = name
-        self._batches = self._reader(name, connection).batches(connection)
+        if name != self._reading or self._pass_ended:
+            self._readers[name] = self._new_reader(name, connection)
+        self._reading, self._pass_ended = name, False
+        self._batches = self._readers[name].batches(connection)
         return True
 
     def _connected(self) -> Connection:
@@ -112,12 +117,12 @@ class SqlSourceTask(SourceTask):
                 self._connection.commit()
         return self._connection
 
-    def _reader(self, name: str, connection: Connection) -> TableReader:
+    def _new_reader(self, name: str, connection: Connection) -> TableReader:
         """Return the reader of a table as it is now; columns may have changed since the last."""
         settings, query = self._settings, self._settings.query
         known = self._readers.get(name)
         partition = {"table": name} if query is None else {"query": "query"}
-        reader = TableReader(
+        return TableReader(
             Table(name, MetaData(), schema=settings.schema, autoload_with=connection),
             settings,
             partition=partition,
@@ -128,8 +133,6 @@ class SqlSourceTask(SourceTask):
                 else known.position
             ),
         )
-        self._readers[name] = reader
-        return reader
 
     def _end_pass(self) -> None:
         """Close the cursor and end the transaction."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import psycopg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
@@ -16,6 +17,7 @@ from pyconnect_api import (
     SchemaBuilder,
     SourceRecord,
     Struct,
+    TopicPartition,
     decimal_builder,
     timestamp_builder,
 )
@@ -283,21 +285,43 @@ def waiting(postgres: PostgresServer, database: str) -> int:
 
 
 def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
-    postgres: PostgresServer, database: str
+    postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database ends its session, before a successor that waits gives up."""
-    harness = sink(postgres, database)
-    task = harness.start()
+    """The database ends its session; the successor that waits for the lock goes on."""
+    monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 500)
+    frozen, successor = sink(postgres, database), sink(postgres, database)
+    task = frozen.start()
     assert isinstance(task, SqlSinkTask)
     assert task._connection is not None
-    limits = {
-        name: task._connection.exec_driver_sql(
-            f"SELECT setting::int FROM pg_settings WHERE name = '{name}'"
-        ).scalar_one()
-        for name in ("idle_in_transaction_session_timeout", "lock_timeout")
-    }
-    task._connection.rollback()
-    assert 0 < limits["idle_in_transaction_session_timeout"] < limits["lock_timeout"]
+    assert task._offsets is not None
+    partition = TopicPartition("topic", 0)
+    transaction = task._connection.begin()
+    task._offsets.advance(task._connection, partition, task._epochs[partition], 5)
+    successor.start()
+    with pytest.raises(DBAPIError):
+        transaction.commit()
+    with postgres.connect(database) as connection:
+        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
+        assert offsets.fetchall() == [(2, None)]
+    task.stop()
+    successor.stop()
+
+
+def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(
+    postgres: PostgresServer, database: str
+) -> None:
+    """A rebalance is not repeated by the worker."""
+    harness = sink(postgres, database)
+    harness.start()
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND pid <> pg_backend_pid()",
+            [database],
+        )
+        harness.assign(TopicPartition("topic", 1))
+        offsets = connection.execute("SELECT kafka_partition, epoch FROM pyconnect_offsets")
+        assert sorted(offsets.fetchall()) == [(0, 1), (1, 1)]
     harness.stop()
 
 
