@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -170,6 +171,12 @@ class SourceSettings:
         wants_id = self.mode in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
         lists = (self.whitelist, self.blacklist, self.include, self.exclude)
         found = []
+        for key, patterns in ((INCLUDE, self.include), (EXCLUDE, self.exclude)):
+            for pattern in patterns:
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    found.append((key, f"{pattern} is not a regular expression: {error}"))
         if wants_id and self.incrementing is None:
             found.append((INCREMENTING, f"mode {self.mode} needs the name of a column"))
         if self.mode.has_timestamp and not self.timestamps:

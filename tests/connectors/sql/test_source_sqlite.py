@@ -313,6 +313,7 @@ def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
         ({"mode": "timestamp"}, "timestamp.column.name"),
         ({"mode": "sometimes"}, "mode"),
         ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+        ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
         ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
         ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
         ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
