@@ -69,6 +69,7 @@ class TableReader:
         self._table = table
         self._settings = settings
         self._topic = topic
+        self._make: _RecordMaker | None = None
 
     def batches(self, connection: Connection) -> Generator[list[SourceRecord], None, None]:
         """Yield the rows after the position and move it behind each batch."""
@@ -79,7 +80,11 @@ class TableReader:
         if dialect.name == "sqlite" and self._settings.mode.has_total_order:
             # An unfinished query keeps other connections to the file from writing.
             query = query.limit(size)
-        make = _RecordMaker(self._table, connection, self._settings, self.partition, self._topic)
+        if self._make is None:
+            self._make = _RecordMaker(
+                self._table, connection, self._settings, self.partition, self._topic
+            )
+        make = self._make
         result = connection.execute(query, execution_options={"yield_per": size})
         with closing(result):
             rows = result.partitions(size)

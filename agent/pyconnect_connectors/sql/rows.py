@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Executable, Table, bindparam, delete, insert, update
+from sqlalchemy import Table, UpdateBase, bindparam, delete, insert, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_api import (
@@ -60,7 +60,7 @@ class Shape:
                 )
         return list(zip(*columns, strict=True))
 
-    def statement(self, table: Table, mode: InsertMode, dialect: str) -> Executable:
+    def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
         """Return what writes a row, with a parameter for each column."""
         # Names of parameters must not be those of columns that a statement sets.
         parameters: dict[str, Any] = {
@@ -82,7 +82,7 @@ class Shape:
 
 def _upsert(
     table: Table, parameters: Mapping[str, Any], keys: tuple[str, ...], dialect: str
-) -> Executable:
+) -> UpdateBase:
     others = [name for name in parameters if name not in keys]
     if dialect in ("mysql", "mariadb"):
         added = mysql.insert(table).values(dict(parameters))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import JSON, Connection, Engine, Table
+from sqlalchemy import JSON, Connection, Dialect, Engine, Table
 from sqlalchemy.exc import DBAPIError
 
 from pyconnect_api import (
@@ -210,7 +210,23 @@ class _Write:
             return
         statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
-        connection.execute(statement, [dict(zip(names, row, strict=True)) for row in self._rows])
+        compiled = statement.compile(dialect=connection.dialect)
+        if compiled.positional and compiled.positiontup == names:
+            # What SQLAlchemy does for each row is done here for each column.
+            connection.exec_driver_sql(str(compiled), self._bound(connection.dialect))
+        else:
+            rows = [dict(zip(names, row, strict=True)) for row in self._rows]
+            connection.execute(statement, rows)
+
+    def _bound(self, dialect: Dialect) -> list[Row]:
+        """Return the rows with the values that the driver takes for the columns' types."""
+        columns = list(zip(*self._rows, strict=True))
+        for index, name in enumerate(self._shape.columns):
+            found = self._table.columns[name].type
+            bind = found.dialect_impl(dialect).bind_processor(dialect)
+            if bind is not None:
+                columns[index] = tuple(map(bind, columns[index]))
+        return list(zip(*columns, strict=True))
 
     @property
     def _is_flat(self) -> bool:

@@ -51,7 +51,7 @@ def shape() -> Shape:
 def test_an_upsert_is_the_databases_own(dialect: Dialect, text: str) -> None:
     """Standard SQL has none that all of them understand."""
     statement = shape().statement(TABLE, InsertMode.UPSERT, dialect.name)
-    assert text in str(statement.compile(dialect=dialect))  # type: ignore[attr-defined]
+    assert text in str(statement.compile(dialect=dialect))
 
 
 def test_a_database_without_upsert_is_refused() -> None:
