@@ -39,7 +39,8 @@ from sqlalchemy import (
 from pyconnect_api import ConnectException, DataException, SchemaBuilder, SourceRecord, Struct, Type
 from pyconnect_connectors.sql.column_types import read_decimals_as_text, reading, schema_of
 from pyconnect_connectors.sql.database import database_time
-from pyconnect_connectors.sql.settings import Mode, SourceSettings
+from pyconnect_connectors.sql.definitions import Mode
+from pyconnect_connectors.sql.settings import SourceSettings
 
 Offset: TypeAlias = Mapping[str, object]
 TIMESTAMP_FIELD = "timestamp"

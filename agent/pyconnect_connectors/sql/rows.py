@@ -26,13 +26,8 @@ from pyconnect_api import (
     Type,
 )
 from pyconnect_connectors.sql.column_types import writing
-from pyconnect_connectors.sql.settings import (
-    DELETES,
-    PK_FIELDS,
-    InsertMode,
-    PrimaryKeyMode,
-    SinkSettings,
-)
+from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
+from pyconnect_connectors.sql.settings import SinkSettings
 
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 _KAFKA_SCHEMAS = (STRING_SCHEMA, INT32_SCHEMA, INT64_SCHEMA)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyconnect_api import Config, ConfigDef, SinkConnector, SinkTask, TopicPartition
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.definitions import sink_config_def
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.settings import SinkSettings, sink_config_def
+from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.validation import validated
 

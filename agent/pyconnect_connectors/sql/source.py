@@ -21,8 +21,9 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.definitions import MODE, TABLES, Mode, source_config_def
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
-from pyconnect_connectors.sql.settings import MODE, TABLES, Mode, SourceSettings, source_config_def
+from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from pyconnect_connectors.sql.validation import validated
 

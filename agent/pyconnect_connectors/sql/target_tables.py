@@ -12,7 +12,8 @@ from sqlalchemy.schema import CreateColumn
 from pyconnect_api import ConnectException, Schema
 from pyconnect_connectors.sql.column_types import column_type, read_decimals_as_text
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.settings import AUTO_CREATE, AUTO_EVOLVE, SinkSettings
+from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE
+from pyconnect_connectors.sql.settings import SinkSettings
 
 
 class TargetTables:

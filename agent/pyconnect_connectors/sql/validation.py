@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from pyconnect_api import Config, ConfigDef, ConfigException
 from pyconnect_connectors.sql.database import connection_problem
-from pyconnect_connectors.sql.settings import URL, SinkSettings, SourceSettings
+from pyconnect_connectors.sql.definitions import URL
+from pyconnect_connectors.sql.settings import SinkSettings, SourceSettings
 
 
 def validated(
