@@ -30,8 +30,12 @@ class Struct(StructValue):
 
         For converters, which have just made the values according to the schema.
         """
-        struct = cls(schema)
-        struct._values = values
+        if schema.type is not Type.STRUCT:
+            raise DataException(f"Not a struct schema: {schema}")
+        # Past the constructor, which would make a list of its own for each record.
+        struct = cls.__new__(cls)
+        struct._schema = schema  # noqa: SLF001  of this very class
+        struct._values = values  # noqa: SLF001  likewise
         return struct
 
     @property

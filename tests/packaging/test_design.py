@@ -11,19 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "design.md").read_text("utf-8")
 NAMES = sorted(set(re.findall(r"`([\w./*]+(?:/[\w.*]*|\.py))`", TEXT)))
 PACKAGES = [
-    *(
-        ROOT / "agent" / name
-        for name in (
-            "pyconnect_api",
-            "pyconnect_agent",
-            "pyconnect_clients",
-            "pyconnect_testkit",
-        )
-    ),
-    *(
-        ROOT / "cli" / name
-        for name in ("pyconnect_cli", "pyconnect_reconcile", "pyconnect_sandbox")
-    ),
+    *sorted((ROOT / "agent").glob("pyconnect_*")),
+    *sorted((ROOT / "cli").glob("pyconnect_*")),
 ]
 
 

@@ -45,6 +45,7 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
         "pyconnect_api",
         "pyconnect_cli",
         "pyconnect_clients",
+        "pyconnect_connectors",
         "pyconnect_reconcile",
         "pyconnect_sandbox",
         "pyconnect_testkit",

@@ -6,9 +6,9 @@ import re
 
 OUR_OWN_PLUGINS = re.compile(
     r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
-    r"|pyconnect_agent\..*"
+    r"|pyconnect_(agent|connectors)\..*"
 )
-"""Classes: Confluent's converters, test connectors, the generator."""
+"""Classes: Confluent's converters, test connectors, the generator, connectors of extras."""
 
 
 def is_our_own(class_name: object) -> bool:

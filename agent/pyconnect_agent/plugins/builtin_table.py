@@ -1,4 +1,4 @@
-"""The plugins of this distribution, under the names of the Java classes they stand in for.
+"""The plugins of this distribution, most of them under the names of Java classes.
 
 Layer: plugins. Metadata only: nothing listed here is imported.
 """
@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.version import version
 
+EXTRAS = {"pyconnect_connectors.sql": "sql"}
+"""The extra that the plugins of a package need."""
+
+_CONNECTORS = (
+    ("SqlSource", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
+    ("SqlSink", "pyconnect_connectors.sql.sink", PluginKind.SINK),
+)
 _BUILTIN = "pyconnect_agent.builtin"
 _TESTKIT = "pyconnect_testkit"
 _CONNECT = "org.apache.kafka.connect"
@@ -150,7 +158,7 @@ _TESTKIT_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
 
 def builtin_plugins() -> tuple[PluginDesc, ...]:
     """Return the plugins that ship with the worker."""
-    return tuple(
+    stand_ins = (
         PluginDesc(
             class_name=java_name,
             python_path=f"{package}.{path}",
@@ -163,3 +171,13 @@ def builtin_plugins() -> tuple[PluginDesc, ...]:
         for java_name, path, kinds in table
         for kind in kinds
     )
+    own = (
+        PluginDesc(
+            class_name=f"{module}.{name}Connector",
+            python_path=f"{module}:{name}Connector",
+            kind=kind,
+            version=version(),
+        )
+        for name, module, kind in _CONNECTORS
+    )
+    return (*stand_ins, *own)

@@ -12,12 +12,14 @@ import sys
 from types import ModuleType
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.plugins.builtin_table import EXTRAS
 from pyconnect_api.config_provider import ConfigProvider
 from pyconnect_api.connector import Connector, SinkConnector, SourceConnector
 from pyconnect_api.converter import Converter, HeaderConverter
 from pyconnect_api.errors import ConnectException
 from pyconnect_api.predicate import Predicate
 from pyconnect_api.transform import Transformation
+from pyconnect_clients.installation import install_command
 
 BASE_CLASSES: dict[PluginKind, type] = {
     PluginKind.SINK: SinkConnector,
@@ -86,6 +88,12 @@ def import_plugin_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     # Importing runs the plugin's code, which may raise anything.
     except Exception as error:
+        extra = EXTRAS.get(name.rpartition(".")[0])
+        if extra is not None and isinstance(error, ModuleNotFoundError):
+            raise ConnectException(
+                f"{name} needs {error.name}, which is not installed; "
+                f"install the extra `{extra}`: {install_command(extra)}"
+            ) from error
         raise ConnectException(
             f"Failed to load plugin module {name} or one of its dependencies: "
             f"{type(error).__name__}: {error}"

@@ -21,6 +21,7 @@ from pyconnect_agent.plugins.discovery import (
 )
 from pyconnect_agent.plugins.loading import BASE_CLASSES, load
 from pyconnect_agent.plugins.scan import scan, scan_directory
+from pyconnect_agent.version import version
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
 from tests.support.plugin_table import PlainSource, TablePluginSource
 
@@ -65,7 +66,20 @@ def make_plugin(root: Path, name: str, *, version: str, listed: bool = True) -> 
 def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     """The table of Java names tells the truth."""
     assert issubclass(load(plugin), BASE_CLASSES[plugin.kind])
-    assert plugin.version == CONNECT_VERSION
+    own = plugin.python_path.startswith("pyconnect_connectors.")
+    assert plugin.version == (version() if own else CONNECT_VERSION)
+
+
+def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list is made of names; loading the plugin says what to install."""
+    for name in [name for name in sys.modules if name.startswith("pyconnect_connectors.sql")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    (found,) = Catalog(builtin_plugins()).find("SqlSink")
+    with pytest.raises(ConnectException, match=r"needs sqlalchemy.*install the extra `sql`: .+sql"):
+        load(found)
 
 
 def test_metadata_is_found_without_importing_plugins() -> None:

@@ -1,0 +1,229 @@
+"""Column types of databases and schemas of Connect, in both directions.
+
+SQLite keeps decimals as numbers or texts and has no type of its own for them: there, decimal
+columns are read and bound as texts, which loses no digit.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Column, Dialect, Table, types
+from sqlalchemy.dialects import mysql, postgresql
+
+from pyconnect_api import (
+    DataException,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    Type,
+    date_builder,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_api.logical import scale_of
+from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+
+Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
+_EXACT = Context(prec=2000)
+
+
+def read_decimals_as_text(table: Table, dialect: Dialect) -> None:
+    """Prepare a reflected table of SQLite: its decimals would become binary floats."""
+    if dialect.name == "sqlite":
+        for column in table.columns:
+            if _is_decimal(column.type):
+                scale = getattr(column.type, "scale", None)
+                column.info["scale"] = scale
+                column.type = types.String()
+
+
+def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
+    """Return the schema of a column's values."""
+    builder = _builder(column, dialect)
+    # SQLite says of its integer keys that they may be null, which they are not.
+    optional = column.nullable and not column.primary_key
+    return (builder.optional() if optional else builder).build()
+
+
+def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
+    """Return what makes a value of the schema from the driver's, None when they are the same.
+
+    Null is not converted. `zone` is that of timestamps without one.
+    """
+    found, name = column.type, str(column)
+    if "scale" in column.info or _is_decimal(found):
+        scale = column.info.get("scale", getattr(found, "scale", None))
+        return str if scale is None else lambda value: _decimal(value, scale, name)
+    match found:
+        case types.DateTime() if zone.key == "UTC":
+            return _aware_in_utc
+        case types.DateTime():
+            return lambda value: _aware(value, zone)
+        case types.Time() if found.timezone:
+            return lambda value: str(value.isoformat())
+        case types.JSON():
+            return lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        case types.LargeBinary() | mysql.BIT():
+            return bytes
+        case (
+            types.Boolean()
+            | types.Integer()
+            | types.Float()
+            | types.Date()
+            | types.Time()
+            | types.String()
+        ):
+            return None
+    return str
+
+
+def _builder(column: Column[Any], dialect: Dialect) -> SchemaBuilder:
+    found = column.type
+    if "scale" in column.info or _is_decimal(found):
+        scale = column.info.get("scale", getattr(found, "scale", None))
+        return SchemaBuilder.string() if scale is None else decimal_builder(scale)
+    match found:
+        case types.Boolean():
+            return SchemaBuilder.boolean()
+        case types.Integer():
+            return _integer(found, dialect)
+        case types.REAL() if dialect.name != "sqlite":
+            return SchemaBuilder.float32()
+        case types.Float():
+            return SchemaBuilder.float64()
+        case types.DateTime():
+            return timestamp_builder()
+        case types.Date():
+            return date_builder()
+        case types.Time() if not found.timezone:
+            return time_builder()
+        case types.LargeBinary() | mysql.BIT():
+            return SchemaBuilder.bytes()
+    return SchemaBuilder.string()
+
+
+def _is_decimal(found: types.TypeEngine[Any]) -> bool:
+    return isinstance(found, types.Numeric) and not isinstance(found, types.Float)
+
+
+def _integer(found: types.Integer, dialect: Dialect) -> SchemaBuilder:
+    wide = dialect.name == "sqlite" or isinstance(found, types.BigInteger)
+    unsigned = bool(getattr(found, "unsigned", False))
+    if wide or (unsigned and not isinstance(found, types.SmallInteger)):
+        return SchemaBuilder.int64()
+    if isinstance(found, types.SmallInteger) and not unsigned:
+        return SchemaBuilder.int16()
+    return SchemaBuilder.int32()
+
+
+def _decimal(value: object, scale: int, column: str) -> Decimal:
+    try:
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    except InvalidOperation as error:
+        raise DataException(
+            f"A value of column {column} is not a decimal with {scale} digits"
+        ) from error
+
+
+def _aware(value: datetime, zone: ZoneInfo) -> datetime:
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    return value.astimezone(UTC)
+
+
+def _aware_in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+_BASE_TYPES: Mapping[Type, type[types.TypeEngine[Any]]] = {
+    Type.INT8: types.SmallInteger,
+    Type.INT16: types.SmallInteger,
+    Type.INT32: types.Integer,
+    Type.INT64: types.BigInteger,
+    Type.FLOAT32: types.REAL,
+    Type.FLOAT64: types.Double,
+    Type.BOOLEAN: types.Boolean,
+    Type.BYTES: types.LargeBinary,
+    Type.STRING: types.Text,
+}
+
+
+def column_type(schema: Schema, *, is_key: bool) -> types.TypeEngine[Any]:
+    """Return the type of a column that the sink creates for a field."""
+    match schema.name:
+        case str(name) if name == DECIMAL_NAME:
+            decimal = types.Numeric(38, scale_of(schema))
+            return decimal.with_variant(types.Text(), "sqlite")
+        case str(name) if name == TIMESTAMP_NAME:
+            stamp = types.DateTime(timezone=True)
+            return stamp.with_variant(mysql.DATETIME(fsp=3), "mysql", "mariadb")
+        case str(name) if name == DATE_NAME:
+            return types.Date()
+        case str(name) if name == TIME_NAME:
+            return types.Time()
+    if schema.type is Type.STRING and is_key:
+        return types.Text().with_variant(types.String(255), "mysql", "mariadb")
+    base = _BASE_TYPES.get(schema.type)
+    if base is None:
+        return types.JSON().with_variant(postgresql.JSONB(), "postgresql")
+    return base()
+
+
+def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Convert | None:
+    """Return what makes the driver's value from a record's, None when they are the same.
+
+    `schema` is None for values without one. Null is not converted.
+    """
+    kind = None if schema is None else schema.type
+    nested = kind in (None, Type.ARRAY, Type.MAP, Type.STRUCT)
+    match column.type:
+        case types.JSON():
+            return plain
+        case types.DateTime() if not column.type.timezone:
+            return lambda value: _naive(value, zone)
+        case types.String() if nested or kind is Type.BYTES:
+            return _text
+    return None
+
+
+def plain(value: object) -> object:
+    """Return a value of JSON's types."""
+    match value:
+        case Struct():
+            names = (field.name for field in value.schema.fields)
+            return dict(zip(names, map(plain, value.stored_values()), strict=True))
+        case Mapping():
+            return {str(key): plain(entry) for key, entry in value.items()}
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case str():
+            return value
+        case Sequence():
+            return list(map(plain, value))
+    return value
+
+
+def _naive(value: object, zone: ZoneInfo) -> object:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(zone).replace(tzinfo=None)
+    return value
+
+
+def _text(value: object) -> object:
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Struct | Mapping | list):
+        return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False)
+    return value

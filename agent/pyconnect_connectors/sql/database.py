@@ -1,0 +1,159 @@
+"""Connections to a database, and its errors as Connect's.
+
+Texts of errors hold neither rows nor parameters: the first line of the database's own message,
+which names tables, columns and constraints, never the statement's values.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection as DatabaseConnection
+from sqlalchemy import Engine, Table, create_engine, event, func, inspect, make_url, select
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    NoSuchTableError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.pool import NullPool
+
+from pyconnect_api import ConfigException, ConnectException, RetriableException
+from pyconnect_connectors.sql.settings import Connection
+
+CONNECT_TIMEOUT_S = 10
+IDLE_IN_TRANSACTION_MS = 30_000
+"""After it the database ends the session of a sink that is frozen in a transaction."""
+LOCK_TIMEOUT_MS = 60_000
+"""Longer than that, so that a successor gets the locks of a frozen predecessor."""
+_TIMEOUT_ARGUMENTS = {
+    "psycopg": "connect_timeout",
+    "psycopg2": "connect_timeout",
+    "pymysql": "connect_timeout",
+    "pysqlite": "timeout",
+}
+
+
+def open_engine(settings: Connection, *, writes: bool) -> Engine:
+    """Return an engine that keeps no connections; ConfigException for a URL that is not usable.
+
+    `writes` limits how long a session may hold locks without doing anything.
+    """
+    try:
+        url = make_url(settings.url)
+        if settings.user is not None:
+            url = url.set(username=settings.user)
+        if settings.password is not None:
+            url = url.set(password=settings.password.value)
+        argument = _TIMEOUT_ARGUMENTS.get(url.get_driver_name())
+        engine = create_engine(
+            url,
+            poolclass=NullPool,
+            hide_parameters=True,
+            connect_args={} if argument is None else {argument: CONNECT_TIMEOUT_S},
+        )
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # The library's error may repeat the URL, which may hold a password.
+        raise ConfigException(
+            "connection.url is not a SQLAlchemy URL of a known database; "
+            "examples: sqlite:////path/file.db, postgresql+psycopg://host/database"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise ConfigException(
+            f"The driver {error.name} of connection.url is not installed; install that package "
+            "beside the worker, or name another driver in the URL"
+        ) from error
+    statements = _session_statements(engine.dialect.name, writes=writes)
+    if statements:
+
+        @event.listens_for(engine, "connect")
+        def prepare(dbapi_connection: Any, _record: object) -> None:  # the driver's own class
+            with closing(dbapi_connection.cursor()) as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+            dbapi_connection.commit()
+
+    return engine
+
+
+def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:
+    limits: Mapping[str, tuple[str, ...]] = {
+        "postgresql": (
+            f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
+            f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
+        ),
+        "mysql": (f"SET SESSION innodb_lock_wait_timeout = {LOCK_TIMEOUT_MS // 1000}",),
+    }
+    zones = {"postgresql": ("SET TIME ZONE 'UTC'",), "mysql": ("SET time_zone = '+00:00'",)}
+    dialect = "mysql" if dialect == "mariadb" else dialect
+    return zones.get(dialect, ()) + (limits.get(dialect, ()) if writes else ())
+
+
+@contextmanager
+def database_errors(action: str) -> Iterator[None]:
+    """Raise the database's errors as RetriableException or ConnectException."""
+    try:
+        yield
+    except NoSuchTableError as error:
+        raise ConnectException(f"{action}: there is no table {error}") from error
+    except DBAPIError as error:
+        text = f"{action}: {reason(error)}"
+        # The cause's text may hold values of rows.
+        raise (RetriableException if may_pass(error) else ConnectException)(text) from None
+    except SQLAlchemyError as error:
+        raise ConnectException(f"{action}: {type(error).__name__}") from error
+
+
+def reason(error: DBAPIError) -> str:
+    """Return the first line of the database's message."""
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__
+
+
+def may_pass(error: DBAPIError) -> bool:
+    """Return whether the same call may succeed later."""
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN)
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+def connection_problem(settings: Connection, *, writes: bool) -> str | None:
+    """Return why no connection can be made, None when one can; for validation."""
+    try:
+        engine = open_engine(settings, writes=writes)
+        with database_errors("Cannot connect to the database"), engine.connect():
+            return None
+    except (ConfigException, ConnectException) as error:
+        return str(error)
+
+
+def create_once(connection: DatabaseConnection, table: Table) -> None:
+    """Create a table unless it is there; another task may create it at the same time."""
+    try:
+        with connection.begin():
+            table.create(connection, checkfirst=True)
+    except DBAPIError:
+        with connection.begin():
+            if not inspect(connection).has_table(table.name, schema=table.schema):
+                raise
+
+
+def database_time(connection: DatabaseConnection) -> datetime:
+    """Return the database's time, aware."""
+    dialect = connection.dialect.name
+    if dialect in ("mysql", "mariadb"):
+        now = connection.scalar(select(func.utc_timestamp(6)))
+    else:
+        now = connection.scalar(select(func.current_timestamp()))
+    if isinstance(now, str):
+        now = datetime.fromisoformat(now)
+    assert isinstance(now, datetime)
+    return now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)

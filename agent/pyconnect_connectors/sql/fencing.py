@@ -1,0 +1,121 @@
+"""Consumer offsets in the target database, and who may write them.
+
+One row per connector and partition, with the next offset and an epoch. A task that opens a
+partition raises the epoch; a task writes only while the epoch is the one it raised to. The row is
+updated first in each transaction: its lock makes a successor wait for a predecessor's transaction
+that is under way, and makes a predecessor that comes later find another epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    and_,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql import ColumnElement
+
+from pyconnect_api import ConnectException, TopicPartition
+from pyconnect_connectors.sql.database import create_once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A task's right to write a partition; `next_offset` is None if nothing was stored yet."""
+
+    epoch: int
+    next_offset: int | None
+
+
+class OffsetTable:
+    """The rows of one connector. Transactions are the caller's."""
+
+    def __init__(self, name: str, connector: str) -> None:
+        if not connector:
+            raise ConnectException("The config has no name, under which offsets are stored")
+        schema, _, table = name.rpartition(".")
+        self._connector = connector
+        self._table = Table(
+            table,
+            MetaData(),
+            Column("connector", String(200), primary_key=True),
+            Column("topic", String(249), primary_key=True),
+            Column("kafka_partition", Integer, primary_key=True, autoincrement=False),
+            Column("epoch", BigInteger, nullable=False),
+            Column("next_offset", BigInteger),
+            schema=schema or None,
+        )
+
+    def create(self, connection: Connection) -> None:
+        """Create the table if it is missing, in a transaction of its own."""
+        create_once(connection, self._table)
+
+    def claim(self, connection: Connection, partition: TopicPartition) -> Claim:
+        """Raise the epoch, so that no other task writes this partition any more."""
+        found, row = self._table.c, self._row(partition)
+        raised = update(self._table).where(row).values(epoch=found.epoch + 1)
+        if connection.execute(raised).rowcount == 0:
+            try:
+                with connection.begin_nested():
+                    connection.execute(insert(self._table).values(self._new_row(partition)))
+            except IntegrityError:
+                # Another task was the first.
+                connection.execute(raised)
+        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
+        return Claim(epoch=epoch, next_offset=offset)
+
+    def advance(
+        self, connection: Connection, partition: TopicPartition, epoch: int, offset: int
+    ) -> None:
+        """Store the next offset; ConnectException when another task has the partition."""
+        row = and_(self._row(partition), self._table.c.epoch == epoch)
+        changed = update(self._table).where(row).values(next_offset=offset)
+        if connection.execute(changed).rowcount != 1:
+            raise ConnectException(
+                f"Partition {partition} of connector {self._connector} was taken over by another "
+                "task, which writes it now"
+            )
+
+    def stored(
+        self, connection: Connection, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, int | None]:
+        """Return the next offsets of partitions that were claimed."""
+        column = self._table.c.next_offset
+        return {p: connection.scalar(select(column).where(self._row(p))) for p in partitions}
+
+    def replace(
+        self, connection: Connection, partition: TopicPartition, offset: int | None
+    ) -> None:
+        """Set the next offset from outside and fence the task that may still have it."""
+        self.claim(connection, partition)
+        connection.execute(
+            update(self._table).where(self._row(partition)).values(next_offset=offset)
+        )
+
+    def _row(self, partition: TopicPartition) -> ColumnElement[bool]:
+        found = self._table.c
+        return and_(
+            found.connector == self._connector,
+            found.topic == partition.topic,
+            found.kafka_partition == partition.partition,
+        )
+
+    def _new_row(self, partition: TopicPartition) -> dict[str, object]:
+        return {
+            "connector": self._connector,
+            "topic": partition.topic,
+            "kafka_partition": partition.partition,
+            "epoch": 1,
+        }

@@ -1,0 +1,208 @@
+"""Rows and statements made of records.
+
+A run is a sequence of records that one statement writes: of one topic and of the same schemas, all
+of them with a value or all without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Table, UpdateBase, bindparam, delete, insert, update
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from pyconnect_api import (
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    STRING_SCHEMA,
+    DataException,
+    Schema,
+    SinkRecord,
+    Struct,
+    Type,
+)
+from pyconnect_connectors.sql.column_types import writing
+from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
+from pyconnect_connectors.sql.settings import SinkSettings
+
+KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
+_KAFKA_SCHEMAS = (STRING_SCHEMA, INT32_SCHEMA, INT64_SCHEMA)
+Row: TypeAlias = tuple[object, ...]
+_Take: TypeAlias = Callable[[SinkRecord], Iterable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Columns of a run's rows, the key's first if they are not part of the value."""
+
+    columns: Mapping[str, Schema | None]
+    keys: tuple[str, ...]
+    deletes: bool
+    take: _Take
+
+    def rows(self, records: Sequence[SinkRecord], table: Table, zone: ZoneInfo) -> list[Row]:
+        """Return the rows of the records, as the driver takes them."""
+        columns = list(zip(*map(self.take, records), strict=True))
+        for index, (name, schema) in enumerate(self.columns.items()):
+            convert = writing(table.columns[name], schema, zone)
+            if convert is not None:
+                columns[index] = tuple(
+                    [None if value is None else convert(value) for value in columns[index]]
+                )
+        return list(zip(*columns, strict=True))
+
+    def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
+        """Return what writes a row, with a parameter for each column."""
+        # Names of parameters must not be those of columns that a statement sets.
+        parameters: dict[str, Any] = {
+            name: bindparam(f"p{i}") for i, name in enumerate(self.columns)
+        }
+        conditions = [table.columns[name] == parameters[name] for name in self.keys]
+        if self.deletes:
+            return delete(table).where(*conditions)
+        others = {name: p for name, p in parameters.items() if name not in self.keys}
+        match mode:
+            case InsertMode.INSERT:
+                return insert(table).values(parameters)
+            case InsertMode.UPDATE if not others:
+                raise DataException("insert.mode=update needs fields beside those of the key")
+            case InsertMode.UPDATE:
+                return update(table).where(*conditions).values(others)
+        return _upsert(table, parameters, self.keys, dialect)
+
+
+def _upsert(
+    table: Table, parameters: Mapping[str, Any], keys: tuple[str, ...], dialect: str
+) -> UpdateBase:
+    others = [name for name in parameters if name not in keys]
+    if dialect in ("mysql", "mariadb"):
+        added = mysql.insert(table).values(dict(parameters))
+        return added.on_duplicate_key_update({n: added.inserted[n] for n in others or keys})
+    statement: postgresql.Insert | sqlite.Insert
+    match dialect:
+        case "postgresql":
+            statement = postgresql.insert(table).values(dict(parameters))
+        case "sqlite":
+            statement = sqlite.insert(table).values(dict(parameters))
+        case _:
+            raise DataException(f"insert.mode=upsert is not supported for {dialect}")
+    if not others:
+        return statement.on_conflict_do_nothing(index_elements=keys)
+    changed = {name: statement.excluded[name] for name in others}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+
+
+def runs(records: Sequence[SinkRecord]) -> Iterator[list[SinkRecord]]:
+    """Split records, in their order, into runs."""
+    for _, run in groupby(records, _likeness):
+        yield list(run)
+
+
+def _likeness(record: SinkRecord) -> tuple[object, ...]:
+    key, value = record.key, record.value
+    names = tuple(value) if isinstance(value, dict) else None
+    key_names = tuple(key) if isinstance(key, dict) else None
+    return record.topic, record.value_schema, value is None, record.key_schema, names, key_names
+
+
+def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
+    """Return the shape of a run that begins with this record; DataException if it has none."""
+    if record.value is None:
+        if not settings.deletes:
+            raise DataException(f"The record has no value; {DELETES}=true would delete its row")
+        columns, take = _key_part(record, settings)
+        return Shape(columns=columns, keys=tuple(columns), deletes=True, take=take)
+    fields, values = _value_part(record)
+    match settings.pk_mode:
+        case PrimaryKeyMode.NONE:
+            return Shape(columns=fields, keys=(), deletes=False, take=values)
+        case PrimaryKeyMode.RECORD_VALUE:
+            keys = settings.pk_fields
+            if not fields.keys() >= set(keys):
+                raise DataException(f"The value lacks fields that {PK_FIELDS} names")
+            return Shape(columns=fields, keys=keys, deletes=False, take=values)
+        case PrimaryKeyMode.KAFKA:
+            names = settings.pk_fields or KAFKA_COLUMNS
+            key_columns: Mapping[str, Schema | None] = dict(zip(names, _KAFKA_SCHEMAS, strict=True))
+            key_take: _Take = _kafka_values
+        case PrimaryKeyMode.RECORD_KEY:
+            key_columns, key_take = _key_part(record, settings)
+    kept = [index for index, name in enumerate(fields) if name not in key_columns]
+    names_kept = [name for name in fields if name not in key_columns]
+
+    def take_both(found: SinkRecord) -> Row:
+        value = tuple(values(found))
+        return (*key_take(found), *(value[index] for index in kept))
+
+    return Shape(
+        columns={**key_columns, **{name: fields[name] for name in names_kept}},
+        keys=tuple(key_columns),
+        deletes=False,
+        take=take_both,
+    )
+
+
+def _value_part(record: SinkRecord) -> tuple[Mapping[str, Schema | None], _Take]:
+    value, schema = record.value, record.value_schema
+    if isinstance(value, Struct):
+        assert schema is not None
+        fields: dict[str, Schema | None] = {f.name: f.schema for f in schema.fields}
+        return fields, _struct_values(schema, lambda found: found.value)
+    if isinstance(value, dict):
+        return dict.fromkeys(map(str, value)), lambda found: found.value.values()
+    raise DataException("The value is neither a struct nor a map, so that it has no columns")
+
+
+def _key_part(
+    record: SinkRecord, settings: SinkSettings
+) -> tuple[Mapping[str, Schema | None], _Take]:
+    key, schema, wanted = record.key, record.key_schema, settings.pk_fields
+    if isinstance(key, Struct):
+        assert schema is not None
+        names = wanted or tuple(field.name for field in schema.fields)
+        found = {name: schema.field(name) for name in names}
+        if None in found.values():
+            raise DataException(f"The key lacks fields that {PK_FIELDS} names")
+        columns = {name: None if f is None else f.schema for name, f in found.items()}
+        return columns, lambda r: [r.key.get(name) for name in names]
+    if isinstance(key, dict):
+        names = wanted or tuple(map(str, key))
+        if not set(names) <= key.keys():
+            raise DataException(f"The key lacks fields that {PK_FIELDS} names")
+        return dict.fromkeys(names), lambda r: [r.key[name] for name in names]
+    if key is None:
+        raise DataException("The record has no key, which pk.mode=record_key needs")
+    if len(wanted) != 1:
+        raise DataException(f"The key is a single value; {PK_FIELDS} must name one column for it")
+    return {wanted[0]: schema}, lambda r: [r.key]
+
+
+def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
+    defaults = {
+        index: field.schema.default
+        for index, field in enumerate(schema.fields)
+        if field.schema.default is not None and field.schema.type is not Type.STRUCT
+    }
+    if not defaults:
+        return lambda record: value(record).stored_values()
+
+    def with_defaults(record: SinkRecord) -> list[object]:
+        stored = list(value(record).stored_values())
+        for index, default in defaults.items():
+            if stored[index] is None:
+                stored[index] = default
+        return stored
+
+    return with_defaults
+
+
+def _kafka_values(record: SinkRecord) -> Row:
+    return (
+        record.original_topic,
+        record.original_kafka_partition,
+        record.original_kafka_offset,
+    )

@@ -1,0 +1,58 @@
+"""SqlSink: topics to tables of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyconnect_api import Config, ConfigDef, SinkConnector, SinkTask, TopicPartition
+from pyconnect_connectors import version
+from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.definitions import sink_config_def
+from pyconnect_connectors.sql.fencing import OffsetTable
+from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.validation import validated
+
+
+class SqlSinkConnector(SinkConnector):
+    """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
+
+    def __init__(self) -> None:
+        self._props: Mapping[str, str] = {}
+
+    def version(self) -> str:
+        return version()
+
+    def config(self) -> ConfigDef:
+        return sink_config_def()
+
+    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
+        return validated(sink_config_def(), connector_configs, SinkSettings.parse)
+
+    def task_class(self) -> type[SinkTask]:
+        return SqlSinkTask
+
+    def start(self, props: Mapping[str, str]) -> None:
+        SinkSettings.parse(props)
+        self._props = props
+
+    def stop(self) -> None:
+        """Nothing runs in the background."""
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [self._props] * max_tasks
+
+    def alter_offsets(
+        self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        settings = SinkSettings.parse(connector_config)
+        if not settings.exactly_once:
+            return True
+        table = OffsetTable(settings.offsets_table, settings.name)
+        engine = open_engine(settings.connection, writes=True)
+        with database_errors("Cannot change the stored offsets"), engine.connect() as connection:
+            table.create(connection)
+            with connection.begin():
+                for partition in sorted(offsets):
+                    table.replace(connection, partition, offsets[partition])
+        return True

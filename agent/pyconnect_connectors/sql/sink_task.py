@@ -1,0 +1,256 @@
+"""The task of SqlSink: each `put` is one transaction.
+
+With exactly-once delivery the transaction holds the offsets too (see `fencing`), `open` continues
+at them, and `pre_commit` reports them. A `put` that failed without a known outcome is repeated
+after the stored offsets were read again: what was stored is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import JSON, Connection, Dialect, Engine, Table
+from sqlalchemy.exc import DBAPIError
+
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RetriableException,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from pyconnect_connectors import version
+from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.definitions import InsertMode
+from pyconnect_connectors.sql.fencing import Claim, OffsetTable
+from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
+from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.target_tables import TargetTables
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class SqlSinkTask(SinkTask):
+    """Writes rows at once; nothing is buffered between two calls."""
+
+    def __init__(self) -> None:
+        self._settings: SinkSettings
+        self._engine: Engine | None = None
+        self._connection: Connection | None = None
+        self._tables: TargetTables
+        self._offsets: OffsetTable | None = None
+        self._epochs: dict[TopicPartition, int] = {}
+        self._stored: dict[TopicPartition, int] = {}
+        self._outcome_unknown = False
+        self._failures = 0
+
+    def version(self) -> str:
+        return version()
+
+    def start(self, props: Mapping[str, str]) -> None:
+        settings = self._settings = SinkSettings.parse(props)
+        self._engine = open_engine(settings.connection, writes=True)
+        self._tables = TargetTables(settings)
+        if settings.exactly_once:
+            offsets = self._offsets = OffsetTable(settings.offsets_table, settings.name)
+            self._repeated(
+                "Cannot create the table of offsets", lambda: offsets.create(self._connected())
+            )
+
+    def stop(self) -> None:
+        self._disconnect()
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        offsets = self._offsets
+        if offsets is None:
+            return
+
+        def claimed() -> Mapping[TopicPartition, Claim]:
+            connection = self._connected()
+            with connection.begin():
+                # In one order everywhere, or two tasks could wait for each other.
+                return {p: offsets.claim(connection, p) for p in sorted(partitions)}
+
+        claims = self._repeated("Cannot take over partitions", claimed)
+        for partition, claim in claims.items():
+            self._epochs[partition] = claim.epoch
+            if claim.next_offset is not None:
+                self._stored[partition] = claim.next_offset
+                self.context.offset(partition, claim.next_offset)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._epochs.pop(partition, None)
+            self._stored.pop(partition, None)
+
+    def pre_commit(
+        self, current_offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        if self._offsets is None:
+            return current_offsets
+        return {p: self._stored[p] for p in current_offsets if p in self._stored}
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if not records:
+            return
+        try:
+            with database_errors("Cannot write to the database"):
+                self._write(records)
+        except RetriableException as error:
+            self._outcome_unknown = True
+            self._failed(error)
+            self.context.timeout(self._settings.connection.backoff_ms)
+            raise
+        self._failures = 0
+
+    def _repeated(self, action: str, attempt: Callable[[], Result]) -> Result:
+        """Do what the worker does not repeat after a RetriableException."""
+        while True:
+            try:
+                with database_errors(action):
+                    result = attempt()
+            except RetriableException as error:
+                self._failed(error)
+                time.sleep(self._settings.connection.backoff_ms / 1000)
+            else:
+                self._failures = 0
+                return result
+
+    def _failed(self, error: RetriableException) -> None:
+        """Drop the connection; ConnectException after the last attempt."""
+        self._disconnect()
+        self._tables.forget()
+        self._failures += 1
+        if self._failures > self._settings.connection.max_retries:
+            raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        LOG.warning("writing failed and is repeated", extra={"reason": str(error)})
+
+    def _write(self, records: Sequence[SinkRecord]) -> None:
+        connection = self._connected()
+        if self._outcome_unknown and self._offsets is not None:
+            with connection.begin():
+                stored = self._offsets.stored(connection, sorted(self._epochs))
+            self._stored.update({p: offset for p, offset in stored.items() if offset is not None})
+            records = [r for r in records if r.original_kafka_offset >= self._stored.get(_of(r), 0)]
+            if not records:
+                self._outcome_unknown = False
+                return
+        prepared = self._prepared(connection, records)
+        ends = {_of(record): record.original_kafka_offset + 1 for record in records}
+        with connection.begin():
+            if self._offsets is not None:
+                for partition in sorted(ends):
+                    epoch, end = self._epochs[partition], ends[partition]
+                    self._offsets.advance(connection, partition, epoch, end)
+            for statement in prepared:
+                statement.execute(connection)
+        self._stored.update(ends)
+        self._outcome_unknown = False
+
+    def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[_Write]:
+        """Return the writes of the records; changes of tables are committed before any of them."""
+        writes = []
+        zone = self._settings.connection.zone
+        for run in runs(records):
+            shape = self._shape(run)
+            if shape is None:
+                continue
+            topic = run[0].topic
+            assert topic is not None
+            table = self._tables.prepared(connection, topic, shape.columns, shape.keys)
+            mode = self._settings.insert_mode
+            writes.append(_Write(shape, table, mode, shape.rows(run, table, zone)))
+        return writes
+
+    def _shape(self, run: Sequence[SinkRecord]) -> Shape | None:
+        """Return the shape of a run, None after its records were reported as not deliverable."""
+        try:
+            return shape_of(run[0], self._settings)
+        except DataException as error:
+            reporter = self.context.errant_record_reporter()
+            if reporter is None:
+                raise
+            # Durable before the offsets behind them are stored.
+            for report in [reporter.report(record, error) for record in run]:
+                report.result()
+            return None
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            assert self._engine is not None
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+
+class _Write:
+    """The rows of a run and their table."""
+
+    def __init__(self, shape: Shape, table: Table, mode: InsertMode, rows: list[Row]) -> None:
+        self._shape = shape
+        self._table = table
+        self._mode = mode
+        self._rows = rows
+
+    def execute(self, connection: Connection) -> None:
+        inserts = self._mode is InsertMode.INSERT and not self._shape.deletes
+        if inserts and connection.dialect.driver == "psycopg" and self._is_flat:
+            self._copy(connection)
+            return
+        statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
+        names = [f"p{index}" for index in range(len(self._shape.columns))]
+        compiled = statement.compile(dialect=connection.dialect)
+        if compiled.positional and compiled.positiontup == names:
+            # What SQLAlchemy does for each row is done here for each column.
+            connection.exec_driver_sql(str(compiled), self._bound(connection.dialect))
+        else:
+            rows = [dict(zip(names, row, strict=True)) for row in self._rows]
+            connection.execute(statement, rows)
+
+    def _bound(self, dialect: Dialect) -> list[Row]:
+        """Return the rows with the values that the driver takes for the columns' types."""
+        columns = list(zip(*self._rows, strict=True))
+        for index, name in enumerate(self._shape.columns):
+            found = self._table.columns[name].type
+            bind = found.dialect_impl(dialect).bind_processor(dialect)
+            if bind is not None:
+                columns[index] = tuple(map(bind, columns[index]))
+        return list(zip(*columns, strict=True))
+
+    @property
+    def _is_flat(self) -> bool:
+        columns = self._table.columns
+        return not any(isinstance(columns[name].type, JSON) for name in self._shape.columns)
+
+    def _copy(self, connection: Connection) -> None:
+        """Write through COPY, in the same transaction."""
+        preparer = connection.dialect.identifier_preparer
+        table, columns = (
+            preparer.format_table(self._table),
+            map(preparer.quote, self._shape.columns),
+        )
+        driver: Any = connection.connection.driver_connection
+        base: type[Exception] = connection.dialect.loaded_dbapi.Error
+        try:
+            with (
+                driver.cursor() as cursor,
+                cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy,
+            ):
+                for row in self._rows:
+                    copy.write_row(row)
+        except base as error:
+            raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
+
+
+def _of(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)

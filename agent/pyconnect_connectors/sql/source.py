@@ -1,0 +1,147 @@
+"""SqlSource: tables of a database, or a query, to topics."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import inspect
+
+from pyconnect_api import (
+    Config,
+    ConfigDef,
+    ConnectException,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+)
+from pyconnect_connectors import version
+from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.definitions import MODE, TABLES, Mode, source_config_def
+from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
+from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from pyconnect_connectors.sql.validation import validated
+
+LOG = logging.getLogger(__name__)
+
+
+class SqlSourceConnector(SourceConnector):
+    """Deals tables to tasks, again when tables come or go."""
+
+    def __init__(self) -> None:
+        self._props: Mapping[str, str] = {}
+        self._settings: SourceSettings
+        self._tables: tuple[str, ...] = ()
+        self._stopped = threading.Event()
+
+    def version(self) -> str:
+        return version()
+
+    def config(self) -> ConfigDef:
+        return source_config_def()
+
+    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
+        return validated(source_config_def(), connector_configs, SourceSettings.parse)
+
+    def task_class(self) -> type[SourceTask]:
+        return SqlSourceTask
+
+    def exactly_once_support(
+        self, connector_configs: Mapping[str, str | None]
+    ) -> ExactlyOnceSupport:
+        """Without a total order the position after a row is not known: see the docs of `mode`."""
+        mode = Mode(str(source_config_def().parse(connector_configs)[MODE]))
+        if mode.has_total_order:
+            return ExactlyOnceSupport.SUPPORTED
+        return ExactlyOnceSupport.UNSUPPORTED
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._props = props
+        self._settings = SourceSettings.parse(props)
+        # A thread of an earlier start keeps the event that ended it.
+        self._stopped = threading.Event()
+        if self._settings.query is None:
+            self._tables = found_tables(self._settings)
+            if not self._tables:
+                LOG.warning("no table is read: the database has none that the lists allow")
+            watch = threading.Thread(
+                target=self._look, args=(self._stopped,), name="tables", daemon=True
+            )
+            watch.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        if self._settings.query is not None:
+            return [self._props]
+        count = min(max_tasks, len(self._tables))
+        return [
+            {**self._props, TABLES: ",".join(self._tables[number::count])}
+            for number in range(count)
+        ]
+
+    def _look(self, stopped: threading.Event) -> None:
+        while not stopped.wait(self._settings.table_poll_ms / 1000):
+            try:
+                tables = found_tables(self._settings)
+            except ConnectException as error:
+                # The tasks have the same trouble, and retries of their own.
+                LOG.warning("tables not found and looked for again", extra={"reason": str(error)})
+                continue
+            except Exception as error:  # noqa: BLE001  fails the connector
+                self.context.raise_error(error)
+                return
+            if tables != self._tables and not stopped.is_set():
+                self._tables = tables
+                self.context.request_task_reconfiguration()
+
+    def alter_offsets(
+        self,
+        connector_config: Mapping[str, str],
+        offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
+    ) -> bool:
+        settings = SourceSettings.parse(connector_config)
+        wanted = set()
+        if settings.mode.has_timestamp:
+            wanted.add(TIMESTAMP_FIELD)
+        if settings.mode.has_total_order:
+            wanted.add(INCREMENTING_FIELD)
+        name = "table" if settings.query is None else "query"
+        for partition, offset in offsets:
+            if offset is None:
+                continue
+            if not wanted:
+                raise ConnectException(f"mode={settings.mode} has no offsets")
+            if partition is None or set(partition) != {name}:
+                raise ConnectException(f"A partition must have the key '{name}' and no other")
+            if set(offset) != wanted:
+                raise ConnectException(
+                    f"With mode={settings.mode} an offset must have these keys: "
+                    + ", ".join(sorted(wanted))
+                )
+        return True
+
+
+def found_tables(settings: SourceSettings) -> tuple[str, ...]:
+    """Return the names of the tables to read, sorted."""
+    include = [re.compile(pattern) for pattern in settings.include]
+    exclude = [re.compile(pattern) for pattern in settings.exclude]
+    engine = open_engine(settings.connection, writes=False)
+    with database_errors("Cannot list the tables"), engine.connect() as connection:
+        names = inspect(connection).get_table_names(schema=settings.schema)
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if (not settings.whitelist or name in settings.whitelist)
+            and name not in settings.blacklist
+            and (not include or any(pattern.fullmatch(name) for pattern in include))
+            and not any(pattern.fullmatch(name) for pattern in exclude)
+        )
+    )

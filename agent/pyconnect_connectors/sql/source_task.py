@@ -1,0 +1,151 @@
+"""The task of SqlSource: reads its tables in turn, one batch a poll.
+
+One connection, one transaction for each pass over a table. Between passes there is neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
+
+from sqlalchemy import Connection, Engine, MetaData, Table, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTask
+from pyconnect_connectors import version
+from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.reading import TableReader
+from pyconnect_connectors.sql.settings import SourceSettings
+
+LOG = logging.getLogger(__name__)
+QUERY_VIEW = "pyconnect_query"
+LONGEST_WAIT_S = 1.0
+
+
+class SqlSourceTask(SourceTask):
+    """`tables` of the task's config, or the query."""
+
+    def __init__(self) -> None:
+        self._settings: SourceSettings
+        self._engine: Engine | None = None
+        self._connection: Connection | None = None
+        self._readers: dict[str, TableReader] = {}
+        self._due_s: dict[str, float] = {}
+        self._batches: Generator[list[SourceRecord], None, None] | None = None
+        self._reading = ""
+        self._pass_ended = True
+        self._failures = 0
+
+    def version(self) -> str:
+        return version()
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._settings = SourceSettings.parse(props)
+        self._engine = open_engine(self._settings.connection, writes=False)
+        names = (QUERY_VIEW,) if self._settings.query is not None else self._settings.tables
+        self._due_s = dict.fromkeys(names, 0.0)
+
+    def stop(self) -> None:
+        self._disconnect()
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        try:
+            with database_errors("Cannot read from the database"):
+                batch = self._next_batch()
+        except RetriableException as error:
+            self._failed(error)
+            raise
+        self._failures = 0
+        return batch
+
+    def _failed(self, error: RetriableException) -> None:
+        """Wait before the next attempt; ConnectException after the last."""
+        connection = self._settings.connection
+        self._disconnect()
+        self._failures += 1
+        if self._failures > connection.max_retries:
+            raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
+        self.context.stop_requested.wait(connection.backoff_ms / 1000)
+
+    def _next_batch(self) -> list[SourceRecord] | None:
+        if self._batches is None and not self._begin():
+            return None
+        assert self._batches is not None
+        batch = next(self._batches, None)
+        if batch is None:
+            self._end_pass()
+            self._pass_ended = True
+            self._due_s[self._reading] = time.monotonic() + self._settings.poll_ms / 1000
+        elif self._is_page:
+            # There may be more, which the table's next turn begins with.
+            self._end_pass()
+            self._due_s[self._reading] = time.monotonic()
+        return batch
+
+    @property
+    def _is_page(self) -> bool:
+        sqlite = self._engine is not None and self._engine.dialect.name == "sqlite"
+        return sqlite and self._settings.mode.has_total_order
+
+    def _begin(self) -> bool:
+        """Begin to read the table that has waited longest; wait and return False if none is due."""
+        if not self._due_s:
+            self.context.stop_requested.wait(LONGEST_WAIT_S)
+            return False
+        name = min(self._due_s, key=self._due_s.__getitem__)
+        wait_s = self._due_s[name] - time.monotonic()
+        if wait_s > 0:
+            self.context.stop_requested.wait(min(wait_s, LONGEST_WAIT_S))
+            return False
+        connection = self._connected()
+        if name != self._reading or self._pass_ended:
+            self._readers[name] = self._new_reader(name, connection)
+        self._reading, self._pass_ended = name, False
+        self._batches = self._readers[name].batches(connection)
+        return True
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            assert self._engine is not None
+            self._connection = self._engine.connect()
+            if self._settings.query is not None:
+                statement = f"CREATE TEMPORARY VIEW {QUERY_VIEW} AS {self._settings.query}"
+                self._connection.execute(text(statement.replace(":", "\\:")))
+                self._connection.commit()
+        return self._connection
+
+    def _new_reader(self, name: str, connection: Connection) -> TableReader:
+        """Return the reader of a table as it is now; columns may have changed since the last."""
+        settings, query = self._settings, self._settings.query
+        known = self._readers.get(name)
+        partition = {"table": name} if query is None else {"query": "query"}
+        return TableReader(
+            Table(name, MetaData(), schema=settings.schema, autoload_with=connection),
+            settings,
+            partition=partition,
+            topic=settings.prefix + (name if query is None else ""),
+            offset=(
+                self.context.offset_storage_reader.offset(partition)
+                if known is None
+                else known.position
+            ),
+        )
+
+    def _end_pass(self) -> None:
+        """Close the cursor and end the transaction."""
+        batches, self._batches = self._batches, None
+        if batches is not None:
+            batches.close()
+        if self._connection is not None:
+            self._connection.rollback()
+
+    def _disconnect(self) -> None:
+        with suppress(SQLAlchemyError):
+            self._end_pass()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()

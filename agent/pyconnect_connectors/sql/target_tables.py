@@ -1,0 +1,138 @@
+"""Tables that SqlSink writes: found, created, given further columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Connection, MetaData, Table, inspect
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateColumn
+
+from pyconnect_api import ConnectException, Schema
+from pyconnect_connectors.sql.column_types import column_type, read_decimals_as_text
+from pyconnect_connectors.sql.database import create_once
+from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE
+from pyconnect_connectors.sql.settings import SinkSettings
+
+
+class TargetTables:
+    """Reflected tables by topic, kept until a column is missing."""
+
+    def __init__(self, settings: SinkSettings) -> None:
+        self._settings = settings
+        self._tables: dict[str, Table] = {}
+
+    def forget(self) -> None:
+        """Look at the database again: somebody may have changed it."""
+        self._tables.clear()
+
+    def prepared(
+        self,
+        connection: Connection,
+        topic: str,
+        columns: Mapping[str, Schema | None],
+        keys: Sequence[str],
+    ) -> Table:
+        """Return the table of a topic with these columns; what it changes is committed.
+
+        A column's schema is None for values without one: those make no columns.
+        """
+        table = self._tables.get(topic)
+        if table is None or not columns.keys() <= set(table.columns.keys()):
+            table = self._reflected(connection, topic)
+            if table is None:
+                table = self._created(connection, topic, columns, keys)
+            missing = {n: s for n, s in columns.items() if n not in table.columns}
+            if missing:
+                self._add_columns(connection, table, missing)
+                table = self._reflected(connection, topic)
+                assert table is not None
+            read_decimals_as_text(table, connection.dialect)
+            self._tables[topic] = table
+        return table
+
+    def _name(self, topic: str) -> tuple[str | None, str]:
+        name = self._settings.table_format.replace("${topic}", topic)
+        if "." in self._settings.table_format:
+            schema, _, table = name.partition(".")
+            return schema, table
+        return None, name
+
+    def _reflected(self, connection: Connection, topic: str) -> Table | None:
+        schema, name = self._name(topic)
+        if not inspect(connection).has_table(name, schema=schema):
+            connection.rollback()
+            return None
+        table = Table(name, MetaData(), schema=schema, autoload_with=connection)
+        connection.rollback()
+        return table
+
+    def _created(
+        self,
+        connection: Connection,
+        topic: str,
+        columns: Mapping[str, Schema | None],
+        keys: Sequence[str],
+    ) -> Table:
+        schema, name = self._name(topic)
+        if not self._settings.auto_create:
+            raise ConnectException(
+                f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
+            )
+        made = [
+            _new_column(column, found, is_key=column in keys) for column, found in columns.items()
+        ]
+        table = Table(name, MetaData(), *made, schema=schema)
+        create_once(connection, table)
+        found = self._reflected(connection, topic)
+        assert found is not None
+        return found
+
+    def _add_columns(
+        self, connection: Connection, table: Table, missing: Mapping[str, Schema | None]
+    ) -> None:
+        if not self._settings.auto_evolve:
+            raise ConnectException(
+                f"Table {table.name} lacks the columns {', '.join(missing)}; add them, or set "
+                f"{AUTO_EVOLVE}=true"
+            )
+        name = connection.dialect.identifier_preparer.format_table(table)
+        for column, schema in missing.items():
+            if schema is not None and not schema.optional and schema.default is None:
+                raise ConnectException(
+                    f"Column {column} cannot be added to table {table.name}: the field is not "
+                    "optional and has no default, so that the rows there would have no value"
+                )
+            added = _new_column(column, schema, is_key=False, nullable=True)
+            clause = CreateColumn(added).compile(dialect=connection.dialect)
+            self._add_column(connection, table, f"ALTER TABLE {name} ADD COLUMN {clause}", column)
+
+    def _add_column(
+        self, connection: Connection, table: Table, statement: str, column: str
+    ) -> None:
+        try:
+            with connection.begin():
+                connection.exec_driver_sql(statement)
+        except DBAPIError:
+            # Another task may have added it at the same time.
+            with connection.begin():
+                found = inspect(connection).get_columns(table.name, schema=table.schema)
+            if column not in {described["name"] for described in found}:
+                raise
+
+
+def _new_column(
+    name: str, schema: Schema | None, *, is_key: bool, nullable: bool = False
+) -> Column[Any]:
+    if schema is None:
+        raise ConnectException(
+            f"Column {name} cannot be created: the records have no schema that says its type"
+        )
+    return Column(
+        name,
+        column_type(schema, is_key=is_key),
+        primary_key=is_key,
+        autoincrement=False,
+        nullable=not is_key and (nullable or schema.optional),
+    )

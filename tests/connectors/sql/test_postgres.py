@@ -1,0 +1,380 @@
+"""Both connectors on a real PostgreSQL: cursors, types, COPY, fencing under locks."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import psycopg
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from pyconnect_api import (
+    OPTIONAL_STRING_SCHEMA,
+    ConnectException,
+    Schema,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    TopicPartition,
+    decimal_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import SinkHarness, SourceHarness
+from pyconnect_connectors.sql.sink import SqlSinkConnector
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from tests.support.eventually import eventually
+from tests.support.postgres import PASSWORD, PostgresServer
+
+pytestmark = pytest.mark.wire
+
+ORDER = (
+    SchemaBuilder.struct()
+    .field("id", SchemaBuilder.int32())
+    .field("item", OPTIONAL_STRING_SCHEMA)
+    .build()
+)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    return postgres.new_database()
+
+
+def source(postgres: PostgresServer, database: str, **settings: str) -> SourceHarness:
+    config = {
+        **postgres.settings(database),
+        "mode": "timestamp+incrementing",
+        "timestamp.column.name": "changed",
+        "incrementing.column.name": "id",
+        "poll.interval.ms": "1",
+        "tables": "orders",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
+
+
+def sink(postgres: PostgresServer, database: str, **settings: str) -> SinkHarness:
+    config = {
+        "name": "to-postgres",
+        **postgres.settings(database),
+        "auto.create": "true",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    return SinkHarness(SqlSinkTask, config)
+
+
+def order(number: int, item: str | None) -> Struct:
+    return Struct(ORDER).put("id", number).put("item", item)
+
+
+def ids(records: list[SourceRecord]) -> list[object]:
+    return [record.value.get("id") for record in records if isinstance(record.value, Struct)]
+
+
+@pytest.mark.parametrize("zone", ["timestamp", "timestamptz"])
+def test_microseconds_count_in_the_order_of_rows(
+    postgres: PostgresServer, database: str, zone: str
+) -> None:
+    """A record's timestamp has milliseconds; the position has all digits."""
+    with postgres.connect(database) as connection:
+        connection.execute(f"CREATE TABLE orders (id serial PRIMARY KEY, changed {zone})".encode())
+        for micros in (1, 2, 2, 3):
+            text = f"2024-01-01 00:00:00.00000{micros}"
+            connection.execute("INSERT INTO orders (changed) VALUES (%s)", [text])
+    harness = source(postgres, database, batch_max_rows="1")
+    seen = []
+    for _ in range(4):
+        (record,) = harness.run(1)
+        seen += ids([record])
+        harness.commit()
+        harness.restart()
+    assert seen == [1, 2, 3, 4]
+    assert harness.poll() == []
+    harness.stop()
+
+
+def test_a_large_table_is_read_through_a_cursor_of_the_server(
+    postgres: PostgresServer, database: str
+) -> None:
+    """One query; only a batch of it has left the server."""
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed, 'x' AS note"
+            " FROM generate_series(1, 20000) AS n"
+        )
+        harness = source(postgres, database, batch_max_rows="500")
+        assert ids(harness.poll()) == list(range(1, 501))
+        cursors = connection.execute(
+            "SELECT query FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            " AND datname = %s",
+            [database],
+        ).fetchall()
+        assert len(cursors) == 1
+        assert "FETCH FORWARD" in cursors[0][0]
+        assert ids(harness.run(19_500)) == list(range(501, 20_001))
+    harness.stop()
+
+
+def test_a_lost_connection_is_made_again_at_the_same_row(
+    postgres: PostgresServer, database: str
+) -> None:
+    """The rows of the batches that were polled do not come again."""
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE orders AS SELECT n AS id, timestamp '2024-01-01' AS changed"
+            " FROM generate_series(1, 100) AS n"
+        )
+        harness = source(postgres, database, batch_max_rows="30")
+        seen = ids(harness.poll())
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND pid <> pg_backend_pid()",
+            [database],
+        )
+        assert harness.poll() == []
+        seen += ids(harness.run(70))
+    assert seen == list(range(1, 101))
+    harness.stop()
+
+
+def test_types_of_columns_become_types_of_records(postgres: PostgresServer, database: str) -> None:
+    """Zones, scales, nulls; what Connect has no type for is text."""
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY, small smallint, price numeric(12, 2),"
+            " exact numeric, ratio real, weight double precision, paid boolean, picture bytea,"
+            " day date, at time, changed timestamptz, plain timestamp, ident uuid, doc jsonb,"
+            " tags text[], note varchar(10) NOT NULL)"
+        )
+        connection.execute(
+            "INSERT INTO orders VALUES (1, 2, 12.5, 0.10, 0.5, 0.25, true, '\\x00ff', '2024-06-01',"
+            " '12:30', '2024-06-01 12:00+02', '2024-06-01 12:00',"
+            " '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', '{x,y}', 'n')"
+        )
+    harness = source(postgres, database, db_timezone="Europe/Berlin")
+    (record,) = harness.run(1)
+    assert isinstance(record.value, Struct)
+    value = {field.name: record.value.get(field) for field in record.value.schema.fields}
+    ten = datetime(2024, 6, 1, 10, tzinfo=UTC)
+    assert value == {
+        "id": 1,
+        "small": 2,
+        "price": Decimal("12.50"),
+        "exact": "0.10",
+        "ratio": 0.5,
+        "weight": 0.25,
+        "paid": True,
+        "picture": b"\x00\xff",
+        "day": date(2024, 6, 1),
+        "at": time(12, 30),
+        "changed": ten,
+        "plain": ten,
+        "ident": "00000000-0000-0000-0000-000000000001",
+        "doc": '{"a":1}',
+        "tags": "['x', 'y']",
+        "note": "n",
+    }
+    record.value.validate()
+    harness.stop()
+
+
+def test_a_query_has_the_types_of_its_columns(postgres: PostgresServer, database: str) -> None:
+    """A temporary view knows them."""
+    with postgres.connect(database) as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY, price numeric(12, 2))")
+        connection.execute("INSERT INTO orders VALUES (1, 5), (2, 6)")
+    query = "SELECT id, price, price::text || ' %' AS label FROM orders WHERE price > 1"
+    harness = source(postgres, database, query=query, mode="incrementing", topic_prefix="q")
+    records = harness.run(2)
+    assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2)]
+    assert isinstance(records[0].value, Struct)
+    assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 %"]
+    harness.stop()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_and_offsets_change_in_one_transaction(
+    postgres: PostgresServer, database: str, mode: str
+) -> None:
+    """A batch that the database refuses leaves neither."""
+    harness = sink(postgres, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
+    harness.start()
+    for number in (1, 2):
+        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
+    harness.deliver()
+    with postgres.connect(database) as connection:
+        connection.execute("ALTER TABLE topic ADD CHECK (id < 4)")
+        for number in (3, 4):
+            harness.send(order(number, None), value_schema=ORDER)
+        with pytest.raises(
+            ConnectException, match=r"Cannot write to the database: .*topic_id_check"
+        ):
+            harness.deliver()
+        assert connection.execute("SELECT * FROM topic ORDER BY id").fetchall() == [
+            (1, "a\tb\\'"),
+            (2, "a\tb\\'"),
+        ]
+        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
+        assert offsets.fetchall() == [(1, 2)]
+
+
+def test_errors_show_no_values(postgres: PostgresServer, database: str) -> None:
+    """Not in the text, nor in that of the cause, which ends up in the task's trace."""
+    harness = sink(postgres, database, pk_mode="record_value", pk_fields="id")
+    harness.start()
+    for _ in range(2):
+        harness.send(order(1, "a secret"), value_schema=ORDER)
+    with pytest.raises(ConnectException, match="duplicate key") as caught:
+        harness.deliver()
+    assert caught.value.__suppress_context__
+    assert "secret" not in str(caught.value)
+    assert "(id)" not in str(caught.value)
+
+
+def test_a_successor_waits_for_the_transaction_of_a_zombie(
+    postgres: PostgresServer, database: str
+) -> None:
+    """It continues behind it; what the zombie begins later is refused."""
+    zombie, successor = sink(postgres, database), sink(postgres, database)
+    zombie.start()
+    for harness in (zombie, successor):
+        for number in range(3):
+            harness.send(order(number, "x"), value_schema=ORDER)
+    zombie.deliver(1)
+    with postgres.connect(database) as held:
+        # The zombie's second transaction has moved the offset and then hangs at the table.
+        held.autocommit = False
+        held.execute("LOCK TABLE topic IN ACCESS EXCLUSIVE MODE")
+        writing = threading.Thread(target=zombie.deliver, args=(1,))
+        writing.start()
+        eventually(lambda: waiting(postgres, database) == 1)
+        opening = threading.Thread(target=successor.start)
+        opening.start()
+        eventually(lambda: waiting(postgres, database) == 2)
+        held.rollback()
+        writing.join()
+        opening.join()
+    with pytest.raises(ConnectException, match="taken over by another task"):
+        zombie.deliver()
+    assert [record.kafka_offset for record in successor.deliver()] == [2]
+    with postgres.connect(database) as connection:
+        assert connection.execute("SELECT id FROM topic ORDER BY id").fetchall() == [
+            (0,),
+            (1,),
+            (2,),
+        ]
+    successor.stop()
+
+
+def waiting(postgres: PostgresServer, database: str) -> int:
+    """How many sessions wait for a lock."""
+    with postgres.connect(database) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'",
+            [database],
+        ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
+    postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database ends its session; the successor that waits for the lock goes on."""
+    monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 500)
+    frozen, successor = sink(postgres, database), sink(postgres, database)
+    task = frozen.start()
+    assert isinstance(task, SqlSinkTask)
+    assert task._connection is not None
+    assert task._offsets is not None
+    partition = TopicPartition("topic", 0)
+    transaction = task._connection.begin()
+    task._offsets.advance(task._connection, partition, task._epochs[partition], 5)
+    successor.start()
+    with pytest.raises(DBAPIError):
+        transaction.commit()
+    with postgres.connect(database) as connection:
+        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
+        assert offsets.fetchall() == [(2, None)]
+    task.stop()
+    successor.stop()
+
+
+def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(
+    postgres: PostgresServer, database: str
+) -> None:
+    """A rebalance is not repeated by the worker."""
+    harness = sink(postgres, database)
+    harness.start()
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND pid <> pg_backend_pid()",
+            [database],
+        )
+        harness.assign(TopicPartition("topic", 1))
+        offsets = connection.execute("SELECT kafka_partition, epoch FROM pyconnect_offsets")
+        assert sorted(offsets.fetchall()) == [(0, 1), (1, 1)]
+    harness.stop()
+
+
+def test_types_of_records_become_types_of_columns(postgres: PostgresServer, database: str) -> None:
+    """Columns that the sink creates hold every digit and instant."""
+    schema: Schema = (
+        SchemaBuilder.struct()
+        .field("price", decimal_builder(4))
+        .field("at", timestamp_builder())
+        .field("tags", SchemaBuilder.array(SchemaBuilder.string()))
+        .field("raw", SchemaBuilder.bytes())
+        .build()
+    )
+    at = datetime(2024, 6, 1, 10, tzinfo=UTC)
+    values = [Decimal("12345678901234567890.1234"), at, ["a"], b"\x00\n"]
+    harness = sink(postgres, database)
+    harness.start()
+    harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
+    harness.deliver()
+    with postgres.connect(database) as connection:
+        assert connection.execute("SELECT * FROM topic").fetchall() == [tuple(values)]
+    harness.stop()
+
+
+def test_two_tasks_create_their_tables_at_the_same_time(
+    postgres: PostgresServer, database: str
+) -> None:
+    """One is first; the other finds it done."""
+    harnesses = [sink(postgres, database) for _ in range(8)]
+    errors: list[BaseException] = []
+
+    def run(harness: SinkHarness) -> None:
+        try:
+            harness.start()
+        except psycopg.Error as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    with postgres.connect(database) as connection:
+        assert connection.execute("SELECT epoch FROM pyconnect_offsets").fetchall() == [(8,)]
+
+
+def test_a_wrong_password_is_found_by_validation(postgres: PostgresServer, database: str) -> None:
+    """The error shows neither the wrong one nor the right one."""
+    wrong = {**postgres.settings(database), "connection.password": "guess"}
+    config = SqlSinkConnector().validate({"name": "s", **wrong})
+    errors = {value.name: value.error_messages for value in config.config_values}
+    (text,) = errors["connection.url"]
+    assert "password authentication failed" in text
+    assert PASSWORD not in text
+    assert "guess" not in text

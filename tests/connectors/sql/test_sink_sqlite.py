@@ -1,0 +1,361 @@
+"""SqlSink on SQLite: modes of writing, tables, offsets, fencing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pyconnect_api import (
+    INT32_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    ConnectException,
+    DataException,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    TopicPartition,
+    date_builder,
+    decimal_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_connectors.sql.sink import SqlSinkConnector
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+
+PARTITION = TopicPartition("topic", 0)
+KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
+ORDER = SchemaBuilder.struct().field("item", OPTIONAL_STRING_SCHEMA).build()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "target.db"
+
+
+@pytest.fixture
+def database(file: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection
+
+
+def props(file: Path, **settings: str) -> dict[str, str]:
+    return {
+        "name": "to-sql",
+        "connection.url": f"sqlite:///{file}",
+        "auto.create": "true",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def by_key(file: Path, **settings: str) -> dict[str, str]:
+    keyed = {"insert_mode": "upsert", "pk_mode": "record_key", "delete_enabled": "true"}
+    return props(file, **{**keyed, **settings})
+
+
+def order(item: str | None) -> Struct:
+    return Struct(ORDER).put("item", item)
+
+
+def key(number: int) -> Struct:
+    return Struct(KEY).put("id", number)
+
+
+def send(sink: SinkHarness, number: int, item: str | None, schema: Schema = ORDER) -> None:
+    sink.send(order(item), value_schema=schema, key=key(number), key_schema=KEY)
+
+
+def rows(database: sqlite3.Connection, table: str = "topic") -> list[tuple[object, ...]]:
+    return database.execute(f'SELECT * FROM "{table}" ORDER BY 1').fetchall()
+
+
+def stored(database: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return database.execute(
+        "SELECT topic, kafka_partition, epoch, next_offset FROM pyconnect_offsets"
+    ).fetchall()
+
+
+def test_rows_and_offsets_are_stored_together(file: Path, database: sqlite3.Connection) -> None:
+    """What is committed to Kafka is what the database has."""
+    sink = SinkHarness(SqlSinkTask, props(file))
+    sink.start()
+    for item in "abc":
+        sink.send(order(item), value_schema=ORDER)
+    sink.deliver()
+    assert rows(database) == [("a",), ("b",), ("c",)]
+    assert stored(database) == [("topic", 0, 1, 3)]
+    assert sink.commit() == {PARTITION: 3}
+    sink.stop()
+
+
+def test_a_new_task_continues_at_the_stored_offset(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """Though Kafka has no committed offset after the crash."""
+    sink = SinkHarness(SqlSinkTask, props(file))
+    sink.start()
+    for item in "abcd":
+        sink.send(order(item), value_schema=ORDER)
+    sink.deliver(2)
+    assert sink.committed == {}
+    sink.crash()
+    sink.deliver()
+    assert rows(database) == [("a",), ("b",), ("c",), ("d",)]
+    sink.stop()
+
+
+def test_a_zombie_cannot_write_after_its_successor_opened(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """Its transaction finds another epoch, and nothing of it is stored."""
+    zombie, successor = (SinkHarness(SqlSinkTask, props(file)) for _ in range(2))
+    zombie.start()
+    for sink in (zombie, successor):
+        for item in "ab":
+            sink.send(order(item), value_schema=ORDER)
+    zombie.deliver(1)
+    successor.start()
+    with pytest.raises(ConnectException, match="taken over by another task"):
+        zombie.deliver()
+    successor.deliver()
+    assert rows(database) == [("a",), ("b",)]
+    successor.stop()
+
+
+def test_a_batch_without_known_outcome_is_not_written_twice(
+    file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks behind the commit; the repeated batch is found to be stored."""
+    sink = SinkHarness(SqlSinkTask, props(file))
+    task = sink.start()
+    assert isinstance(task, SqlSinkTask)
+    sink.send(order("a"), value_schema=ORDER)
+    failures = [sqlite3.OperationalError("the connection broke")]
+    failures[0].sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+    def committed(dbapi_connection: sqlite3.Connection) -> None:
+        dbapi_connection.commit()
+        if failures and stored(database) == [("topic", 0, 1, 1)]:
+            raise failures.pop()
+
+    assert task._engine is not None
+    monkeypatch.setattr(task._engine.dialect, "do_commit", committed)
+    assert sink.deliver() == []
+    assert failures == []
+    assert rows(database) == [("a",)]
+    sink.deliver()
+    assert rows(database) == [("a",)]
+    assert stored(database) == [("topic", 0, 1, 1)]
+    sink.stop()
+
+
+def test_without_the_guarantee_offsets_are_kafkas(file: Path, database: sqlite3.Connection) -> None:
+    """No table of offsets, and no fencing."""
+    sink = SinkHarness(SqlSinkTask, props(file, delivery_guarantee="at-least-once"))
+    sink.start()
+    sink.send(order("a"), value_schema=ORDER)
+    sink.deliver()
+    assert sink.commit() == {PARTITION: 1}
+    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert tables == [("topic",)]
+    sink.stop()
+
+
+def test_upserts_and_deletes_are_applied_in_order(file: Path, database: sqlite3.Connection) -> None:
+    """Within a batch as well: the last record of a key counts."""
+    sink = SinkHarness(SqlSinkTask, by_key(file))
+    sink.start()
+    send(sink, 1, "a")
+    send(sink, 2, "b")
+    send(sink, 1, "c")
+    sink.send(None, key=key(2), key_schema=KEY)
+    send(sink, 3, "d")
+    sink.send(None, key=key(3), key_schema=KEY)
+    send(sink, 3, "e")
+    sink.deliver()
+    assert rows(database) == [(1, "c"), (3, "e")]
+    sink.stop()
+
+
+def test_an_update_changes_rows_that_are_there(file: Path, database: sqlite3.Connection) -> None:
+    """Others stay missing."""
+    database.execute("CREATE TABLE topic (id INTEGER PRIMARY KEY, item TEXT)")
+    database.execute("INSERT INTO topic VALUES (1, 'a')")
+    sink = SinkHarness(SqlSinkTask, by_key(file, insert_mode="update"))
+    sink.start()
+    send(sink, 1, "b")
+    send(sink, 2, "c")
+    sink.deliver()
+    assert rows(database) == [(1, "b")]
+    sink.stop()
+
+
+def test_the_primary_key_can_be_the_records_place(file: Path, database: sqlite3.Connection) -> None:
+    """Topic, partition and offset identify a record without a key."""
+    sink = SinkHarness(SqlSinkTask, props(file, pk_mode="kafka", insert_mode="upsert"))
+    sink.start()
+    for item in "ab":
+        sink.send(order(item), value_schema=ORDER)
+    sink.deliver()
+    assert rows(database) == [("topic", 0, 0, "a"), ("topic", 0, 1, "b")]
+    sink.stop()
+
+
+def test_the_primary_key_can_be_fields_of_the_value(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """The columns are the value's."""
+    settings = {"pk_mode": "record_value", "pk_fields": "item", "insert_mode": "upsert"}
+    sink = SinkHarness(SqlSinkTask, props(file, **settings))
+    sink.start()
+    for item in "aba":
+        sink.send(order(item), value_schema=ORDER)
+    sink.deliver()
+    assert rows(database) == [("a",), ("b",)]
+    sink.stop()
+
+
+def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Connection) -> None:
+    """Rows that were there have no value in it."""
+    wide = SchemaBuilder.struct().field("item", STRING_SCHEMA)
+    wide.field("note", OPTIONAL_STRING_SCHEMA)
+    sink = SinkHarness(SqlSinkTask, props(file, auto_evolve="true"))
+    sink.start()
+    sink.send(order("a"), value_schema=ORDER)
+    schema = wide.build()
+    sink.send(Struct(schema).put("item", "b").put("note", "n"), value_schema=schema)
+    sink.deliver()
+    assert rows(database) == [("a", None), ("b", "n")]
+    sink.stop()
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({"auto_create": "false"}, "auto.create=true"), ({}, "auto.evolve=true")],
+)
+def test_a_missing_table_or_column_names_the_setting(
+    file: Path, database: sqlite3.Connection, settings: dict[str, str], text: str
+) -> None:
+    """Nothing is created unless that was asked for."""
+    if not settings:
+        database.execute("CREATE TABLE topic (other TEXT)")
+    sink = SinkHarness(SqlSinkTask, props(file, **settings))
+    sink.start()
+    sink.send(order("a"), value_schema=ORDER)
+    with pytest.raises(ConnectException, match=text):
+        sink.deliver()
+
+
+def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> None:
+    """Decimals lose no digit; nested values are JSON."""
+    schema = (
+        SchemaBuilder.struct()
+        .field("price", decimal_builder(4))
+        .field("at", timestamp_builder())
+        .field("day", date_builder())
+        .field("tags", SchemaBuilder.array(STRING_SCHEMA))
+        .field("count", SchemaBuilder.int32().default(7).optional())
+        .build()
+    )
+    value = Struct(schema)
+    value.put("price", Decimal("12345678901234567890.1234"))
+    value.put("at", datetime(2024, 6, 1, 10, tzinfo=UTC))
+    value.put("day", date(2024, 6, 1)).put("tags", ["a", "b"])
+    sink = SinkHarness(SqlSinkTask, props(file, db_timezone="Europe/Berlin"))
+    sink.start()
+    sink.send(value, value_schema=schema)
+    sink.deliver()
+    assert rows(database) == [
+        ("12345678901234567890.1234", "2024-06-01 12:00:00.000000", "2024-06-01", '["a", "b"]', 7)
+    ]
+    sink.stop()
+
+
+def test_maps_without_schema_go_to_tables_that_are_there(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """Their keys are the columns."""
+    database.execute("CREATE TABLE topic (a INTEGER, b TEXT)")
+    sink = SinkHarness(SqlSinkTask, props(file))
+    sink.start()
+    sink.send({"a": 1})
+    sink.send({"b": {"c": [1]}, "a": 2})
+    sink.deliver()
+    assert rows(database) == [(1, None), (2, '{"c":[1]}')]
+    sink.stop()
+
+
+def test_a_record_that_has_no_row_is_reported_or_fails_the_task(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """Behind a report the offset moves on."""
+    reporter = RecordingReporter()
+    tolerant = SinkHarness(SqlSinkTask, props(file), reporter=reporter)
+    tolerant.start()
+    tolerant.send("a text")
+    tolerant.send(order("a"), value_schema=ORDER)
+    tolerant.deliver()
+    assert rows(database) == [("a",)]
+    assert stored(database) == [("topic", 0, 1, 2)]
+    assert len(reporter.reports) == 1
+    tolerant.stop()
+    strict = SinkHarness(SqlSinkTask, props(file, name="other"))
+    strict.start()
+    strict.send("a text")
+    with pytest.raises(DataException, match="neither a struct nor a map"):
+        strict.deliver()
+
+
+def test_changed_offsets_are_those_of_the_database(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """They also fence a task that may still run; None starts from Kafka's own position."""
+    sink = SinkHarness(SqlSinkTask, props(file))
+    sink.start()
+    sink.send(order("a"), value_schema=ORDER)
+    sink.deliver()
+    connector = SqlSinkConnector()
+    assert connector.alter_offsets(props(file), {PARTITION: 0, TopicPartition("topic", 1): None})
+    assert stored(database) == [("topic", 0, 2, 0), ("topic", 1, 1, None)]
+    sink.send(order("b"), value_schema=ORDER)
+    with pytest.raises(ConnectException, match="taken over"):
+        sink.deliver()
+
+
+def test_a_locked_database_is_tried_again_until_the_last_attempt(
+    file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the task fails, with the database's own reason."""
+    monkeypatch.setattr("pyconnect_connectors.sql.database.CONNECT_TIMEOUT_S", 0)
+    sink = SinkHarness(SqlSinkTask, props(file, max_retries="1"))
+    sink.start()
+    sink.send(order("a"), value_schema=ORDER)
+    database.execute("BEGIN IMMEDIATE")
+    assert sink.deliver() == []
+    with pytest.raises(ConnectException, match=r"database is locked \(2 attempts\)"):
+        sink.deliver()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"insert.mode": "upsert"}, "pk.mode"),
+        ({"delete.enabled": "true"}, "pk.mode"),
+        ({"pk.mode": "record_value"}, "pk.fields"),
+        ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields"),
+        ({"delivery.guarantee": "maybe"}, "delivery.guarantee"),
+    ],
+)
+def test_a_wrong_setting_is_found_by_validation(
+    file: Path, settings: dict[str, str], name: str
+) -> None:
+    """The error belongs to the setting that has to be changed."""
+    config = SqlSinkConnector().validate({**props(file), **settings})
+    assert [value.name for value in config.config_values if value.error_messages] == [name]

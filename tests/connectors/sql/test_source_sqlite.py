@@ -1,0 +1,335 @@
+"""SqlSource on SQLite: order, positions, types."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pyconnect_api import (
+    ConfigException,
+    ConnectException,
+    DataException,
+    ExactlyOnceSupport,
+    SourceRecord,
+    Struct,
+)
+from pyconnect_api.testing import ConnectorHarness, SourceHarness
+from pyconnect_connectors.sql.source import SqlSourceConnector
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from tests.support.eventually import eventually
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def database(file: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection
+
+
+def props(file: Path, **settings: str) -> dict[str, str]:
+    return {
+        "name": "orders",
+        "connection.url": f"sqlite:///{file}",
+        "poll.interval.ms": "1",
+        "topic.prefix": "shop-",
+        "tables": "orders",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def incrementing(file: Path, **settings: str) -> dict[str, str]:
+    columns = {"mode": "incrementing", "incrementing_column_name": "id"}
+    return props(file, **{**columns, **settings})
+
+
+def by_time(file: Path, **settings: str) -> dict[str, str]:
+    columns = {"mode": "timestamp", "timestamp_column_name": "changed"}
+    return props(file, **{**columns, **settings})
+
+
+def by_both(file: Path, **settings: str) -> dict[str, str]:
+    both = {"mode": "timestamp+incrementing", "incrementing_column_name": "id"}
+    return by_time(file, **{**both, **settings})
+
+
+def ids(records: list[SourceRecord]) -> list[object]:
+    return [record.value.get("id") for record in records if isinstance(record.value, Struct)]
+
+
+def make_orders(database: sqlite3.Connection, *times: str) -> None:
+    database.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, changed DATETIME)")
+    database.executemany("INSERT INTO orders (changed) VALUES (?)", [(time,) for time in times])
+
+
+def everything(harness: SourceHarness) -> list[SourceRecord]:
+    """All records until a pass over the table finds no more."""
+    found: list[SourceRecord] = []
+    empty = 0
+    while empty < 3:
+        batch = harness.poll()
+        found += batch
+        empty = 0 if batch else empty + 1
+    return found
+
+
+def test_rows_are_read_once_and_in_order(file: Path, database: sqlite3.Connection) -> None:
+    """New rows follow at the next pass."""
+    make_orders(database, *["2024-01-01 00:00:00"] * 25)
+    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
+    source.start()
+    assert ids(source.run(25)) == list(range(1, 26))
+    make_orders(database, "2024-01-01 00:00:00")
+    (record,) = source.run(1)
+    assert record.source_offset == {"incrementing": 26}
+    assert record.source_partition == {"table": "orders"}
+    assert record.topic == "shop-orders"
+    assert isinstance(record.key, Struct)
+    assert record.key.get("id") == 26
+    source.stop()
+
+
+def test_a_batch_holds_no_more_rows_than_configured(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """The rest of a table waits in the database, which others can write meanwhile."""
+    make_orders(database, *["2024-01-01 00:00:00"] * 25)
+    source = SourceHarness(SqlSourceTask, incrementing(file, batch_max_rows="10"))
+    source.start()
+    assert len(source.poll()) == 10
+    make_orders(database, "2024-01-01 00:00:00")
+    source.stop()
+
+
+@pytest.mark.parametrize("settings", [incrementing, by_both])
+@pytest.mark.parametrize("committed", range(1, 12))
+def test_a_restart_anywhere_neither_loses_nor_repeats_a_row(
+    file: Path, database: sqlite3.Connection, settings: object, committed: int
+) -> None:
+    """Rows of equal time included; the position is that of the last acknowledged record."""
+    assert callable(settings)
+    make_orders(database, *["2024-01-01 00:00:00"] * 5, *["2024-01-01 00:00:00.5"] * 7)
+    source = SourceHarness(SqlSourceTask, settings(file, batch_max_rows="4"))
+    source.start()
+    polled: list[SourceRecord] = []
+    while len(polled) < committed:
+        polled += source.poll()
+    source.acknowledge(committed)
+    source.commit()
+    source.restart()
+    assert ids(polled[:committed]) + ids(everything(source)) == list(range(1, 13))
+    source.stop()
+
+
+@pytest.mark.parametrize("committed", range(1, 12))
+def test_by_timestamp_a_restart_loses_no_row(
+    file: Path, database: sqlite3.Connection, committed: int
+) -> None:
+    """Within rows of equal time all of them come again; between them none does."""
+    times = ["2024-01-01 00:00:01"] * 3 + ["2024-01-01 00:00:02"] * 5 + ["2024-01-01 00:00:03"] * 4
+    make_orders(database, *times)
+    source = SourceHarness(SqlSourceTask, by_time(file, batch_max_rows="4"))
+    source.start()
+    polled = everything(source)
+    assert ids(polled) == list(range(1, 13))
+    source.acknowledge(committed)
+    source.commit()
+    source.restart()
+    complete = max([end for end in (0, 3, 8, 12) if end <= committed])
+    assert ids(everything(source)) == list(range(complete + 1, 13))
+    source.stop()
+
+
+def test_by_timestamp_a_quiet_restart_repeats_nothing(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """The last row of a pass completes its time."""
+    make_orders(database, *["2024-01-01 00:00:01"] * 3)
+    source = SourceHarness(SqlSourceTask, by_time(file))
+    source.start()
+    assert len(everything(source)) == 3
+    source.acknowledge()
+    source.commit()
+    source.restart()
+    assert everything(source) == []
+    source.stop()
+
+
+def test_a_changed_row_comes_again(file: Path, database: sqlite3.Connection) -> None:
+    """With a time of the last change."""
+    make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
+    source = SourceHarness(SqlSourceTask, by_both(file))
+    source.start()
+    assert ids(source.run(2)) == [1, 2]
+    database.execute("UPDATE orders SET changed = '2024-01-01 00:00:03' WHERE id = 1")
+    assert ids(source.run(1)) == [1]
+    source.stop()
+
+
+def test_rows_younger_than_the_delay_wait(file: Path, database: sqlite3.Connection) -> None:
+    """They may belong to a transaction beside which others are not visible yet."""
+    make_orders(database, "2024-01-01 00:00:01")
+    database.execute("INSERT INTO orders (changed) VALUES (CURRENT_TIMESTAMP)")
+    source = SourceHarness(SqlSourceTask, by_both(file, timestamp_delay_interval_ms="3600000"))
+    source.start()
+    assert ids(everything(source)) == [1]
+    source.stop()
+
+
+def test_the_whole_table_comes_each_time_in_bulk(file: Path, database: sqlite3.Connection) -> None:
+    """There is no position."""
+    make_orders(database, "2024-01-01 00:00:01", "2024-01-01 00:00:02")
+    source = SourceHarness(SqlSourceTask, props(file, mode="bulk"))
+    source.start()
+    assert ids(source.run(4)) == [1, 2, 1, 2]
+    source.stop()
+
+
+def test_a_query_is_read_by_position_too(file: Path, database: sqlite3.Connection) -> None:
+    """Its topic is the prefix; its own conditions stay."""
+    make_orders(database, *["2024-01-01 00:00:01"] * 4)
+    query = "SELECT id, 'a:b %' AS label FROM orders WHERE id <> 2"
+    source = SourceHarness(
+        SqlSourceTask, incrementing(file, query=query, topic_prefix="found", batch_max_rows="2")
+    )
+    source.start()
+    records = everything(source)
+    assert ids(records) == [1, 3, 4]
+    assert {record.topic for record in records} == {"found"}
+    assert {str(record.source_partition) for record in records} == {"{'query': 'query'}"}
+    source.stop()
+
+
+def test_values_have_the_types_of_their_columns(file: Path, database: sqlite3.Connection) -> None:
+    """Decimals keep their digits; timestamps without zone are of the configured one."""
+    database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, price DECIMAL(30, 4) NOT NULL, paid BOOLEAN,"
+        " at TIMESTAMP, day DATE, picture BLOB, weight DOUBLE, note TEXT)"
+    )
+    database.execute(
+        "INSERT INTO orders VALUES (1, '12.5', 1, '2024-06-01 12:00:00', '2024-06-01', x'00ff',"
+        " 1.5, NULL)"
+    )
+    source = SourceHarness(SqlSourceTask, incrementing(file, db_timezone="Europe/Berlin"))
+    source.start()
+    (record,) = source.run(1)
+    assert isinstance(record.value, Struct)
+    assert record.value.stored_values() == [
+        1,
+        Decimal("12.5000"),
+        True,
+        datetime(2024, 6, 1, 10, tzinfo=UTC),
+        date(2024, 6, 1),
+        b"\x00\xff",
+        1.5,
+        None,
+    ]
+    schemas = {field.name: field.schema for field in record.value.schema.fields}
+    assert {name: str(schema) for name, schema in schemas.items() if not schema.optional} == {
+        "id": "Schema{INT64}",
+        "price": "Schema{org.apache.kafka.connect.data.Decimal:BYTES}",
+    }
+    record.value.validate()
+    source.stop()
+
+
+def test_a_value_of_another_type_than_its_column_fails_the_task(
+    file: Path, database: sqlite3.Connection
+) -> None:
+    """SQLite stores it; a topic with a schema must not."""
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)")
+    database.execute("INSERT INTO orders VALUES (1, 'many')")
+    source = SourceHarness(SqlSourceTask, incrementing(file))
+    source.start()
+    with pytest.raises(DataException, match="Column amount"):
+        source.poll()
+
+
+def test_tables_are_chosen_and_dealt_to_tasks(file: Path, database: sqlite3.Connection) -> None:
+    """Names are exact in the whitelist, expressions in the include list."""
+    for name in ("orders", "order_lines", "people", "orders_old"):
+        database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
+    chosen = {"table.include.list": "order.*", "table.blacklist": "orders_old"}
+    connector = SqlSourceConnector()
+    connector.start({**incrementing(file), **chosen})
+    configs = connector.task_configs(5)
+    connector.stop()
+    assert [config["tables"] for config in configs] == ["order_lines", "orders"]
+
+
+def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> None:
+    """The connector looks for changes and asks for other tasks."""
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    harness = ConnectorHarness(SqlSourceConnector, incrementing(file, table_poll_interval_ms="5"))
+    harness.start()
+    assert len(harness.task_configs(5)) == 1
+    database.execute("CREATE TABLE people (id INTEGER PRIMARY KEY)")
+    eventually(lambda: harness.context.reconfigurations_requested > 0)
+    assert len(harness.task_configs(5)) == 2
+    harness.stop()
+
+
+@pytest.mark.parametrize(
+    ("mode", "support"),
+    [
+        ("bulk", ExactlyOnceSupport.UNSUPPORTED),
+        ("timestamp", ExactlyOnceSupport.UNSUPPORTED),
+        ("incrementing", ExactlyOnceSupport.SUPPORTED),
+        ("timestamp+incrementing", ExactlyOnceSupport.SUPPORTED),
+    ],
+)
+def test_exactly_once_needs_a_total_order(
+    file: Path, mode: str, support: ExactlyOnceSupport
+) -> None:
+    """Where rows have no position of their own, a restart repeats some."""
+    assert SqlSourceConnector().exactly_once_support(props(file, mode=mode)) is support
+
+
+def test_offsets_are_changed_to_those_of_the_mode_only(file: Path) -> None:
+    """An offset that the task would not understand is refused."""
+    connector = SqlSourceConnector()
+    config = incrementing(file)
+    assert connector.alter_offsets(config, [({"table": "orders"}, {"incrementing": 5})])
+    assert connector.alter_offsets(config, [({"anything": 1}, None)])
+    with pytest.raises(ConnectException, match="these keys: incrementing"):
+        connector.alter_offsets(config, [({"table": "orders"}, {"timestamp": "2024"})])
+    with pytest.raises(ConnectException, match="the key 'table'"):
+        connector.alter_offsets(config, [({"query": "query"}, {"incrementing": 5})])
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"mode": "incrementing"}, "incrementing.column.name"),
+        ({"mode": "timestamp"}, "timestamp.column.name"),
+        ({"mode": "sometimes"}, "mode"),
+        ({"mode": "bulk", "query": "SELECT 1", "table.whitelist": "a"}, "query"),
+        ({"mode": "bulk", "table.include.list": "order("}, "table.include.list"),
+        ({"mode": "bulk", "connection.url": "nonsense"}, "connection.url"),
+        ({"mode": "bulk", "connection.url": "sqlite:////nowhere/at/all.db"}, "connection.url"),
+        ({"mode": "bulk", "db.timezone": "Mars/Olympus"}, "db.timezone"),
+    ],
+)
+def test_a_wrong_setting_is_found_by_validation(
+    file: Path, settings: dict[str, str], key: str
+) -> None:
+    """The error belongs to the setting that has to be changed."""
+    config = SqlSourceConnector().validate({**props(file), **settings})
+    assert [value.name for value in config.config_values if value.error_messages] == [key]
+
+
+def test_errors_do_not_repeat_the_url(file: Path) -> None:
+    """It may hold a password, though it should not."""
+    wrong = props(file, mode="bulk", connection_url="postgresq://me:secret@host/db")
+    with pytest.raises(ConfigException) as caught:
+        SqlSourceConnector().start(wrong)
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,173 @@
+"""SqlSource and SqlSink on a real broker and a real PostgreSQL, with exactly-once delivery."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.agent import Agent, Agents
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.postgres import PostgresServer, running_postgres
+from tests.support.seeds import picked_seed
+from tests.support.topics import create_topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+KILLS = 12
+WAIT_S = 120
+QUICK = {
+    "exactly.once.source.support": "enabled",
+    "task.shutdown.graceful.timeout.ms": "2000",
+    "offset.flush.interval.ms": "300",
+    "scheduled.rebalance.max.delay.ms": "0",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+class Writer:
+    """Adds rows to the source's table all the time, several to a transaction and of equal time."""
+
+    def __init__(self, postgres: PostgresServer, database: str, seed: int) -> None:
+        self._postgres = postgres
+        self._database = database
+        self._random = random.Random(seed)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._postgres.connect(self._database) as connection:
+            while not self._stopping.wait(0.02):
+                connection.execute(
+                    "INSERT INTO orders (note) SELECT 'x' FROM generate_series(1, %s)",
+                    [self._random.randint(1, 60)],
+                )
+
+
+def source_config(postgres: PostgresServer, database: str, topic: str) -> dict[str, str]:
+    return {
+        "connector.class": "SqlSource",
+        **postgres.settings(database),
+        "mode": "timestamp+incrementing",
+        "timestamp.column.name": "changed",
+        "incrementing.column.name": "id",
+        "timestamp.delay.interval.ms": "200",
+        "table.whitelist": "orders",
+        "topic.prefix": topic.removesuffix("orders"),
+        "poll.interval.ms": "50",
+        "batch.max.rows": "40",
+        "exactly.once.support": "required",
+        "producer.override.transaction.timeout.ms": "10000",
+    }
+
+
+def sink_config(postgres: PostgresServer, database: str, topic: str) -> dict[str, str]:
+    return {
+        "connector.class": "SqlSink",
+        **postgres.settings(database),
+        "topics": topic,
+        "tasks.max": "2",
+        "table.name.format": "target",
+        "auto.create": "true",
+        "retry.backoff.ms": "200",
+        "consumer.override.isolation.level": "read_committed",
+        "consumer.override.session.timeout.ms": "6000",
+        "consumer.override.heartbeat.interval.ms": "500",
+        "consumer.override.max.poll.records": "50",
+    }
+
+
+def task_pids(agent: Agent) -> list[int]:
+    return [
+        int(child["pid"])
+        for child in agent.get("/agent/tasks")
+        if child["task"] is not None and child["pid"] is not None
+    ]
+
+
+def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
+    for name in names:
+        if "FAILED" in agent.states(name):
+            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+
+
+def count(postgres: PostgresServer, database: str, query: str) -> int:
+    with postgres.connect(database) as connection:
+        row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_every_row_arrives_once_though_tasks_are_killed(
+    agents: Agents, kafka_broker: SharedBroker, postgres: PostgresServer
+) -> None:
+    """The target has no primary key that could hide a repeated row."""
+    seed = picked_seed()
+    database = postgres.new_database()
+    topic = unique_name("shop") + "-orders"
+    create_topics(kafka_broker.bootstrap_servers, [topic], partitions=3)
+    with postgres.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE orders (id bigserial PRIMARY KEY, note text NOT NULL,"
+            " changed timestamptz NOT NULL DEFAULT now())"
+        )
+    writer = Writer(postgres, database, seed)
+    agent = agents.start(properties=QUICK)
+    names = (unique_name("from-sql"), unique_name("to-sql"))
+    agent.create(names[0], source_config(postgres, database, topic))
+    agent.create(names[1], sink_config(postgres, database, topic))
+    writer.start()
+    picks = random.Random(seed)
+    exists = "SELECT count(*) FROM pg_tables WHERE tablename = 'target'"
+    eventually(lambda: count(postgres, database, exists) == 1, WAIT_S)
+    for _ in range(KILLS):
+        seen = count(postgres, database, "SELECT count(*) FROM target")
+        eventually(lambda: task_pids(agent), WAIT_S)
+        # Until more rows have come, or not: kills hit starts and rebalances too.
+        more = picks.choice((0, 1, 50, 200))
+        with contextlib.suppress(AssertionError):
+            eventually(
+                lambda seen=seen, more=more: (  # type: ignore[misc]
+                    count(postgres, database, "SELECT count(*) FROM target") >= seen + more
+                ),
+                3,
+            )
+        with contextlib.suppress(ProcessLookupError, IndexError):
+            os.kill(picks.choice(task_pids(agent)), signal.SIGKILL)
+        restart_failed(agent, names)
+    writer.finish()
+    written = count(postgres, database, "SELECT count(*) FROM orders")
+
+    def arrived() -> bool:
+        restart_failed(agent, names)
+        return count(postgres, database, "SELECT count(DISTINCT id) FROM target") == written
+
+    eventually(arrived, WAIT_S, lambda: f"seed {seed}, {written} rows")
+    lost = "SELECT count(*) FROM orders LEFT JOIN target USING (id) WHERE target.id IS NULL"
+    assert count(postgres, database, lost) == 0
+    with postgres.connect(database) as connection:
+        stored = connection.execute("SELECT DISTINCT connector FROM pyconnect_offsets").fetchall()
+    assert stored == [(names[1],)]
+    total = count(postgres, database, "SELECT count(*) FROM target")
+    assert total == written, f"seed {seed}: {total - written} rows came twice"
