@@ -1,4 +1,4 @@
-"""docs/connectors-sql.md: its example is run here, as it is written."""
+"""docs/reference/connectors-sql.md: its example is run here, as it is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.names import unique_name
 
 pytestmark = pytest.mark.kafka
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "connectors-sql.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "connectors-sql.md"
 
 
 def test_the_example_copies_its_table(agents: Agents, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/upgrade.md is a runbook: its commands are run here, in its order, on a real agent."""
+"""The runbook of the upgrade: its commands are run here, in its order, on a real agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.upgrade_cluster import SETTLE, Tool, phases, supervised_clust
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "upgrade.md"
+RUNBOOK = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "upgrade-to-exactly-once.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINE = re.compile(r"\$ pyconnect (?P<arguments>[^#]*)(?:# exit (?P<code>\d+).*)?")
 

@@ -17,7 +17,10 @@ from benchmarks.__main__ import names
 from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "exactly-once.md")
+DOCUMENTS = (
+    ROOT / "docs" / "reference" / "benchmarks.md",
+    ROOT / "docs" / "explanation" / "exactly-once.md",
+)
 COMMAND = re.compile(r"\bscripts/benchmark (\w+)")
 WITHOUT_SERVERS = {
     "acls": ("20", "2", "50"),

@@ -1,4 +1,4 @@
-"""docs/connector-authors.md: its code is that of the example, and the example works."""
+"""docs/tutorial/write-a-connector.md: its code is that of the example, and the example works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.wire
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "directory-plugin"
-DOCUMENT = ROOT / "docs" / "connector-authors.md"
+DOCUMENT = ROOT / "docs" / "tutorial" / "write-a-connector.md"
 BLOCK = re.compile(r"^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -116,22 +116,3 @@ def test_the_documents_commands_fit_their_directories(plugin: Path, tmp_path: Pa
     # The sink ends each line itself: a line end in the file would be a blank line in the output.
     letters = [path.read_text() for path in sorted((tmp_path / "letters-in").iterdir())]
     assert letters == ["hello", "world"]
-
-
-def test_the_documents_commands_exist() -> None:
-    """Each `pyconnect` line names a noun and a verb that the command has."""
-    from typer.main import get_command
-
-    from pyconnect_cli.app import app
-
-    lines = "".join(found["text"] for found in SHELL.finditer(DOCUMENT.read_text())).splitlines()
-    used = [line.split() for line in lines if line.startswith("pyconnect ")]
-    assert len(used) >= 4
-    root = get_command(app)
-    for _, noun, verb, *options in used:
-        context = root.make_context("pyconnect", [noun], resilient_parsing=True)
-        group = root.get_command(context, noun)  # type: ignore[attr-defined]
-        command = group.get_command(context, verb)
-        assert command is not None, (noun, verb)
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {o for o in options if o.startswith("-")} <= known | {"--yes", "--wait"}, options

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "design.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
 NAMES = sorted(set(re.findall(r"`([\w./*]+(?:/[\w.*]*|\.py))`", TEXT)))
 PACKAGES = [
     *sorted((ROOT / "agent").glob("pyconnect_*")),
@@ -37,7 +37,7 @@ def is_there(name: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_design_names_is_there(name: str) -> None:
     """Files and packages in backquotes, also with a `*`."""
-    assert is_there(name), f"docs/design.md speaks of `{name}`"
+    assert is_there(name), f"docs/explanation/design.md speaks of `{name}`"
 
 
 def test_the_design_speaks_of_every_package() -> None:

@@ -66,7 +66,8 @@ def run_with_command(directory: Path, script: str) -> tuple[subprocess.Completed
 def test_an_interrupt_ends_what_was_started_without_a_traceback(tmp_path: Path) -> None:
     """Ctrl-C while the broker starts: exit code 130, and the sandbox is taken down."""
     done, commands = run_with_command(
-        tmp_path, 'case "$*" in *"sandbox up"*) kill -INT $PPID; exec sleep 60 >/dev/null 2>&1 ;; esac'
+        tmp_path,
+        'case "$*" in *"sandbox up"*) kill -INT $PPID; exec sleep 60 >/dev/null 2>&1 ;; esac',
     )
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -68,7 +68,8 @@ def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     description = metadata.get_payload()
     assert isinstance(description, str)
-    assert "`docs/cli-reference.md`" in description
+    assert "commands (`docs/reference/cli-reference.md`)" in description
+    assert "![" not in description
     targets = re.findall(r"\]\(([^)]*)\)", description)
     assert [target for target in targets if not target.startswith("https://")] == []
 

@@ -1,4 +1,4 @@
-"""docs/acls.md explains every row of the table."""
+"""docs/reference/acls.md explains every row of the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pyconnect_cli.acls.plan.model import Role, Rule, Severity
 from pyconnect_cli.acls.plan.rules import RULES
 
-DOCS = (Path(__file__).parents[3] / "docs" / "acls.md").read_text()
+DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "acls.md").read_text()
 ROWS = [rule for rule in RULES.values() if rule.role is not Role.TOOL]
 
 

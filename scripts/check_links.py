@@ -1,0 +1,60 @@
+"""Check the links of README, changelog and docs/; pages of docs/ link to files below docs/ only.
+
+Needs the standard library only. Headings get the names that a browser of the repository gives them;
+`scripts/docs` checks the names of the site.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def documents(root: Path) -> list[Path]:
+    """Return every Markdown file that readers get."""
+    return [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md"))]
+
+
+def prose(document: Path) -> str:
+    """Return a document without its blocks of code, indented ones included."""
+    blocks = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+    return blocks.sub("", document.read_text("utf-8"))
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the names of the headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def faults(document: Path, root: Path) -> Iterator[str]:
+    """Yield a text for each link of one document that leads nowhere."""
+    site = root / "docs"
+    for path, heading in LINK.findall(prose(document)):
+        target = (document.parent / path).resolve() if path else document
+        link = f"{path}#{heading}" if heading else path
+        if not target.exists():
+            yield f"{link}: there is no such file"
+        elif document.is_relative_to(site) and not target.is_relative_to(site):
+            yield f"{link}: the site holds only files below docs/"
+        elif heading and heading not in anchors(target):
+            yield f"{link}: there is no such heading"
+
+
+def main(root: Path) -> int:
+    """Print every fault; return the exit code."""
+    found = [
+        f"{document.relative_to(root)}: {fault}"
+        for document in documents(root)
+        for fault in faults(document, root)
+    ]
+    print("\n".join(found), end="\n" if found else "", file=sys.stderr)
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).resolve().parent.parent))
