@@ -48,18 +48,18 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "done, or nothing to change",
-    ExitCode.NEGATIVE: "a negative answer: a difference, an audit mismatch, a failed check",
+    ExitCode.OK: "success, or nothing to change",
+    ExitCode.NEGATIVE: "negative result: a difference, an audit mismatch, a failed check",
     ExitCode.USAGE: "usage: arguments, an unusable file, a configuration the worker refuses",
     ExitCode.NOT_FOUND: "not found: connector, task, plugin, context, or nothing selected",
     ExitCode.NOT_AUTHENTICATED: "not authenticated (HTTP 401)",
     ExitCode.FORBIDDEN: "forbidden (HTTP 403), or an ACL is missing",
-    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or a lock is held",
+    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or another run holds the lock",
     ExitCode.UNREACHABLE: "unreachable: no worker answered",
     ExitCode.PARTIAL_FAILURE: "part of a batch failed",
-    ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version",
-    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), an answer not of Connect's, or our own fault",
-    ExitCode.NEEDS_OPERATOR: "waiting for an operator's step; run the command again after it",
+    ExitCode.PRECONDITION: "precondition not met: not STOPPED, not confirmed, version",
+    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), not Connect's answer, or an internal error",
+    ExitCode.NEEDS_OPERATOR: "an operator's step is needed; run the command again after it",
     ExitCode.TIMED_OUT: "a wait timed out",
     ExitCode.INTERRUPTED: "interrupted",
 }

@@ -99,7 +99,7 @@ class Session:
             return Security()
         security = read_security(path)
         if unused := security.without_effect:
-            self.output.warning(f"{path}: without effect here: {', '.join(unused)}")
+            self.output.warning(f"{path}: settings without effect here: {', '.join(unused)}")
         return security
 
     @cached_property
@@ -189,8 +189,8 @@ class Session:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PreconditionFailed(
-                "nothing was done: this needs a confirmation and there is no terminal",
-                hint=f"to go ahead, run: {self.command_line('--yes')}",
+                "nothing was done: a confirmation is needed and there is no terminal",
+                hint=f"to confirm, run: {self.command_line('--yes')}",
             )
         try:
             agreed = typer.confirm(question, default=False, err=True)
@@ -215,7 +215,7 @@ class Session:
         if kind == "value":
             # Settings come before the output that they configure.
             tell(
-                f"warning: others on this machine may see a {name} on the command line;"
+                f"warning: other users of this machine can see a {name} on the command line;"
                 f" prefer --{name}-file or --{name}-command"
             )
 

@@ -63,5 +63,5 @@ def require_free(port: int) -> None:
     if not is_free(port):
         raise PortTaken(
             f"Port {port} on {LOOPBACK} is in use",
-            hint="choose another --port, or none to have a free one chosen",
+            hint="choose another --port, or leave it out for a free port",
         )

@@ -129,8 +129,8 @@ class Server(ABC):
             self.stop()
             raise
         raise ServerExited(
-            f"{self.name} found its ports taken {COLLISION_RETRIES} times",
-            hint="free some ports, or name them",
+            f"the ports of {self.name} were in use {COLLISION_RETRIES} times",
+            hint="free some ports, or choose ports",
         )
 
     def launch(self) -> None:

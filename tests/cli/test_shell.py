@@ -90,7 +90,7 @@ def test_every_example_is_of_a_verb_that_exists() -> None:
 def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
     """A noun's help tells what each verb does, whole."""
     text = " ".join(run("connectors", "--help").out.split())
-    assert "with -o json as `create -f` and `apply -f` take it" in text
+    assert "`create -f` and `apply -f` accept its -o json" in text
     assert "..." not in text
     assert text.startswith("Usage: pyconnect connectors [OPTIONS] VERB [ARGUMENTS]…")
 

@@ -32,7 +32,7 @@ def probed_here(
         try:
             reports[worker.name] = _report(session, facts, phase, worker)
         except PyconnectError as error:
-            session.output.warning(f"{worker.name}: not asked as its clients: {error.message}")
+            session.output.warning(f"{worker.name}: its clients were not probed: {error.message}")
     return reports
 
 

@@ -68,7 +68,7 @@ def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document
     ]
     if not positions:
         raise UsageError(
-            f"the connector has committed no offset of {file} yet: nothing can be told",
+            f"the connector has committed no offset of {file} yet, so nothing can be compared",
             hint="wait for offset.flush.interval.ms, then run it again",
         )
     return {"kind": "files", "paths": [file], "format": "text", "limit_bytes": positions[0]}

@@ -131,7 +131,7 @@ def translated(error: Exception, what: str) -> PyconnectError:
 
     text = f"Kafka: {what}: {str(error) or type(error).__name__}"
     if isinstance(error, AuthorizationError):
-        return Forbidden(text, hint="see which grant this is: pyconnect acls explain")
+        return Forbidden(text, hint="show the grant that is missing: pyconnect acls explain")
     if getattr(error, "errno", None) == _AUTHENTICATION_FAILED:
         return NotAuthenticated(text, hint="see --kafka-properties")
     if isinstance(error, RetriableError):

@@ -162,7 +162,7 @@ def _partitions(
 ) -> list[TopicPartition]:
     found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
     if found is None or found.error is not None:
-        raise NotFound(f"there is no topic {topic}", hint="see the workers' properties")
+        raise NotFound(f"topic {topic} does not exist", hint="check the workers' properties")
     if unknown := sorted(set(numbers) - set(found.partitions)):
         raise NotFound(
             f"topic {topic} has no partition {', '.join(map(str, unknown))}",

@@ -33,7 +33,7 @@ def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
     if not isinstance(document, Mapping) or "offsets" not in document:
         raise UsageError(
             f"{shown}: an object with `offsets` was expected",
-            hint="see one: pyconnect offsets get NAME -o json",
+            hint="for an example: pyconnect offsets get NAME -o json",
         )
     if unknown := sorted(str(key) for key in document if key != "offsets"):
         raise UsageError(f"{shown}: unknown member {', '.join(unknown)}")

@@ -39,7 +39,7 @@ INTERNAL_TOPICS = {
     OFFSETS_TOPIC: "offsets topic",
     "status.storage.topic": "status topic",
 }
-NOT_LISTED = "brokers do not list super users: name them with --super-user, or ask with --probe"
+NOT_LISTED = "brokers do not report super users: name them with --super-user, or test with --probe"
 Properties = Mapping[str, str | None]
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -213,7 +213,7 @@ def _acls(
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)
     if java_urls and not (options.worker_configs or options.worker_properties):
-        text = f"{', '.join(java_urls)}: Java workers do not tell their configuration"
+        text = f"{', '.join(java_urls)}: Java workers do not report their configuration"
         unseen = (f"{text}; give --worker-config",)
     only_java = len(java_urls) == len(view.workers)
     exceptions_told = bool(options.super_users or options.allow_everyone or options.probe)

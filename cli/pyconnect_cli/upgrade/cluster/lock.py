@@ -138,6 +138,6 @@ def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
 
 def _held_by_another(name: str) -> Conflict:
     return Conflict(
-        f"another run upgrades this cluster: it holds the group {name}",
-        hint="see who runs it; the lock ends with it",
+        f"another run is upgrading this cluster: it holds the lock, group {name}",
+        hint="find that run; the lock ends with it",
     )

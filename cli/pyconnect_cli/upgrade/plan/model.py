@@ -123,7 +123,7 @@ class SourceConnector:
     boundary_interval_ms: int | None = None
     transaction_timeout_ms: int = 60_000
     preflight: tuple[str, ...] = ()
-    """What validation with `required` says against it; empty: nothing, or it was not asked."""
+    "Errors of a validation with `required`; empty if there are none or it was not validated."
     replaced: tuple[str, ...] = ()
     breaking: tuple[str, ...] = ()
     own_cluster: bool = False
@@ -179,9 +179,9 @@ class View:
     other_groups: tuple[str, ...] = ()
     leader_transactional_id: str = ""
     states_known: bool = True
-    """Whether any worker told the `instances`: of none nothing is known, least that all is well."""
+    "Whether any worker reported the `instances`; False means that their states are not known."
     leader_writes: bool | None = None
-    """Whether the leader writes transactionally; None: nobody can say."""
+    "Whether the leader writes transactionally; None if it is not known."
 
     @property
     def stable(self) -> bool:
