@@ -136,8 +136,8 @@ def read_snapshot(document: object) -> Snapshot:
         return _read(document)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise ReconcileError(
-            f"these are no saved ranges: {type(exc).__name__}: {exc}",
-            hint="give the report.json of a run, or its member `snapshot`",
+            f"these are not saved ranges: {type(exc).__name__}: {exc}",
+            hint="give the report.json of a run, or the `snapshot` member of it",
         ) from exc
 
 
