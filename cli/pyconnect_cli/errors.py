@@ -113,7 +113,7 @@ class Forbidden(PyconnectError):
 
 
 class Conflict(PyconnectError):
-    """HTTP 409 that outlived the retries, or a lock somebody else holds."""
+    """HTTP 409 that outlived the retries, or a lock that another run holds."""
 
     exit_code = ExitCode.CONFLICT
 

@@ -173,7 +173,7 @@ class Session:
         return client
 
     def unwritten(self) -> OSError | None:
-        """Return why results could not be printed; None when they were, or nobody wants them."""
+        """Return why results could not be printed; None when they were, or the reader has left."""
         output: Output | None = self.__dict__.get("output")
         fault = None if output is None else output.unwritten
         return None if isinstance(fault, BrokenPipeError) else fault

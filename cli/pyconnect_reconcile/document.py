@@ -12,7 +12,7 @@ Bounds = Mapping[str, Mapping[int, int]]
 
 
 class Members:
-    """The members of one object of a document; `done` refuses the ones nobody took."""
+    """The members of one object of a document; `done` refuses the ones that were not read."""
 
     def __init__(self, document: object, where: str) -> None:
         if not isinstance(document, Mapping):

@@ -12,11 +12,11 @@ class Severity(Enum):
     """What a finding means for the verdict."""
 
     ERROR = "error"
-    "The sides differ, or records are lost or repeated."
+    """The sides differ, or records are lost or repeated."""
     UNKNOWN = "unknown"
-    "It could not be determined whether there is a fault."
+    """It could not be determined whether there is a fault."""
     NOTE = "note"
-    "An explanation that does not change the verdict."
+    """An explanation that does not change the verdict."""
 
 
 class Verdict(Enum):

@@ -436,7 +436,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 def test_a_second_tab_costs_no_request(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect
 ) -> None:
-    """Names are kept for a while; another kind is asked for anew."""
+    """Names are kept for a while; another kind is requested again."""
     eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
     assert ask("connectors", "--url", url) == ["broken", "orders"]

@@ -1,4 +1,4 @@
-"""`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group (upgrade.md)."""
+"""`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ask brokers as the clients of Java workers would, from this host.
 
-Whoever gave a worker's file gave its credentials. The questions are the agent's own, so its program
-asks them; properties go over a pipe, never over a command line.
+A worker's file, given by the user, holds its credentials. The questions are the agent's own, so its
+program asks them; properties go over a pipe, never over a command line.
 """
 
 from __future__ import annotations

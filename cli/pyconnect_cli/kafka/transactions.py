@@ -75,7 +75,7 @@ def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[T
 
 
 def existing_partitions(protocol: KafkaProtocol, topics: Sequence[str]) -> set[TopicPartition]:
-    """Return the partitions of topics that somebody named; NotFound for topics without any."""
+    """Return the partitions of named topics; NotFound for topics without any."""
     found = set(partition_leaders(protocol, topics))
     if missing := sorted(set(topics) - {partition.topic for partition in found}):
         raise NotFound(f"topic {', '.join(missing)} does not exist, or describing it is denied")

@@ -88,7 +88,7 @@ def undo(
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
-    # Whoever is asked is shown the plan and can say no.
+    # A user who is asked sees the plan and can refuse.
     unasked = session.settings.yes and not force and not session.given.get("dry_run")
     if snapshot.orphan:
         _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)

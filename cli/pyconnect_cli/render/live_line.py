@@ -1,6 +1,6 @@
 """The line below the last step while it works: how much is done, and for how long it takes.
 
-Only this module and `reconcile_panel` load rich; whoever needs them imports them in a function.
+Only this module and `reconcile_panel` load rich; other modules import them in a function.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Rolling:
             act()
         except NeedsOperator as error:
             if changes:
-                # Its next life counts as changed: whoever starts it was told how.
+                # Its next life counts as changed: the user was asked to start it so.
                 self._write(StepChanged(url=url))
             hint = f"then run the same command again: {self._tools.again}"
             halted = Halted(reason=error.message, hint=hint, operator=True)

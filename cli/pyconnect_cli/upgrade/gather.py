@@ -88,7 +88,7 @@ def _probed(observer: Observer, worker: Worker, show: Performer) -> Worker:
 
 
 def _with_permissions(observer: Observer, view: View) -> View:
-    """Agents that may not change themselves, or that nobody restarts, are changed by hand."""
+    """Agents that may not change themselves, or have no restart, are changed by hand."""
     return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
 
 
@@ -204,7 +204,7 @@ def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
 def _acls(
     session: Session, view: View, target: Phase, options: AclOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is missing for a phase, and what nobody could tell."""
+    """Return the missing grants of a phase, and the unknown ones."""
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:

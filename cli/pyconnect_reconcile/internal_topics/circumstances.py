@@ -40,9 +40,9 @@ class Circumstances:
         if before:
             lost, holder = before[-1]
             yield (
-                f"task {holder.task} was taken over by {holder.worker} at {time_text(holder.place)},"
-                f" and {lost.worker} had not reported its end: check whether {lost.worker}"
-                " still runs it"
+                f"task {holder.task} was taken over by {holder.worker} at"
+                f" {time_text(holder.place)}, and {lost.worker} had not reported its end:"
+                f" check whether {lost.worker} still runs it"
             )
         holders = self.statuses.holders_at(connector, time_ms)
         if holders:

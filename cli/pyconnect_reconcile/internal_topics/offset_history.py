@@ -142,8 +142,8 @@ def _regressions(part: History) -> list[tuple[Commit, Commit]]:
 def _interleaves(part: History) -> bool:
     """Tell whether two rising runs of offsets take turns, each of them resumed by the other.
 
-    Each commit belongs to the run that is least behind it. A source that begins anew again and
-    again (a file that is truncated) makes runs that follow each other and are never resumed.
+    Each commit belongs to the run that is least behind it. A source that repeatedly starts from the
+    beginning (a file that is truncated) makes runs that follow each other and are never resumed.
     """
     runs: list[tuple[int, Commit]] = []
     turns: list[int] = []

@@ -170,7 +170,7 @@ def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
     """Return the report of another worker that held the task when `status` was reported.
 
     A report in no later generation than one of another worker before it comes from a worker that
-    missed the rebalance between. A group that was made anew counts from the beginning, too: so the
+    missed the rebalance between. A new group counts from the beginning, too: so the
     worker must have reported already before the other one did, and in no later generation.
     """
     ended: set[str] = set()

@@ -70,7 +70,7 @@ def unknown_policies(
 
 
 def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:
-    """Yield what changed since a saved run: topics created anew, retention, ends that went back."""
+    """Yield what changed since a saved run: topics created again, retention, lower ends."""
     known = {topic.topic: topic for topic in before.topics}
     for topic in now.topics:
         old = known.get(topic.topic)

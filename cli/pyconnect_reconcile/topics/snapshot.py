@@ -64,7 +64,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One topic: its id changes when it is created anew (KIP-516).
+    """One topic: its id changes when it is created again (KIP-516).
 
     `cleanup_policy` as the topic's configuration has it, UNKNOWN_POLICY where it may not be read.
     """

@@ -69,7 +69,7 @@ def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
 
 
 def test_metadata_is_found_without_importing_plugins() -> None:
-    """The supervisor's catalog runs no plugin code."""
+    """The worker process's catalog runs no plugin code."""
     code = (
         "import sys; from pyconnect_agent.plugins.catalog import installed_catalog; "
         "assert installed_catalog().find('FileStreamSource'); "

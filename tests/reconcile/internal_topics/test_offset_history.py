@@ -113,7 +113,7 @@ def test_a_regression_names_who_may_have_written_it() -> None:
         in finding.message
     )
     assert "Tasks 0, 1 have the same configuration" in finding.message
-    assert "Held then, as reported: task 0 by b:1" in finding.message
+    assert "Tasks held at that time, as reported: task 0 by b:1" in finding.message
 
 
 def test_offsets_of_unknown_connectors_are_orphans() -> None:

@@ -54,7 +54,7 @@ class Need(NamedTuple):
 
     `owner`: the connector, or the worker by its URL or file, or the tool. `principal` None: not
     known. `servers`: bootstrap addresses when it is not the workers' own cluster. `phase`: since
-    when. `unasked`: of a worker's client that nobody could ask brokers as, so that what they
+    when. `unasked`: of a worker's client that could not be probed, so that what they
     answered another worker's says nothing of it. A tuple, because large clusters have tens of
     thousands.
     """

@@ -53,7 +53,7 @@ def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
 
 
 def require_untouched(snapshot: Snapshot, plan: OffsetsPlan) -> None:
-    """Raise when an undo would overwrite what came after the change, and nobody is asked."""
+    """Raise when an undo without a question would overwrite later changes."""
     if not plan.since:
         return
     first, changed = plan.since[0], counted_partitions(len(plan.since))

@@ -1,4 +1,4 @@
-"""What can be inferred of a Java worker over REST without touching anything (upgrade.md §4).
+"""What can be inferred of a Java worker over REST without touching anything.
 
 `enabled`: its validation stops refusing `exactly.once.support=required`. The rest is `disabled` or
 `preparing`, which only its file tells. The fencing endpoint is asked for a connector that does not

@@ -1,7 +1,7 @@
-"""What forbids an upgrade, and what is only to be known, before its first step. Pure.
+"""The findings that forbid an upgrade before its first step, and the warnings. Pure.
 
-Each check is a generator of findings over one view; the numbers are the invariants of spec
-upgrade.md §3. A blocker says what to do about it.
+Each check is a generator of findings over one view. The hint of a blocker says how to
+remove it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def findings(view: View, wish: Wish) -> tuple[Finding, ...]:
 
 
 def _group(view: View, wish: Wish) -> Iterator[Finding]:
-    """I1, I5, I6: the group is at rest, led, and the one that the inventory knows."""
+    """The group is stable, has a leader, and has the members of the inventory."""
     if not view.stable:
         yield Finding(
             message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
@@ -81,7 +81,7 @@ def _group(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I2, I3, I21: everybody answers, fits, and runs with the file that is there."""
+    """Every worker answers, has a fitting version, and runs with its present properties file."""
     clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
     if len(clusters) > 1:
         yield Finding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
@@ -122,7 +122,7 @@ def _older(worker: Worker, first: tuple[int, int, int]) -> bool:
 
 
 def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I5: signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
+    """Signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
         name = "eager" if view.protocol == "default" else view.protocol
         yield Finding(
@@ -134,7 +134,7 @@ def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
 
 
 def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
-    """I4: `disabled` and `preparing` of a Java worker look alike from outside."""
+    """The REST API of a Java worker does not show whether it is `disabled` or `preparing`."""
     for worker in view.workers:
         if not worker.reachable or worker.source is PhaseSource.TOLD:
             continue
@@ -159,7 +159,7 @@ def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _health(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I19, I23: what is FAILED already does not count; open transactions that hang do."""
+    """Warn of instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
         yield Finding(
             message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
@@ -175,7 +175,7 @@ def _health(view: View, _wish: Wish) -> Iterator[Finding]:
 
 
 def _acls(view: View, wish: Wish) -> Iterator[Finding]:
-    """I10: the grants of the next phase, for every principal."""
+    """The grants of the next phase, for every principal."""
     command = f"pyconnect acls check --phase {wish.target}"
     for blocker in view.acl_blockers:
         yield Finding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
@@ -188,7 +188,7 @@ def _acls(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
-    """I11 to I14: transactions work, and topics of Connect are what they must be."""
+    """Transactions work, and the topics of Connect have the required settings."""
     brokers = view.brokers
     if not brokers.transactions and wish.target is not Phase.DISABLED:
         yield Finding(
@@ -218,7 +218,7 @@ def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _sources(view: View, wish: Wish) -> Iterator[Finding]:
-    """I15, I18 and what a way down means for connectors that demand exactly-once."""
+    """Sources that cannot do exactly-once, and those that require it on a downgrade."""
     for source in view.sources:
         if wish.target is Phase.ENABLED:
             if source.preflight:
@@ -250,7 +250,7 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _clients(view: View, wish: Wish) -> Iterator[Finding]:
-    """I14, I17: every client goes to one cluster, with settings that transactions allow."""
+    """Every client uses one cluster, with settings that transactions allow."""
     if wish.target is Phase.DISABLED:
         return
     why = "no transactional producer can be created with it"
@@ -281,7 +281,7 @@ def _clients(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _ids(view: View, wish: Wish) -> Iterator[Finding]:
-    """I16: an id has one owner; while nobody here is transactional nobody uses them."""
+    """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
         return
     for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
@@ -305,7 +305,7 @@ def _ids(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
-    """A Java worker below `enabled` takes aborted offsets for valid ones (spec upgrade.md §8.1)."""
+    """A Java worker below `enabled` takes aborted offsets for valid ones."""
     enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
     java = [worker.url for worker in enabled if worker.kind is Kind.JAVA]
     if not java or wish.target is Phase.ENABLED:
@@ -329,7 +329,7 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
-    """Workers before 3.5 take STOPPED for PAUSED (spec upgrade.md §9)."""
+    """Workers before 3.5 take STOPPED for PAUSED."""
     if not view.stopped:
         return
     names = ", ".join(view.stopped)

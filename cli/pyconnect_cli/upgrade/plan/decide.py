@@ -185,7 +185,7 @@ class _Turn:
         """Return what the end of a step waits for; None when all is well.
 
         A process that was killed left its transaction to the coordinator, which aborts it after
-        its timeout: until then readers stand still and its outcome is open (spec upgrade.md §5).
+        its timeout: until then readers stand still and its outcome is open.
         """
         if problem := gate_problem(self.run, self.view):
             return self.wait(problem, _gate_hint(problem))

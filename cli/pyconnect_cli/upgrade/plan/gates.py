@@ -1,7 +1,7 @@
 """What must hold between the steps of an upgrade, and what must never happen in it. Pure.
 
 A gate's problem is waited for, until a deadline. A broken invariant halts the run at once: going on
-could only make it worse. Numbers are those of spec upgrade.md §3.
+could only make it worse.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _weaker(now: str, before: str) -> bool:
 
 
 def leader_problem(leg: Leg, view: View) -> str | None:
-    """Return why the leader's writes are not safe at the end of a leg (I7)."""
+    """Return why the leader's writes are not safe at the end of a leg."""
     if leg.target is Phase.DISABLED or view.leader_writes is not False:
         return None
     return "the leader has not claimed its transactional id: does it have the grant (acls check)?"

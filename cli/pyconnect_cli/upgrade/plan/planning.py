@@ -2,7 +2,7 @@
 
 The ways: disabled → preparing → enabled, each in a run of its own, because exactly-once is only
 safe when every possible leader writes transactionally before the first task relies on it. Down
-again in two rollings, or in one with --direct. --full-stop goes anywhere: nobody works meanwhile.
+again in two rollings, or in one with --direct. --full-stop goes anywhere: no worker runs meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactional ids that several would use, each fencing the other (spec exactly-once.md §4). Pure.
+"""Transactional ids that several would use, each fencing the other. Pure.
 
 Ids are names put together with `-` and nothing escaped, so two pairs of names may make the same.
 """

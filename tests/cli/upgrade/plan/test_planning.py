@@ -172,7 +172,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         (
             view(java("a", ENABLED), aborted_offsets=("key k",), offsets_topic="offsets"),
             TO_0,
-            "ends with offsets of transactions that were not committed (key k): http://a would skip",
+            "offsets of transactions that were not committed (key k): http://a would skip",
         ),
         (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
         (view(*P, brokers=Brokers(topic_problems=("two",))), TO_2, "two"),
