@@ -1,6 +1,6 @@
 """One error tree of the command line: a message, a hint, an exit code.
 
-Every failure a user is told about is one of these; `__main__` prints `message` and
+Every failure that is reported to a user is one of these; `__main__` prints `message` and
 `hint` on stderr and exits with `exit_code`. A Python traceback is shown with `--debug` only.
 
 PyconnectError                    1  base; a negative answer when raised as it is
@@ -66,7 +66,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
 
 
 class PyconnectError(Exception):
-    """Something a user is told about in words, never as a traceback."""
+    """A failure that is reported to a user in words, never as a traceback."""
 
     exit_code: int = ExitCode.NEGATIVE
 

@@ -90,7 +90,7 @@ class Session:
 
     @cached_property
     def kafka_security(self) -> Security:
-        """How to convince Kafka's brokers; what of the file has no effect is told here, once."""
+        """Security of Kafka clients; settings of the file without effect are reported here once."""
         from pyconnect_cli.settings.client_properties import read_security
         from pyconnect_clients.security import Security
 

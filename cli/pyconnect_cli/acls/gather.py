@@ -1,4 +1,4 @@
-"""Gather what ACLs follow from: workers, connectors, topics, and what brokers and agents tell."""
+"""Gather the facts behind ACLs: workers, connectors, topics, and reports of brokers and agents."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
 
 
 def _urls(session: Session, options: AclOptions) -> list[str]:
-    """Return the workers' addresses; none when a file tells enough and nothing runs yet."""
+    """Return the workers' addresses; none when a file is enough and nothing runs yet."""
     try:
         return worker_urls(session, everywhere=True)
     except Unreachable:
@@ -244,7 +244,7 @@ def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
 
 
 def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:
-    """Complete the facts with what the workers' cluster tells, given --kafka-bootstrap."""
+    """Complete the facts from the workers' Kafka cluster, given --kafka-bootstrap."""
     if not session.settings.kafka_bootstrap:
         return facts, Evidence()
     with kafka_protocol(session, PURPOSE) as protocol:

@@ -89,7 +89,7 @@ ProbeOption = Annotated[
     bool,
     typer.Option(
         "--probe",
-        help="test connections to the brokers with the client settings of"
+        help="check of grants by requests to the brokers with the clients of"
         " --worker-config, from this host; automatic if listing the ACLs is denied",
     ),
 ]
@@ -97,7 +97,7 @@ ProbeOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
-    """What the user knows and brokers or workers do not tell."""
+    """Facts of the user that brokers or workers do not report."""
 
     connectors: tuple[str, ...] = ()
     worker_configs: tuple[str, ...] = ()

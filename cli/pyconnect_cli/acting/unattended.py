@@ -118,7 +118,7 @@ class _Run:
 
 
 def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
-    """Return what tells the metrics of one job from those of another; no secrets.
+    """Return the labels that distinguish the metrics of jobs; no secrets.
 
     `context` is the addresses where no context is in force, and empty where settings are wrong.
     """

@@ -1,4 +1,4 @@
-"""Starts the process that runs Spark, relays what it tells, ends it with this command.
+"""Starts the process that runs Spark, relays its events, ends it with this command.
 
 The child's stdin is a tether: it ends when this process does, and Spark's JVM with the child. What
 the JVM writes goes to spark.log beside the report.

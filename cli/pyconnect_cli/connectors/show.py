@@ -239,7 +239,7 @@ def selected_or_all(
 
 
 def known_connector(session: Session, name: str) -> ConnectorInfo:
-    """Return a connector; NotFound (exit 3) tells the near names."""
+    """Return a connector; NotFound (exit 3) lists the near names."""
     try:
         return session.client.connector(name)
     except NotFound as exc:

@@ -98,7 +98,7 @@ def connected(cluster: KafkaCluster, remaining_s: Callable[[], float]) -> Iterat
     """Connect with one cluster; UsageError for credentials that this client cannot use."""
     from kafka.admin import KafkaAdminClient
 
-    # Errors are told once, by the call that fails.
+    # Errors are reported once, by the call that fails.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     arguments = cluster.kafka_python()
     arguments["bootstrap_timeout_ms"] = round(min(CONTACT_S, max(remaining_s(), 0.1)) * 1000)

@@ -176,7 +176,7 @@ def end_offsets(
 ) -> dict[TopicPartition, int]:
     """Return where partitions end now, of `read_committed` before what is open.
 
-    Reading ends there: librdkafka tells the end of a partition only with an answer that brings
+    Reading ends there: librdkafka reports the end of a partition only with an answer that brings
     nothing new, of one that is written all the time never. Raises KafkaException.
     """
     return {at: _range(consumer, at, timeout_s)[1] for at in partitions}

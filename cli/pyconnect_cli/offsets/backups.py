@@ -56,7 +56,7 @@ class Backups:
     def mark_failed(self, stored: Snapshot) -> None:
         """Note in a backup that its change failed; where that cannot be written it stays as it is.
 
-        The backup is what matters, and the caller has the change's own error to tell.
+        The backup is what matters, and the caller reports the change's own error.
         """
         with suppress(OSError):
             write_whole(self._path(stored.id), _text(replace(stored, failed=True)))

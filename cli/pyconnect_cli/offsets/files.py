@@ -16,7 +16,7 @@ from pyconnect_cli.rest.offset_entries import OffsetEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsFile:
-    """What a file holds; `snapshot` tells the origin when the file does."""
+    """What a file holds; `snapshot` has the origin if the file has it."""
 
     place: str
     entries: tuple[OffsetEntry, ...]

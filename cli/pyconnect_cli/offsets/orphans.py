@@ -208,7 +208,7 @@ def _keeper(
 
 
 def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
-    """Ask the agents for their offsets topic, and a worker's file; Java workers do not tell it."""
+    """Read the offsets topic from the agents and a worker's file; Java workers do not report it."""
     urls = session.client.exchange.urls
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]

@@ -303,7 +303,7 @@ def _plan_or_raise(session: Session, planner: Planner, view: OffsetsView) -> Off
 
 
 def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
-    """Return a refusal as the error that a user is told, with the command to run."""
+    """Return a refusal as an error for the user, with the command to run."""
     hint = refusal.hint
     if refusal.needs_stop:
         hint = f"to stop it for the change, run: {session.command_line('--stop')}"

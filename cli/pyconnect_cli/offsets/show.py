@@ -149,7 +149,7 @@ def backups_of(session: Session) -> Backups:
 
 
 def known_offsets(session: Session, name: str) -> ConnectorOffsets:
-    """Return a connector's offsets; NotFound (exit 3) tells the near names."""
+    """Return a connector's offsets; NotFound (exit 3) lists the near names."""
     try:
         return session.client.connector_offsets(name)
     except NotFound as exc:

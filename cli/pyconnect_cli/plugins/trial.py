@@ -120,7 +120,7 @@ def _run(
 
 
 def _step(line: str) -> CheckStep | None:
-    """Return the step a line tells of; None for what the plugin printed."""
+    """Return the step that a line reports; None for output of the plugin."""
     try:
         found = json.loads(line)
         return CheckStep(found["step"], found["result"], found["detail"])

@@ -26,7 +26,7 @@ BESIDE_TEXT = len("* ") + len(" 0:00:00") + 1
 class LiveLine:
     """A line that moves until it is closed, which leaves nothing of it; made for a terminal.
 
-    A thread redraws it ten times a second, so it tells that the work goes on.
+    A thread redraws it ten times a second, so it shows that the work goes on.
     """
 
     def __init__(

@@ -137,7 +137,7 @@ class AgentClient:
         return parse("answer", lambda body: str(body["restart"]), answer.body)
 
     def drain(self, *, undrain: bool) -> None:
-        """Have the agent give up all work, or take part again; `info` tells how far it is."""
+        """Have the agent give up all work, or take part again; `info` shows the progress."""
         self._send("POST", "agent", "drain", body={"undrain": undrain})
 
     def _send(

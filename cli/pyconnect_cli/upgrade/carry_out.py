@@ -161,7 +161,7 @@ class Rolling:
 
 
 def _told(entry: Entry) -> str | None:
-    """Return the line that tells of an entry; halts are told as errors."""
+    """Return the line that reports an entry; halts are reported as errors."""
     match entry:
         case StepStarted():
             return f"{entry.url}: to {entry.phase}"

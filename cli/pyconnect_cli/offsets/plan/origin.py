@@ -43,7 +43,7 @@ def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -
 
 
 def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
-    """Raise when a file tells of a connector by another name."""
+    """Raise when a file names another connector."""
     if snapshot.connector != view.name:
         raise PreconditionFailed(
             f"the file contains the offsets of {snapshot.connector}, not of {view.name}:"

@@ -51,7 +51,7 @@ class Orphan:
 
     @property
     def written_ms(self) -> int | None:
-        """When the newest was written; a group does not tell."""
+        """When the newest was written; a group does not show it."""
         return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
 
 

@@ -1,4 +1,4 @@
-"""The group of a Connect cluster and its transactions, as the brokers tell them.
+"""The group of a Connect cluster and its transactions, as the brokers report them.
 
 Asks only; nothing here is noticed by a living producer. The layout of a member's bytes (big endian,
 a text is its length as int16 and UTF-8):
@@ -125,7 +125,7 @@ def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
 def open_transactions(
     protocol: KafkaProtocol, group_id: str, leader: str
 ) -> frozenset[OpenTransaction]:
-    """Return the open transactions of the group's ids; none where brokers cannot tell (< 3.0)."""
+    """Return the open transactions of the group's ids; none before Kafka 3.0."""
     if protocol.broker_version < _WITH_INTROSPECTION:
         return frozenset()
     with translated_errors("list transactions"):

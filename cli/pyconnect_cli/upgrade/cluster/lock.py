@@ -3,7 +3,7 @@
 The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka:
 no topic is needed, a killed holder's membership ends with its session, and one grant is enough:
 Read on it. Two that start at the same moment both refuse. A thread owns the client, which keeps a
-membership alive only while it is polled; `held` tells whether it has lasted without a break.
+membership alive only while it is polled; `held` shows whether it has lasted without a break.
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _means(view: View, wish: Wish) -> Iterator[Finding]:
-    """Who has to be restarted by hand is told beforehand."""
+    """Warn of the workers that have to be restarted by hand."""
     by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
     chosen = [url for url in by_hand if not wish.only or url in wish.only]
     if chosen:

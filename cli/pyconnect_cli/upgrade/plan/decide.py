@@ -289,7 +289,7 @@ def _is_silent_agent(turn: _Turn, url: str) -> bool:
     """Whether a worker that only its own agent can change does not answer now.
 
     It may be on its way back from a restart that was begun before this process: that is waited for.
-    Only agents have told the digest of their file.
+    Only agents report the digest of their file.
     """
     worker = turn.view.by_url.get(url)
     if turn.leg.replace or (worker is not None and worker.reachable):

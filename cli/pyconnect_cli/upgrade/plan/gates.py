@@ -1,7 +1,7 @@
 """What must hold between the steps of an upgrade, and what must never happen in it. Pure.
 
-A gate's problem is waited for, until a deadline. A broken invariant halts the run at once: going on
-could only make it worse.
+A run waits for the end of a gate's problem, until a deadline. A broken invariant halts the run at
+once: going on could only make it worse.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _wrong_phase(run: Run, leg: Leg, worker: Worker) -> str | None:
 
 
 def is_at_target(run: Run, leg: Leg, worker: Worker) -> bool:
-    """Whether a worker needs no step in this leg, as far as the cluster itself tells."""
+    """Whether a worker needs no step in this leg, as far as the cluster itself shows."""
     if leg.replace:
         return worker.reachable and worker.version != _version_before(run, worker.url)
     return (

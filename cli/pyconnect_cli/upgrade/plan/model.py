@@ -1,9 +1,8 @@
 """What is seen of a Connect cluster that is upgraded, as values. Pure.
 
-A worker's phase is told by pyconnect's own agents. Of a Java worker it can only be inferred: its
-validation tells `enabled` from the rest, and its writing tells `preparing` from `disabled` while it
-leads. So each worker has the set of phases that it may be in, and where that
-comes from.
+pyconnect's own agents report their phase. The phase of a Java worker is inferred: its validation
+distinguishes `enabled` from the rest, and its writing distinguishes `preparing` from `disabled`
+while it leads. So each worker has the set of phases that it may be in, and where that comes from.
 """
 
 from __future__ import annotations
