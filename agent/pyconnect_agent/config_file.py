@@ -33,7 +33,7 @@ def load_properties(path: str | Path) -> dict[str, str]:
 
 
 def read_properties_file(path: str | Path) -> PropertiesFile:
-    """Do as `load_properties`, and tell the version of the file."""
+    """Do as `load_properties`, and return the version of the file too."""
     file = Path(path)
     data = _read(file)
     return PropertiesFile(

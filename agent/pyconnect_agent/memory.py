@@ -1,4 +1,4 @@
-"""What the C library's allocator keeps of memory that was freed, and how to make it keep less.
+"""Limits on the freed memory that the C library's allocator keeps.
 
 Composition root. Python takes blocks beyond 512 bytes of it, and librdkafka all that it needs. Both
 functions are about glibc; on other systems they do nothing. Any thread.

@@ -1,6 +1,6 @@
 """The worker's own properties file: one key of it is rewritten when its phase is changed.
 
-No Kafka counterpart (spec agent-admin.md, `POST /agent/phase`). All or nothing: a new file takes
+No Kafka counterpart (`POST /agent/phase`). All or nothing: a new file takes
 the old one's place. Beside it stay the file as it was before each run, `FILE.before-RUN`, and
 `FILE.last-upgrade`, which names the last run. Everything here blocks: call it in a thread.
 """

@@ -19,7 +19,7 @@ from types import FrameType
 
 EXIT_RESTART = 64
 SUPERVISOR_VARIABLE = "PYCONNECT_AGENT_SUPERVISOR"
-"""Holds the supervisor's pid, so that a worker's own children do not take it for theirs."""
+"""Holds the restart parent's pid, so that a worker's own children do not take it for theirs."""
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 

@@ -1,4 +1,4 @@
-"""How a worker has itself restarted: below `--supervise`, or by a command of its properties.
+"""The restart of a worker: by the parent of `--supervise`, or by a command of its properties.
 
 Composition root. Supervised, the worker stops in order and exits with 64. Otherwise the command of
 `agent.restart.command` is run, apart from this process, and whatever it does stops the worker.
@@ -34,13 +34,13 @@ class Restart:
         """Begin; the worker goes on until it is stopped. InternalError when it cannot begin."""
         match self.method:
             case "supervised":
-                LOG.info("worker restarts: its supervisor runs it again")
+                LOG.info("worker restarts: its parent runs it again")
                 self.exit_for_restart()
             case "command":
                 LOG.info("worker restarts: by its command")
                 self._run_command()
             case _:
-                LOG.info("worker needs a restart and has nobody to ask for it")
+                LOG.info("worker needs a restart and has no means for it")
 
     def _run_command(self) -> None:
         environment = {k: v for k, v in os.environ.items() if k != SUPERVISOR_VARIABLE}
@@ -62,7 +62,7 @@ class Restart:
 
 
 def restart_of(config: WorkerConfig, exit_for_restart: Callable[[], None]) -> Restart:
-    """Return how this worker is restarted; a supervisor goes before the command."""
+    """Return how this worker is restarted; the restart parent goes before the command."""
     text = config.agent_restart_command if isinstance(config, DistributedConfig) else None
     command = tuple(shlex.split(text or ""))
     if is_supervised(os.environ):

@@ -1,4 +1,4 @@
-"""Connectors of a standalone worker's command line (task-runtime.md §12, rest-api.md §4.2).
+"""Connectors of a standalone worker's command line.
 
 Composition root. Kafka: ConnectStandalone. Each file is tried as a flat JSON object of strings, as
 the JSON of `POST /connectors`, and as Java properties.

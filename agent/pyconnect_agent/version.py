@@ -1,4 +1,4 @@
-"""Which worker this is: what `GET /` and `--version` tell."""
+"""Which worker this is: what `GET /` and `--version` show."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
         return ExitCode.OK if broken else report(session, unwritten_error(fault))
     except UnicodeEncodeError as fault:
         wrong = ascii(fault.object[fault.start : fault.end])
-        return report(session, UsageError(f"not text that can be sent: {wrong} is no character"))
+        return report(session, UsageError(f"this text cannot be sent: {wrong} is not a character"))
     except Exception as fault:  # noqa: BLE001 - the outermost place: no traceback without --debug
         return report(session, internal_fault(fault))
     finally:
@@ -82,8 +82,8 @@ def _invoke(session: Session, arguments: list[str]) -> int:
 def internal_fault(fault: Exception) -> PyconnectError:
     """Return a fault of this program as an error; its traceback is for --debug."""
     error = PyconnectError(
-        f"a fault in pyconnect itself: {type(fault).__name__}: {fault}",
-        hint="the same command with --debug shows where; please report it",
+        f"internal error of pyconnect: {type(fault).__name__}: {fault}",
+        hint="run the command again with --debug for a traceback; please report it",
         exit_code=ExitCode.SERVER_ERROR,
     )
     error.__cause__ = fault
@@ -94,7 +94,7 @@ def unwritten_error(fault: OSError) -> PyconnectError:
     """Return that results are lost: the command itself went on to its end."""
     return UsageError(
         f"standard output cannot be written: {fault.strerror}",
-        hint="what the command was to do is done; only what it printed is lost",
+        hint="the command has finished its work; only its output is lost",
     )
 
 
@@ -104,7 +104,7 @@ def usage_error(error: typer.TyperException) -> UsageError:
     path = context.command_path if context is not None else "pyconnect"
     message = error.format_message().rstrip(".")
     if "Missing command" in message:
-        return UsageError(f"`{path}` needs a verb", hint=f"see them all: {path} --help")
+        return UsageError(f"`{path}` needs a verb", hint=f"list them: {path} --help")
     hint = f"see: {path} --help"
     if known := getattr(error, "possibilities", None):
         # The parser appends what resembles the option, the nearest not first.

@@ -1,6 +1,6 @@
 """One error tree of the command line: a message, a hint, an exit code.
 
-Every failure a user is told about is one of these; `__main__` prints `message` and
+Every failure that is reported to a user is one of these; `__main__` prints `message` and
 `hint` on stderr and exits with `exit_code`. A Python traceback is shown with `--debug` only.
 
 PyconnectError                    1  base; a negative answer when raised as it is
@@ -48,25 +48,25 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "done, or nothing to change",
-    ExitCode.NEGATIVE: "a negative answer: a difference, an audit mismatch, a failed check",
+    ExitCode.OK: "success, or nothing to change",
+    ExitCode.NEGATIVE: "negative result: a difference, an audit mismatch, a failed check",
     ExitCode.USAGE: "usage: arguments, an unusable file, a configuration the worker refuses",
     ExitCode.NOT_FOUND: "not found: connector, task, plugin, context, or nothing selected",
     ExitCode.NOT_AUTHENTICATED: "not authenticated (HTTP 401)",
     ExitCode.FORBIDDEN: "forbidden (HTTP 403), or an ACL is missing",
-    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or a lock is held",
+    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or another run holds the lock",
     ExitCode.UNREACHABLE: "unreachable: no worker answered",
     ExitCode.PARTIAL_FAILURE: "part of a batch failed",
-    ExitCode.PRECONDITION: "a precondition does not hold: not STOPPED, not confirmed, version",
-    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), an answer not of Connect's, or our own fault",
-    ExitCode.NEEDS_OPERATOR: "waiting for an operator's step; run the command again after it",
+    ExitCode.PRECONDITION: "precondition not met: not STOPPED, not confirmed, version",
+    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), not Connect's answer, or an internal error",
+    ExitCode.NEEDS_OPERATOR: "an operator's step is needed; run the command again after it",
     ExitCode.TIMED_OUT: "a wait timed out",
     ExitCode.INTERRUPTED: "interrupted",
 }
 
 
 class PyconnectError(Exception):
-    """Something a user is told about in words, never as a traceback."""
+    """A failure that is reported to a user in words, never as a traceback."""
 
     exit_code: int = ExitCode.NEGATIVE
 
@@ -113,7 +113,7 @@ class Forbidden(PyconnectError):
 
 
 class Conflict(PyconnectError):
-    """HTTP 409 that outlived the retries, or a lock somebody else holds."""
+    """HTTP 409 that outlived the retries, or a lock that another run holds."""
 
     exit_code = ExitCode.CONFLICT
 

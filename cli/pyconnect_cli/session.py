@@ -90,7 +90,7 @@ class Session:
 
     @cached_property
     def kafka_security(self) -> Security:
-        """How to convince Kafka's brokers; what of the file has no effect is told here, once."""
+        """Security of Kafka clients; settings of the file without effect are reported here once."""
         from pyconnect_cli.settings.client_properties import read_security
         from pyconnect_clients.security import Security
 
@@ -99,7 +99,7 @@ class Session:
             return Security()
         security = read_security(path)
         if unused := security.without_effect:
-            self.output.warning(f"{path}: without effect here: {', '.join(unused)}")
+            self.output.warning(f"{path}: settings without effect here: {', '.join(unused)}")
         return security
 
     @cached_property
@@ -173,7 +173,7 @@ class Session:
         return client
 
     def unwritten(self) -> OSError | None:
-        """Return why results could not be printed; None when they were, or nobody wants them."""
+        """Return why results could not be printed; None when they were, or the reader has left."""
         output: Output | None = self.__dict__.get("output")
         fault = None if output is None else output.unwritten
         return None if isinstance(fault, BrokenPipeError) else fault
@@ -189,8 +189,8 @@ class Session:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise PreconditionFailed(
-                "nothing was done: this needs a confirmation and there is no terminal",
-                hint=f"to go ahead, run: {self.command_line('--yes')}",
+                "nothing was done: a confirmation is needed and there is no terminal",
+                hint=f"to confirm, run: {self.command_line('--yes')}",
             )
         try:
             agreed = typer.confirm(question, default=False, err=True)
@@ -215,7 +215,7 @@ class Session:
         if kind == "value":
             # Settings come before the output that they configure.
             tell(
-                f"warning: others on this machine may see a {name} on the command line;"
+                f"warning: other users of this machine can see a {name} on the command line;"
                 f" prefer --{name}-file or --{name}-command"
             )
 

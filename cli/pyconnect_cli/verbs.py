@@ -99,7 +99,7 @@ class SharedOptions(_Parsed):
         """Return the help option in the words of the other options."""
         option = super().get_help_option(ctx)
         if option is not None:
-            option.help = "show this text"
+            option.help = "help page"
         return option
 
     def get_help(self, ctx: Context) -> str:
@@ -333,9 +333,7 @@ def unknown_word(context: Context, word: str, known: Sequence[str]) -> Exception
     near = near_names(word, known)
     path = context.command_path
     hint = f"did you mean {' or '.join(f'`{path} {name}`' for name in near)}?" if near else None
-    return UsageError(
-        f"`{path} {word}` is not a command", hint=hint or f"see them all: {path} --help"
-    )
+    return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
 
 
 def load_noun(noun: Noun) -> Command:

@@ -27,11 +27,15 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the spec of the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pyconnect_reconcile", description=__doc__)
-    parser.add_argument("spec", type=Path, help="the spec, as YAML or JSON")
-    parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="a new directory")
+    parser.add_argument("spec", type=Path, help="spec file, as YAML or JSON")
+    parser.add_argument(
+        "--report", type=Path, required=True, metavar="DIR", help="new directory for the report"
+    )
     parser.add_argument("--events", action="store_true", help="NDJSON events on stdout")
     parser.add_argument(
-        "--tethered", action="store_true", help="end when standard input ends: the parent died"
+        "--tethered",
+        action="store_true",
+        help="end of the run when standard input ends, because its parent has died",
     )
     options = parser.parse_args(arguments)
     events = Events(machine=options.events)
@@ -62,7 +66,7 @@ def load_spec(path: Path) -> Spec:
     except OSError as exc:
         raise ReconcileError(f"{path}: cannot be read: {exc.strerror}") from exc
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise ReconcileError(f"{path}: this is neither YAML nor JSON: {exc}") from exc
+        raise ReconcileError(f"{path}: is neither YAML nor JSON: {exc}") from exc
     return read_spec(document)
 
 

@@ -88,7 +88,7 @@ def _own_topics(spec: Spec) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _fixed(spec: Spec, side: FileSide, copies: Path) -> FixedFiles:
     if side.limit_bytes is not None:
         if len(side.paths) != 1 or side.format != "text" or not is_local(side.paths[0]):
-            raise ReconcileError("limit_bytes bounds one local text file, nothing else")
+            raise ReconcileError("limit_bytes applies only to a single local text file")
         return bounded_copies(side.paths[0], side.limit_bytes, copies)
     grows = side is spec.right and is_bounded(spec, spec.left)
     if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
@@ -140,7 +140,7 @@ def _replayed(path: str, now: Snapshot) -> Snapshot:
         if ids[topic.topic] != topic.topic_id:
             raise ReconcileError(
                 f"{topic.topic} was deleted and created again since these ranges were saved",
-                hint="run it without --ranges",
+                hint="run the command without --ranges",
             )
     known = {topic.topic for topic in saved.topics}
     if missing := sorted(ids.keys() - known):

@@ -12,11 +12,11 @@ Bounds = Mapping[str, Mapping[int, int]]
 
 
 class Members:
-    """The members of one object of a document; `done` refuses the ones nobody took."""
+    """The members of one object of a document; `done` refuses the ones that were not read."""
 
     def __init__(self, document: object, where: str) -> None:
         if not isinstance(document, Mapping):
-            raise ReconcileError(f"{where}: this is no map")
+            raise ReconcileError(f"{where}: is not a map")
         self._left = {str(key): value for key, value in document.items()}
         self._known: list[str] = []
         self.where = where
@@ -108,10 +108,10 @@ class Members:
         for name in self._left:
             near = difflib.get_close_matches(name, self._known, n=1)
             raise ReconcileError(
-                f"{self.where}: `{name}` is not known here",
+                f"{self.where}: `{name}` is not a known member",
                 hint=f"did you mean `{near[0]}`?"
                 if near
-                else f"known are: {', '.join(sorted(set(self._known)))}",
+                else f"known members: {', '.join(sorted(set(self._known)))}",
             )
 
     def wrong(self, name: str, what: str) -> ReconcileError:

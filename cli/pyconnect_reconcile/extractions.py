@@ -31,7 +31,7 @@ def check_extraction(text: str) -> None:
     kind, colon, argument = text.partition(":")
     bare = kind in _BARE and not colon
     if not bare and not (kind in _WITH_ARGUMENT and argument):
-        raise ReconcileError(f"`{text}` does not say where a value is", hint=f"write {KINDS}")
+        raise ReconcileError(f"`{text}` is not the place of a value", hint=f"write {KINDS}")
     if kind == "regex":
         _check_pattern(argument)
 
@@ -43,7 +43,7 @@ def _check_pattern(pattern: str) -> None:
     and be refused by Spark; `spark.errors` words that in the same way.
     """
     if _PYTHON_ONLY.search(pattern):
-        raise invalid_pattern(pattern, "`(?P`, `(?(` and `(?#` are not known to Java")
+        raise invalid_pattern(pattern, "Java does not support `(?P`, `(?(` and `(?#`")
     readable = pattern
     for java, python in _JAVA_ONLY:
         readable = java.sub(python, readable)
@@ -60,6 +60,6 @@ def _check_pattern(pattern: str) -> None:
 def invalid_pattern(pattern: str, why: str) -> ReconcileError:
     """Return the error for a pattern."""
     return ReconcileError(
-        f"regex:{pattern} is not a pattern to find a value with: {why}",
+        f"regex:{pattern} is not a valid pattern for a value: {why}",
         hint=r"write a Java regular expression whose first group is the value: regex:id=(\d+)",
     )

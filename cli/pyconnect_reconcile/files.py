@@ -59,7 +59,7 @@ def local_files(paths: Sequence[str]) -> list[Path]:
         names = glob.glob(path) if any(mark in path for mark in "*?[") else [path]  # noqa: PTH207
         matches = [Path(name) for name in names if Path(name).exists()]
         if not matches:
-            raise ReconcileError(f"{path}: there is no such file")
+            raise ReconcileError(f"{path}: the file does not exist")
         for match in matches:
             inside = (
                 sorted(p for p in match.rglob("*") if _is_data(p)) if match.is_dir() else [match]
@@ -92,8 +92,8 @@ def _changed(files: Iterable[str]) -> list[Finding]:
         Finding(
             kind="file-changed",
             severity=Severity.UNKNOWN,
-            message=f"written while it was read: {', '.join(names[:5])}; what was found may be"
-            " no more than that",
+            message=f"files were written while they were read: {', '.join(names[:5])}; the"
+            " findings may be due to that",
             count=len(names),
         )
     ]

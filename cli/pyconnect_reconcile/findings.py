@@ -12,11 +12,11 @@ class Severity(Enum):
     """What a finding means for the verdict."""
 
     ERROR = "error"
-    """The sides differ, records are lost or there twice."""
+    """The sides differ, or records are lost or repeated."""
     UNKNOWN = "unknown"
-    """It cannot be told whether they do."""
+    """It could not be determined whether there is a fault."""
     NOTE = "note"
-    """Explains something and changes nothing."""
+    """An explanation that does not change the verdict."""
 
 
 class Verdict(Enum):

@@ -104,7 +104,7 @@ def unproven(folded: DataFrame) -> DataFrame:
     the wrong order would need the same offset. Between buckets, the last offset must lie before
     `later`, the first offset of any bucket with higher numbers (null: there is none).
     """
-    # Descending: frames that grow cost one step a row, frames that shrink are computed anew each.
+    # Descending: frames that grow cost one step a row, frames that shrink are computed again each.
     before = (Window.unboundedPreceding, -1)
     partition = ("group", "topic", "partition")
     within = Window.partitionBy(*partition, "chunk").orderBy(sql.desc("bucket"))

@@ -133,4 +133,4 @@ def _check(bench: Bench) -> Outcome:
         case job if job in COMPARES:
             return compare.check(bench)
         case other:
-            raise ReconcileError(f"the job {other} is not known")
+            raise ReconcileError(f"`{other}` is not a known job")

@@ -168,7 +168,9 @@ def read_spec(document: object) -> Spec:
     members = Members(document, "spec")
     version = members.number("version", VERSION)
     if version != VERSION:
-        raise ReconcileError(f"spec: version {version} is not known; this is version {VERSION}")
+        raise ReconcileError(
+            f"spec: version {version} is not supported; this command supports version {VERSION}"
+        )
     job = members.choice("job", JOBS)
     clusters = {
         name: _cluster(value, f"spec.clusters.{name}")
@@ -238,7 +240,7 @@ def _require(spec: Spec) -> None:
     if spec.bucket_minutes == 0:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
     if spec.arrived is not None and spec.mode == "upsert":
-        raise ReconcileError("spec: `arrived` (dead letters) goes with append mode only")
+        raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
     _require_order(spec)
     _require_extractions(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
@@ -246,16 +248,16 @@ def _require(spec: Spec) -> None:
     if spec.job in SCANS or spec.job == "offsets":
         used.add(MAIN)
     for name in sorted(used - spec.clusters.keys()):
-        raise ReconcileError(f"spec: there is no cluster `{name}` in `clusters`")
+        raise ReconcileError(f"spec: `clusters` has no cluster `{name}`")
 
 
 def _require_order(spec: Spec) -> None:
     if not spec.ordered or spec.job == "sequence":
         return
     if spec.job != "topic-topic" or spec.mode == "upsert":
-        raise ReconcileError("spec: `ordered` goes with sequence, and topic-topic in append mode")
+        raise ReconcileError("spec: `ordered` needs sequence, or topic-topic in append mode")
     if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
-        raise ReconcileError("spec: `ordered` compares two topics; a side is none")
+        raise ReconcileError("spec: `ordered` compares two topics, but a side is not a topic")
 
 
 def _require_extractions(spec: Spec) -> None:
@@ -314,8 +316,7 @@ def _side(document: object, where: str) -> Side:
             if side.value == PROTOBUF:
                 raise ReconcileError(
                     f"{where}: values in Protobuf cannot be decoded",
-                    hint="compare them as they are (--value bytes), or look at keys, headers and"
-                    " provenance",
+                    hint="compare the bytes (--value bytes), or check keys, headers and provenance",
                 )
         case "files":
             side = FileSide(

@@ -111,7 +111,7 @@ def _listeners(ports: NodePorts) -> dict[str, str]:
 
 
 def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties by which `users` (passwords by name) may log in; none for nobody."""
+    """Return the properties by which `users` (passwords by name) may log in; none without users."""
     if not users:
         return {}
     accounts = " ".join(

@@ -62,7 +62,7 @@ class WorkerConfig:
     port: int | None = None
     """Of the REST server when `listeners` is absent; None: a free one is chosen."""
     connectors: Sequence[Mapping[str, str]] | None = None
-    """Not None: a standalone worker with these connectors."""
+    """Connectors of a standalone worker; None: a distributed worker."""
     start_timeout_s: float = 90
     stop_timeout_s: float = 20
     hold_file: Path | None = None

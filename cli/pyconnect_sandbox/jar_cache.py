@@ -111,17 +111,17 @@ class JarCache:
         if missing:
             raise JarResolutionFailed(
                 f"{len(missing)} of Kafka's jars were not fetched: {', '.join(missing)}",
-                hint="run it again, or give --kafka-dir",
+                hint="run the command again, or give --kafka-dir",
             )
         altered = sorted(
             name for name, checksum in self._checksums.items() if sha256_of(libs / name) != checksum
         )
         if altered:
             raise JarResolutionFailed(
-                f"These jars are not the ones Apache Kafka {self._version} is known to need: "
-                f"{', '.join(altered)}",
-                hint="the repository they came from altered or damaged them; "
-                "use another, or give --kafka-dir",
+                f"These jars differ from those of Apache Kafka {self._version}:"
+                f" {', '.join(altered)}",
+                hint="the repository has altered or damaged them; use another repository, or give"
+                " --kafka-dir",
             )
 
     def _write_manifest(self, candidate: Path, resolver: str) -> None:

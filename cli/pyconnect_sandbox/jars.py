@@ -29,7 +29,7 @@ def libs_of(kafka_dir: Path) -> Path:
         if all(any(candidate.glob(f"{artifact}-[0-9]*.jar")) for artifact in _REQUIRED):
             return candidate.resolve()
     raise JarsUnavailable(
-        f"{kafka_dir} holds no Kafka: the jars of {', '.join(_REQUIRED)} are not all in its libs",
+        f"{kafka_dir} is not a Kafka directory: its libs lack jars of {', '.join(_REQUIRED)}",
         hint="name the directory that a Kafka archive unpacks to (with bin, config and libs)",
     )
 

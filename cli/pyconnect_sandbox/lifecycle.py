@@ -220,7 +220,7 @@ def _claim(directory: Path) -> None:
     """Mark `directory` as the sandbox's; raise InvalidSandboxRequest when it holds other files."""
     if directory.exists() and not (directory / _CLAIM).exists() and any(directory.iterdir()):
         raise InvalidSandboxRequest(
-            f"{directory} holds files that no sandbox wrote",
+            f"{directory} contains files that are not from a sandbox",
             hint="choose a new or an empty --data-dir",
         )
     directory.mkdir(parents=True, exist_ok=True)
@@ -247,7 +247,7 @@ def _require_same_options(running: SandboxState, request: UpRequest, broker_dire
             (Path(running.data_directory) / "server.properties").read_text()
         )
         if not sasl_properties(request.sasl_users).items() <= properties.items():
-            differences.append("its SASL users or their passwords are others")
+            differences.append("it has other SASL users or passwords")
     if differences:
         raise InvalidSandboxRequest(
             f"Sandbox {running.name} runs with other options: {'; '.join(differences)}",

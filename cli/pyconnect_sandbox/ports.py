@@ -2,7 +2,7 @@
 
 Taken from below the ranges that Linux (32768) and macOS (49152) give to outgoing connections, so
 that a broker which is killed and started again does not find its port used by a client socket.
-A port is only probed, not reserved: `server` tries others when somebody else was quicker.
+A port is only probed, not reserved: `server` tries others when another process was quicker.
 """
 
 from __future__ import annotations
@@ -63,5 +63,5 @@ def require_free(port: int) -> None:
     if not is_free(port):
         raise PortTaken(
             f"Port {port} on {LOOPBACK} is in use",
-            hint="choose another --port, or none to have a free one chosen",
+            hint="choose another --port, or leave it out for a free port",
         )

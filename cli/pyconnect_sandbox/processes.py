@@ -89,7 +89,7 @@ def is_running(identity: ProcessIdentity) -> bool:
 def group_members(identity: ProcessIdentity) -> tuple[int, ...]:
     """Return the pids of the live processes in the group that `identity` leads or led.
 
-    Empty when the pid now belongs to another process: the kernel gives a group's id to nobody
+    Empty when the pid now belongs to another process: the kernel gives a group's id to no process
     while the group has a member, so a foreign leader means that ours is gone entirely.
     """
     mark = start_mark(identity.pid)

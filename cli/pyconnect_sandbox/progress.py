@@ -14,7 +14,7 @@ _TAIL_LINES = 15
 
 
 class Progress(Protocol):
-    """Tells somebody how far long work is."""
+    """Reports the progress of long work."""
 
     def __call__(self, message: str, *, passing: bool = False) -> None:
         """Report a step; a `passing` one is one of many that only a terminal shows."""

@@ -67,9 +67,8 @@ def _unpack(fetched: Path, libs: Path) -> None:
     archive = next(iter(fetched.glob("*.tar.gz")), None)
     if archive is None or sha256_of(archive) != ARCHIVE_SHA256:
         raise JarResolutionFailed(
-            "The archive of the schema registry was not fetched, or is not the one it is known "
-            "to be",
-            hint="the repository it came from altered or damaged it; use another",
+            "The archive of the schema registry is missing or has an unexpected checksum",
+            hint="the repository has altered or damaged it; use another repository",
         )
     with tarfile.open(archive) as content:
         content.extractall(libs, filter="data")

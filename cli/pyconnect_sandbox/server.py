@@ -29,7 +29,7 @@ _EXCERPT_BYTES = 64 * 1024
 class Server(ABC):
     """A server process in a process group and a directory of its own.
 
-    `hold_file` None: the server outlives this process and is stopped by whoever knows its
+    `hold_file` None: the server outlives this process and is stopped by a process that knows its
     identity. Otherwise it is killed when the last holder of that file is gone (see `tether`);
     `start` takes a hold, `stop` gives it back.
     """
@@ -129,8 +129,8 @@ class Server(ABC):
             self.stop()
             raise
         raise ServerExited(
-            f"{self.name} found its ports taken {COLLISION_RETRIES} times",
-            hint="free some ports, or name them",
+            f"the ports of {self.name} were in use {COLLISION_RETRIES} times",
+            hint="free some ports, or choose ports",
         )
 
     def launch(self) -> None:
@@ -204,7 +204,8 @@ class Server(ABC):
         """
         for process in (self._process, self._tether):
             if process is not None:
-                # Nobody waits for it any more; a Popen that knows of no end warns when collected.
+                # No caller waits for it any more; a Popen that knows of no end warns when
+                # collected.
                 process.returncode = process.returncode or 0
         if self._hold is not None:
             self._hold.release()

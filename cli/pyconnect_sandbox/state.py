@@ -105,7 +105,7 @@ class SandboxDirectory:
         """Raise InvalidSandboxRequest when `name` is no plain file name."""
         if not _NAME.fullmatch(name):
             raise InvalidSandboxRequest(
-                f"`{name}` cannot name a sandbox",
+                f"`{name}` is not a valid name of a sandbox",
                 hint="use letters, digits, `-`, `_` and `.`, a letter or digit first",
             )
         self.name = name

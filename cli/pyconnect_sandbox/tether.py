@@ -1,13 +1,13 @@
-"""End a process group once nobody holds it any more, whatever became of the holders.
+"""End a process group once no process holds it any more, even if its holders crashed.
 
-A hold is a shared `flock` on a file; several processes may hold the same file. The kernel drops
-a hold when its process ends, by SIGKILL too. The tether is a small process that waits for the
-exclusive lock on that file; when it gets it, nobody holds, and it kills the group. So a test
-session that is killed leaves no broker behind, and brokers can be shared by several processes
+A hold is a shared `flock` on a file; several processes may hold the same file. The kernel drops a
+hold when its process ends, by SIGKILL too. The tether is a small process that waits for the
+exclusive lock on that file; when it gets the lock, there is no holder, and it kills the group. So a
+test session that is killed leaves no broker behind, and brokers can be shared by several processes
 without counting them.
 
 Run as `python -m pyconnect_sandbox.tether HOLD_FILE PID START_MARK`. It sleeps in the lock
-call: whoever stops the group in order ends the tether too.
+call: an orderly stop of the group ends the tether too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def spawn(hold_file: Path, identity: ProcessIdentity) -> subprocess.Popen[bytes]
 
 
 def guard(hold_file: Path, identity: ProcessIdentity) -> None:
-    """Wait until nobody holds `hold_file`, then kill the group and let new holders in."""
+    """Wait until no process holds `hold_file`, then kill the group and let new holders in."""
     descriptor = os.open(hold_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     end_group_now(identity)

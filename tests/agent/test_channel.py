@@ -1,4 +1,4 @@
-"""Messages on the pipe between supervisor and child."""
+"""Messages on the pipe between worker process and child."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def cyclic() -> Any:
     ],
 )
 def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, text: str) -> None:
-    """The process learns of it, which can say so; the supervisor gets nothing to choke on."""
+    """The process learns of it, which can say so; the worker process gets nothing to choke on."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     with pytest.raises(ChannelError, match=text):

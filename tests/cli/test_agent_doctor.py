@@ -40,7 +40,7 @@ def test_what_is_not_right_is_warned_of() -> None:
     )
     found = warned(AGENT, AGENT, ExaminedAgent(info=other, config={}))
     assert found["state"] == "drained"
-    assert "changed since it was started" in found["configuration"]
+    assert "changed after its start" in found["configuration"]
     assert found["phase"].startswith("disabled, others are preparing")
     assert found["protocol"].startswith("eager")
     assert "needs agent.allow.phase.change=true, and --supervise" in found["upgrades"]

@@ -118,7 +118,7 @@ def test_people_read_the_same(run: Run) -> None:
     assert outcome.out == "a: paused\n"
     assert "may have taken effect; now: it is RUNNING with tasks 0:RUNNING" in outcome.err
     assert "not tried: c, d" in outcome.err
-    assert "the time is used up: 1 of 4 may have taken effect: b" in outcome.err
+    assert "the time of --timeout is over: 1 of 4 may have taken effect: b" in outcome.err
 
 
 @pytest.mark.wire
@@ -161,7 +161,7 @@ def test_a_run_that_a_signal_ends_reports_every_object(
     eventually(lambda: HANGS in connect.requests)
     process.send_signal(signal.SIGTERM)
     if form == "-o json":
-        assert b"waiting for what is under way" in process.stderr.readline()
+        assert b"waiting for the requests under way" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
     else:
         connect.slow[HANGS].set()

@@ -282,7 +282,7 @@ def test_files_of_windows_editors_are_read(
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` stands twice in one object"),
+        ("a.json", '{"name": "a", "x": "1", "x": "2"}', "member `x` occurs twice in one object"),
         ("a.json", "[" * 100_000, "cannot be read"),
         ("a.yaml", "name: a\nx: 2020-99-99\n", "is not YAML"),
     ],

@@ -53,7 +53,7 @@ def test_a_lock_that_another_run_may_not_find_is_none(
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("connectors", "pause", "orders", "--lock", "nightly")
     assert outcome.code == 9
-    assert "no absolute path" in outcome.err
+    assert "not an absolute path" in outcome.err
     assert connect.connectors["orders"].state == "RUNNING"
 
 

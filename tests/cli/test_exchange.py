@@ -248,7 +248,7 @@ def test_each_status_has_its_exit_code_and_keeps_the_workers_words(
 def test_an_endpoint_an_older_worker_lacks_is_a_precondition() -> None:
     """Exit 9 with the version that brought it, instead of `not found`."""
     network = Network(lambda _: envelope(404, "HTTP 404 Not Found"))
-    with pytest.raises(PreconditionFailed, match=r"Kafka 3\.5 \(KIP-875\) brought it"):
+    with pytest.raises(PreconditionFailed, match=r"came with Kafka 3\.5 \(KIP-875\)"):
         network.client.stop_connector("a")
 
 
@@ -270,7 +270,7 @@ def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response
     [
         (httpx.Response(404, html="<h1>nginx</h1>"), ServerError, "not from Kafka Connect"),
         (httpx.Response(200, html="<h1>hello</h1>"), ServerError, "not JSON"),
-        (httpx.Response(200, json=["a"]), ServerError, "no connector of Kafka Connect"),
+        (httpx.Response(200, json=["a"]), ServerError, "not a connector of Kafka Connect"),
         (httpx.Response(200, json={"name": "a"}), ServerError, "`config` is missing"),
         (
             httpx.Response(302, headers={"location": "http://login/"}),

@@ -44,7 +44,7 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
     environ["XDG_STATE_HOME"] = "~/state"
     outcome = run("offsets", "reset", "orders", "--stop", "--yes")
     assert outcome.code == 9
-    assert "no absolute path" in outcome.err
+    assert "not an absolute path" in outcome.err
     assert "XDG_STATE_HOME" in outcome.err
     assert changes(connect) == []
     assert run("upgrade", "status").code == 9
@@ -74,7 +74,7 @@ def test_alter_of_another_connectors_file_is_refused(
     connect.connectors["later"] = FakeConnector(config=dict(connect.connectors["orders"].config))
     outcome = run("offsets", "alter", "later", "-f", str(file), "--yes", "--stop")
     assert outcome.code == 2
-    assert "holds the offsets of orders, not of later" in outcome.err
+    assert "contains the offsets of orders, not of later" in outcome.err
     assert changes(connect) == []
 
 
@@ -92,12 +92,12 @@ BAD_SINK_BODIES = {
     ' 0}, "offset": {"kafka_offset": 1.5}}]}',
     "-1 is negative": '{"offsets": [{"partition": {"kafka_topic": "t", "kafka_partition": 0},'
     ' "offset": {"kafka_offset": -1}}]}',
-    "partition t:0 stands twice": '{"offsets": [{"partition": {"kafka_topic": "t",'
+    "partition t:0 occurs twice": '{"offsets": [{"partition": {"kafka_topic": "t",'
     ' "kafka_partition": 0}, "offset": null}, {"partition": {"kafka_partition": "0",'
     ' "kafka_topic": "t"}, "offset": {"kafka_offset": 1}}]}',
     "partition t:9 has no stored offset": '{"offsets": [{"partition": {"kafka_topic": "t",'
     ' "kafka_partition": 9}, "offset": {"kafka_offset": 1}}]}',
-    "stands twice in one object": '{"offsets": [], "offsets": []}',
+    "occurs twice in one object": '{"offsets": [], "offsets": []}',
     "unknown member other": '{"offsets": [], "other": 1}',
 }
 

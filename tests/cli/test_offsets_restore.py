@@ -46,7 +46,7 @@ def test_undo_passes_over_a_change_that_came_to_nothing(
     assert [kept["failed"] for kept in _history(run)] == [True, False]
     outcome = run("offsets", "undo", "--yes")
     assert outcome.code == 0, outcome.err
-    assert f"{backups(environ)[1].stem} was made for a change that failed" in outcome.err
+    assert f"{backups(environ)[1].stem} is skipped: its change failed" in outcome.err
     assert sorted(sink.offsets, key=str) == before
 
 
@@ -111,7 +111,7 @@ def test_an_undo_without_a_question_does_not_overwrite_later_changes(
     asked = changes(connect)
     outcome = run("offsets", "undo", "--yes")
     assert outcome.code == 9
-    assert "somebody has changed 2 partitions: t:0 was left at 5 and is at 9" in outcome.err
+    assert "a user has changed 2 partitions: t:0 was left at 5 and is at 9" in outcome.err
     assert "--force" in outcome.err
     assert changes(connect) == asked
     outcome = run("offsets", "undo", "--yes", "--force")
@@ -138,7 +138,7 @@ def test_the_plan_of_an_undo_shows_what_it_overwrites(run: Run, connect: FakeCon
     for options in (("--dry-run",), ("--dry-run", "--yes")):
         outcome = run("offsets", "undo", *options)
         assert outcome.code == 0, outcome.err
-        assert "warning: since then the connector or somebody has changed 1 " in outcome.out
+        assert "warning: the connector or a user has changed 1 " in outcome.out
         assert "t:0  9 -> 100  (was left at 5)" in outcome.out
     (plan,) = json.loads(run("offsets", "undo", "--dry-run", "-o", "json").out)
     (since,) = plan["since"]
@@ -158,7 +158,7 @@ def test_a_backup_of_an_earlier_version_is_undone_as_ever(
     connect.connectors["broken"].offsets = [sink_entry("t", 0, 9)]
     outcome = run("offsets", "undo", "--yes")
     assert outcome.code == 0, outcome.err
-    assert "is not known: the backup is an older one" in outcome.err
+    assert "later changes are not known: the backup is not the newest one" in outcome.err
     assert connect.connectors["broken"].offsets == before
 
 
@@ -169,7 +169,7 @@ def test_missing_and_expired_backups_are_told(run: Run, connect: FakeConnect) ->
     outcome = run("offsets", "undo", "20200101T000000000000Z-abcdef", "--yes")
     assert (outcome.code, "has expired" in outcome.err) == (3, True)
     outcome = run("offsets", "undo", "29990101T000000000000Z-abcdef", "--yes")
-    assert (outcome.code, "there is no backup" in outcome.err) == (3, True)
+    assert (outcome.code, "contains no backup" in outcome.err) == (3, True)
     assert run("offsets", "undo", "yesterday", "--yes").code == 2
     assert changes(connect) == []
 

@@ -51,4 +51,4 @@ def test_a_plugin_that_hangs_is_given_up(run: Run, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(subprocess, "run", hang)
     code, _, err = run("plugins", "test", "FileStreamSink", address=None)
     assert code == 124
-    assert "did not come back within 80 s" in err
+    assert "did not finish within 80 s" in err

@@ -170,11 +170,11 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
         (("duplicates",), 2, "name a topic"),
         (("duplicates", "t", "--connector", "c"), 2, "not both"),
         (("duplicates", "--connector", "nobody"), 3, "nobody"),
-        (("sequence", "t"), 2, "where the sequence number is"),
-        (("source-topic",), 2, "what is compared is not known"),
+        (("sequence", "t"), 2, "the place of the sequence number is not given"),
+        (("source-topic",), 2, "there is nothing to compare"),
         (("topic-sink", "orders"), 2, "orders is a source, not a sink"),
-        (("duplicates", "t", "--findings", "0"), 2, "no number of findings"),
-        (("duplicates", "t", "--since", "soon"), 2, "`soon` is no time"),
+        (("duplicates", "t", "--findings", "0"), 2, "not a number of findings"),
+        (("duplicates", "t", "--since", "soon"), 2, "`soon` is not a time"),
         (("duplicates", "t", "--conf", "x"), 2, "not KEY=VALUE"),
         (("duplicates", "t", "--spec", "/nowhere"), 2, "cannot be read"),
         (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
@@ -217,10 +217,10 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     """The one object of the run is reported, however the job ended."""
 
     def fail(*_: object) -> int:
-        raise ServerError("Spark's process ended")
+        raise ServerError("the Spark process ended")
 
     monkeypatch.setattr("pyconnect_cli.audits.run._run", fail)
     outcome = run("reconcile", "ranges", "t", "--summary-json", "--kafka-bootstrap", "127.0.0.1:1")
     (result,) = json.loads(outcome.out)["results"]
     assert (result["name"], result["outcome"]) == ("t", "failed")
-    assert result["error"] == "Spark's process ended"
+    assert result["error"] == "the Spark process ended"

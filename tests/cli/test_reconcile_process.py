@@ -28,5 +28,5 @@ def test_a_run_without_a_report_names_its_end_and_the_log(
     monkeypatch.setattr(process.sys, "executable", str(interpreter))
     outcome = run("reconcile", "ranges", "t", "--kafka-bootstrap", "b:9092")
     assert outcome.code == 2
-    assert f"Spark's process {said} and left no report" in outcome.err
+    assert f"the Spark process {said} without a report" in outcome.err
     assert "the last lines of spark.log: first / No space left" in outcome.err

@@ -90,7 +90,7 @@ def test_every_example_is_of_a_verb_that_exists() -> None:
 def test_the_list_of_verbs_cuts_no_sentence_off(run: Run) -> None:
     """A noun's help tells what each verb does, whole."""
     text = " ".join(run("connectors", "--help").out.split())
-    assert "with -o json as `create -f` and `apply -f` take it" in text
+    assert "`create -f` and `apply -f` accept its -o json" in text
     assert "..." not in text
     assert text.startswith("Usage: pyconnect connectors [OPTIONS] VERB [ARGUMENTS]…")
 
@@ -436,7 +436,7 @@ def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
 def test_a_second_tab_costs_no_request(
     ask: Callable[..., list[str]], url: str, connect: FakeConnect
 ) -> None:
-    """Names are kept for a while; another kind is asked for anew."""
+    """Names are kept for a while; another kind is requested again."""
     eventually(lambda: ask("connectors", "--url", url) == ["broken", "orders"], 120)
     connect.requests.clear()
     assert ask("connectors", "--url", url) == ["broken", "orders"]

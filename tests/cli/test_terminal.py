@@ -234,7 +234,7 @@ def test_an_argument_that_is_no_text_is_a_usage_error(start: Start, connect: Fak
     process = start("connectors", "create", "a", "-s", "connector.class=X", "-s", b"note=p\xe4")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert b"not text that can be sent" in err
+    assert b"this text cannot be sent" in err
     assert "a" not in connect.connectors
 
 
@@ -295,7 +295,7 @@ def test_who_is_asked_may_undo_over_later_changes(
     process = start("offsets", "undo", stdin=theirs, stderr=theirs)
     os.close(theirs)
     shown = shown_until(ours, "undo the offsets of 1 connector?")
-    assert "warning: since then" in shown
+    assert "warning: the connector or a user has changed" in shown
     assert "t:0  9 -> 100  (was left at -)" in shown
     os.write(ours, b"y\n")
     process.communicate(timeout=60)

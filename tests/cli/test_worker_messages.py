@@ -20,7 +20,7 @@ def test_the_list_of_plugins_becomes_a_hint() -> None:
         "did you mean `FileStreamSourceConnector`?",
     )
     other = told(message.replace("FileStreamSorce", "Debezium"))
-    assert other.hint == "see what is installed: pyconnect plugins list"
+    assert other.hint == "list the installed plugins: pyconnect plugins list"
 
 
 def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -> None:
@@ -34,7 +34,7 @@ def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -
     answer = told(message)
     assert answer.message.endswith("no default value.")
     assert "endpoint" not in answer.message
-    assert answer.hint == "see every key: pyconnect plugins describe CLASS"
+    assert answer.hint == "list the configuration keys: pyconnect plugins describe CLASS"
 
 
 def test_any_other_message_stays_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group (upgrade.md)."""
+"""`pyconnect upgrade` on Apache's workers, by commands, and on a mixed group."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
     lines.write(5)
     without_show = tool.upgrade("enabled", "--accept-unknown", "--plan")
     assert without_show.returncode == 9
-    assert "cannot be told from outside" in without_show.stderr
+    assert "its REST API does not show" in without_show.stderr
     tool.must_upgrade("enabled", *options)
     for url in hosts.urls:
         eventually(lambda url=url: task_states(url) == ["RUNNING", "RUNNING"])

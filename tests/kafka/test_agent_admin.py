@@ -1,4 +1,4 @@
-"""The admin interface of real agents (agent-admin.md)."""
+"""The admin interface of real agents."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path
 def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """The children end within the session timeout; the thawed supervisor joins again."""
+    """The children end within the session timeout; the thawed worker process joins again."""
     agent = agents.start(properties=QUICK)
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
@@ -291,7 +291,7 @@ def test_a_supervised_agent_changes_its_phase_and_restarts(agents: Agents, tmp_p
 
 
 def test_an_agent_is_restarted_by_its_command(agents: Agents, tmp_path: Path) -> None:
-    """Without a supervisor; the command outlives the worker that it stops."""
+    """Without a restart parent; the command outlives the worker that it stops."""
     asked = tmp_path / "asked"
     properties = {
         **QUICK,

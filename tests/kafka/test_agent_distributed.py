@@ -73,7 +73,7 @@ def test_a_file_flows_through_kafka_into_a_file(
 
 
 def test_a_worker_answers_soon_and_stays_small(agents: Agents, tmp_path: Path, topic: str) -> None:
-    """GET / within 2 s of the start, health within 4 s; 80 MiB for the supervisor, 60 a task.
+    """GET / within 2 s of the start, health within 4 s; 80 MiB for the worker process, 60 a task.
 
     The best of up to three starts counts, without the time in which others had the processors.
     """
@@ -113,7 +113,7 @@ def test_a_paused_connector_keeps_its_position(
 def test_a_stopped_connector_has_no_tasks_and_no_process(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """Stop empties the task set (KIP-875); resume makes it anew at the committed offset."""
+    """Stop empties the task set (KIP-875); resume creates it again at the committed offset."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     assert agent_worker.call("PUT", "/connectors/source/stop").status == 204
     agent_worker.wait_for_states("source", "STOPPED")
@@ -196,7 +196,7 @@ def test_a_drained_agent_goes_on_where_it_was(
 def test_a_signal_to_the_whole_group_drains_too(
     agent_worker: Agent, tmp_path: Path, topic: str
 ) -> None:
-    """As service managers send it: children still end in the supervisor's order."""
+    """As service managers send it: children still end in the worker process's order."""
     source, sink = copy_file(agent_worker, tmp_path, topic)
     os.killpg(agent_worker.process.pid, signal.SIGTERM)
     assert agent_worker.exit_code() == 0
@@ -207,7 +207,7 @@ def test_a_signal_to_the_whole_group_drains_too(
 
 
 def test_no_child_outlives_a_killed_supervisor(agents: Agents, tmp_path: Path, topic: str) -> None:
-    """kill -9 of the supervisor alone: its pipes close, every child and the fork server end."""
+    """kill -9 of the worker process alone: its pipes close, every child and the fork server end."""
     # Short, because both groups wait for their dead members before others get the work.
     agent = agents.start(properties={"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"})
     source, sink = copy_file(agent, tmp_path, topic, sink_session_timeout_ms=6_000)

@@ -84,7 +84,7 @@ def test_a_second_signal_kills_what_still_runs(agents: Agents) -> None:
 def test_a_terminal_that_goes_away_stops_the_worker_in_order(
     agent_worker: Agent, tmp_path: Path
 ) -> None:
-    """SIGHUP comes to every process: the supervisor drains, the others wait for it."""
+    """SIGHUP comes to every process: the worker process drains, the others wait for it."""
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
     supervisor = agent_worker.supervisor()

@@ -22,7 +22,7 @@ MOST_BYTES = 100 * 1024 * 1024
 def test_a_thousand_stopped_connectors_take_no_processes_and_little_memory(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """100 MiB in all; what is left are the supervisor and the fork server."""
+    """100 MiB in all; what is left are the worker process and the fork server."""
     group_id = unique_name("stopped")
     write_stopped_connectors(kafka_broker.bootstrap_servers, f"{group_id}-configs", CONNECTORS)
     agents = Agents(kafka_broker.bootstrap_servers, tmp_path)

@@ -1,4 +1,4 @@
-"""A standalone agent: connectors from files, offsets in a file (task-runtime.md §12)."""
+"""A standalone agent: connectors from files, offsets in a file."""
 
 from __future__ import annotations
 

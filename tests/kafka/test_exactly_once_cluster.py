@@ -36,7 +36,7 @@ def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def family(agent: Agent) -> list[psutil.Process]:
-    """The supervisor and everything it has started."""
+    """The worker process and everything it has started."""
     supervisor = agent.supervisor()
     return [supervisor, *supervisor.children(recursive=True)]
 
@@ -96,7 +96,7 @@ def test_tasks_of_followers_are_fenced_by_the_leader(
 
 
 def test_the_owner_dies_in_a_transaction(cluster: Cluster, sequences: Sequences) -> None:
-    """kill -9 of supervisor and task at once; another worker aborts and repeats."""
+    """kill -9 of worker process and task at once; another worker aborts and repeats."""
     cluster.agents[0].create("numbers", {**sequences.config(), **NEVER})
     cluster.wait_until_running({"numbers": 1})
     sequences.allow(40)

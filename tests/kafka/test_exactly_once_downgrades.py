@@ -43,7 +43,7 @@ def replace_all(cluster: Cluster, phase: str) -> None:
 def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
     """Through `preparing` to `disabled` and back: orderly stops leave no gap and no duplicate.
 
-    At no time is an open transaction's record seen, nor one twice; `required` is refused anew.
+    At no time is an open transaction's record seen, nor one twice; `required` is refused again.
     """
     for _ in range(2):
         add(cluster, "enabled")

@@ -169,7 +169,7 @@ def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans
     assert orphans.purge("gon") == 3
     assert "did you mean `gone`?" in orphans.err
     assert orphans("orphans", "list", "--topic", "no-such-topic") == 3
-    assert "there is no topic no-such-topic" in orphans.err
+    assert "topic no-such-topic does not exist" in orphans.err
 
 
 def test_a_worker_that_does_not_tell_its_topic_is_exit_9(orphans: Orphans) -> None:

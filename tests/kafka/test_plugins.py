@@ -30,7 +30,7 @@ def text_of(file: Path) -> str:
 def test_plugins_with_contradicting_libraries_run_side_by_side(
     agents: Agents, tmp_path: Path
 ) -> None:
-    """Each finds its own version; the supervisor imports neither, also to list them."""
+    """Each finds its own version; the worker process imports neither, also to list them."""
     plugins = tmp_path / "plugins"
     imports = make_plugins(plugins)
     agent = agents.start(properties={**QUICK, "plugin.path": str(plugins)})

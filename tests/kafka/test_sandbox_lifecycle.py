@@ -110,7 +110,7 @@ def test_a_directory_with_other_files_is_neither_used_nor_removed(
     somebodys = tmp_path / "home"
     somebodys.mkdir()
     (somebodys / "server.properties").write_text("mine")
-    with pytest.raises(InvalidSandboxRequest, match="holds files that no sandbox wrote"):
+    with pytest.raises(InvalidSandboxRequest, match="contains files that are not from a sandbox"):
         sandboxes.up(UpRequest(data_directory=somebodys))
     assert (somebodys / "server.properties").read_text() == "mine"
 
@@ -155,7 +155,7 @@ def test_other_options_of_a_running_sandbox_are_refused(sandboxes: Sandboxes) ->
     assert sandboxes.up(UpRequest()).started == ()
     with pytest.raises(InvalidSandboxRequest, match="no ACL authorizer"):
         sandboxes.up(UpRequest(acl=True))
-    with pytest.raises(InvalidSandboxRequest, match="their passwords are others"):
+    with pytest.raises(InvalidSandboxRequest, match="it has other SASL users or passwords"):
         sandboxes.up(UpRequest(sasl_users={"alice": "two"}))
     with pytest.raises(InvalidSandboxRequest, match="listens on port") as error:
         sandboxes.up(UpRequest(port=1))

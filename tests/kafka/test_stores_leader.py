@@ -1,4 +1,4 @@
-"""The leader's transactional writes to the config topic (spec internal-topics.md §2.7)."""
+"""The leader's transactional writes to the config topic."""
 
 from __future__ import annotations
 

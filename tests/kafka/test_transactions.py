@@ -157,7 +157,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
     eventually(lambda: last_stable_offset(broker) == 2, WAIT_S, lambda: last_stable_offset(broker))
     again = pyconnect(*terminate, "--yes")
     assert again.code == 0
-    assert "has nothing open (Empty)" in again.err
+    assert "has no open transaction (Empty)" in again.err
     assert pyconnect("transactions", "terminate", "nobody", "--yes").code == 3
 
 
@@ -167,7 +167,7 @@ def test_a_topic_or_partition_that_is_not_there_is_no_all_clear(pyconnect: Pycon
     eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
     missing = pyconnect(*find, "--topic", "recrods")
     assert missing.code == 3, missing.err
-    assert "there is no topic recrods" in missing.err
+    assert "topic recrods does not exist" in missing.err
     assert pyconnect("transactions", "abort", "recrods", "0", "1", "--yes").code == 3
     partition = pyconnect("transactions", "abort", TOPIC, "7", "1", "--yes")
     assert partition.code == 3, partition.err
@@ -206,4 +206,4 @@ def test_a_hanging_transaction_is_found_and_aborted(
     assert pyconnect(*find).code == 0
     again = pyconnect(*abort, "--yes")
     assert again.code == 0
-    assert "has nothing open" in again.err
+    assert "has no open transaction" in again.err

@@ -1,4 +1,4 @@
-"""`pyconnect upgrade` on three real agents with a source running (upgrade.md)."""
+"""`pyconnect upgrade` on three real agents with a source running."""
 
 from __future__ import annotations
 

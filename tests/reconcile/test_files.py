@@ -103,7 +103,7 @@ def test_directories_and_patterns_name_data_files_only(tmp_path: Path) -> None:
     expected = [tmp_path / "part-0.parquet"]
     assert local_files([str(tmp_path), "s3a://bucket/key"]) == expected
     assert local_files([str(tmp_path / "*.parquet")]) == expected
-    with pytest.raises(ReconcileError, match="no such file"):
+    with pytest.raises(ReconcileError, match="does not exist"):
         local_files([str(tmp_path / "*.csv")])
 
 

@@ -83,7 +83,7 @@ def test_a_properties_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "header", "header:", "json:", "key:x", "column:x", "regex"])
 def test_what_is_no_extraction_is_refused(text: str) -> None:
     """The message lists the ways to write one."""
-    with pytest.raises(ReconcileError, match="does not say where a value is"):
+    with pytest.raises(ReconcileError, match="is not the place of a value"):
         check_extraction(text)
 
 

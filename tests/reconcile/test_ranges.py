@@ -47,5 +47,7 @@ def test_the_last_report_is_one_of_the_same_cluster_and_target(tmp_path: Path) -
 def test_a_report_of_another_cluster_is_refused_when_it_is_named(tmp_path: Path) -> None:
     """Its topic ids say nothing about these topics."""
     previous = report(tmp_path, "a-b", taken("other", 1))
-    with pytest.raises(ReconcileError, match="is of Kafka cluster other, this one is here"):
+    with pytest.raises(
+        ReconcileError, match="is from Kafka cluster other, but this cluster is here"
+    ):
         previous_snapshot(spec(previous=previous), taken("here", 9))

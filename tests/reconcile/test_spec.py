@@ -24,7 +24,7 @@ def test_a_small_spec_has_sound_defaults() -> None:
 
 def test_an_unknown_member_is_refused_with_the_near_one() -> None:
     """A misspelt member would silently change the question."""
-    with pytest.raises(ReconcileError, match="spec: `identiy` is not known") as caught:
+    with pytest.raises(ReconcileError, match="spec: `identiy` is not a known member") as caught:
         read_spec({**BASE, "identiy": "key"})
     assert caught.value.hint == "did you mean `identity`?"
     with pytest.raises(ReconcileError, match=r"spec\.left: `path`"):
@@ -42,7 +42,7 @@ def test_an_unknown_member_is_refused_with_the_near_one() -> None:
     ("members", "message"),
     [
         ({"job": "everything"}, "`job` is not one of"),
-        ({"version": 2}, "version 2 is not known"),
+        ({"version": 2}, "version 2 is not supported"),
         ({"topics": []}, "duplicates needs topics"),
         ({"clusters": {}}, "no cluster `main`"),
         ({"job": "sequence"}, "sequence needs sequence"),
@@ -83,7 +83,7 @@ def test_sides_and_columns_are_read() -> None:
 
 def test_a_document_that_is_no_map_is_refused() -> None:
     """YAML reads anything as a text."""
-    with pytest.raises(ReconcileError, match="this is no map"):
+    with pytest.raises(ReconcileError, match="is not a map"):
         read_spec("duplicates")
 
 

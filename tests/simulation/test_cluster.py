@@ -198,7 +198,7 @@ def test_work_that_nobody_configured_here_comes_from_another_config_topic() -> N
 
 
 def test_a_restart_is_refused_while_the_config_topic_asks_for_a_rebalance() -> None:
-    """Its tasks have stopped to be dealt anew; the client is told to try again."""
+    """Its tasks have stopped to be assigned again; the client is asked to try again."""
     cluster = settled_cluster(2, connectors(1, 2))
     worker = next(w for w in cluster.workers if w.tasks)
     cluster.ask(cluster.leader(), connectors(1, 3)[0])

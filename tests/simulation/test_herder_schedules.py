@@ -101,7 +101,7 @@ class HerderMachine(RuleBasedStateMachine):
         compacted = self.world.replayed(compacted=True)
         assert compacted.connector_configs == before.connector_configs
         # Task sets may differ: a commit that is older than its connector's latest config counts
-        # for nothing once compaction has taken the earlier one. The owner then makes them anew.
+        # for nothing once compaction has taken the earlier one. The owner then makes them again.
         for connector in before.connectors():
             assert compacted.target_state(connector) is before.target_state(connector)
         self.world.crash()

@@ -1,4 +1,4 @@
-"""A cluster whose members would lead under different transactional ids (exactly-once.md §2)."""
+"""A cluster whose members would lead under different transactional ids."""
 
 from __future__ import annotations
 

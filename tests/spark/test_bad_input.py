@@ -56,7 +56,7 @@ def test_an_unknown_key_of_a_spec_file_ends_the_command_with_2(
     spec.write_text("identiy: key\n")
     ended = reconcile("duplicates", seed.topic, "--spec", str(spec))
     assert (ended.code, ended.report) == (2, None)
-    assert "`identiy` is not known here" in ended.err
+    assert "`identiy` is not a known member" in ended.err
     assert "did you mean `identity`?" in ended.err
 
 

@@ -70,7 +70,7 @@ def test_a_run_leaves_its_whole_report(seed: Seed, tmp_path: Path, spark: SparkS
     rows = spark.read.parquet(str(directory / "findings" / "findings.parquet")).collect()
     assert [(row["kind"], row["first"]) for row in rows] == [("repeated", 5)]
     page = (directory / "report.html").read_text()
-    assert "number 5 is there 2 times" in page
+    assert "number 5 occurs 2 times" in page
     assert "secret-key" not in out + page + "".join(written)
     assert "Traceback" not in err
     assert sorted(path.name for path in directory.iterdir()) == [

@@ -103,7 +103,7 @@ def test_two_tasks_at_one_source_partition_are_found_and_named(
     [found] = answer.of("two-writers")
     assert (found.count, found.group) == (2, "twice")
     assert [(copy.partition, copy.offset) for copy in found.copies] == places[1:5]
-    assert "configurations of tasks 0, 1 name it (in files)" in found.message
+    assert "configurations of tasks 0, 1 name the same source (in files)" in found.message
     assert "task 0 by one:8083, task 1 by two:8083" in found.message
     [note] = answer.of("overlapping-tasks")
     assert '{"filename":"b"}' in note.message

@@ -55,11 +55,11 @@ class Agent(WorkerRest[AgentProcess]):
         ]
 
     def drain(self) -> None:
-        """SIGTERM to the supervisor alone."""
+        """SIGTERM to the worker process alone."""
         os.kill(self.process.pid, signal.SIGTERM)
 
     def kill_supervisor(self) -> None:
-        """SIGKILL to the supervisor alone: nobody tells its children."""
+        """SIGKILL to the worker process alone: nobody tells its children."""
         os.kill(self.process.pid, signal.SIGKILL)
 
     def exit_code(self, timeout_s: float = WAIT_S) -> int:

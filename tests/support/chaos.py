@@ -1,7 +1,7 @@
 """Kills and freezes of agents while lines are appended, and what readers see in the end.
 
 Agents of one cluster run file connectors, some of one task and some of several, whose number
-changes: each change deals their files to other tasks. Random blows hit a supervisor alone, a task's
+changes: each change deals their files to other tasks. Random blows hit a worker process, a task's
 process alone, or a whole host; frozen ones come back after their session is over. FAILED tasks are
 restarted as an operator would. Everything random comes from one seed, though what a schedule meets
 depends on the machine.

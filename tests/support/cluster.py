@@ -109,7 +109,7 @@ class Cluster:
             eventually(lambda agent=agent: agent.get("/connectors") == [], SETTLE_S)
 
     def kill(self, agent: Agent) -> None:
-        """As a host dies: supervisor and children at once."""
+        """As a host dies: worker process and children at once."""
         self.agents.remove(agent)
         agent.process.kill()
 

@@ -291,7 +291,7 @@ class _Clock:
 
 
 def _newer(existing: Status | None, status: Status) -> bool:
-    """Another worker has written since: a safe write gives way (internal-topics.md §4.3)."""
+    """Another worker has written since: a safe write gives way."""
     return (
         existing is not None
         and existing.worker_id != status.worker_id

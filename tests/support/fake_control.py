@@ -1,4 +1,4 @@
-"""A control without a supervisor: the test is the worker."""
+"""A control without a worker process: the test is the worker."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `FakeMember` stands for `kafka.group.GroupThread` with kafka-python behind it: it joins only when
 permitted and shows what a heartbeat says only when the test lets it beat. `FakeCoordinator` follows
-the broker's rules of group-protocol.md §5: the leader stays leader while it joins again in time, a
-follower whose metadata did not change gets its old generation back, a member that nobody hears of
+the broker's rules: the leader stays leader while it joins again in time, a
+follower whose metadata did not change gets its old generation back, a member without heartbeats
 is removed only when the test says that its session is over.
 """
 
@@ -67,7 +67,7 @@ class FakeCoordinator:
         if seat is None:
             self._joined += 1
             member.member_id = f"{member.name}-{self._joined}"
-            # MEMBER_ID_REQUIRED: the request is repeated with the id, its metadata made anew.
+            # MEMBER_ID_REQUIRED: the request is repeated with the id and new metadata.
             newcomer = Seat(member, member.offer())
             self.seats[member.member_id] = newcomer
             self._prepare(newcomer)

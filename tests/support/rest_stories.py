@@ -170,7 +170,7 @@ def a_failed_task(life: Life) -> None:
     for flags in ("?onlyFailed=true", "?onlyFailed=true&includeTasks=true", ""):
         life.ask("POST", f"/connectors/{{c}}/restart{flags}")
         life.wait_for_states("RUNNING", "FAILED")
-    # Whether the task has failed anew by now, its state does not tell.
+    # The task's state does not show whether it has failed again by now.
     life.ask("POST", "/connectors/{c}/tasks/0/restart")
     life.ask("PUT", "/connectors/{c}/stop")
     life.wait_for_state("STOPPED", tasks=0)

@@ -1,4 +1,4 @@
-"""The connectors that test workers (spec connectors.md §3)."""
+"""The connectors that test workers."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_schema_source_takes_its_schemas_in_turn(tmp_path: Path) -> None:
 
 
 def test_schema_source_goes_on_after_its_last_committed_record() -> None:
-    """The count of messages begins anew, the numbers do not."""
+    """The count of messages starts from zero again, the numbers do not."""
     props = {"topic": "t", "num.messages": "1", "throughput": "-1", "id": "0"}
     source = SourceHarness(SchemaSourceTask, props, offsets=[({"id": 0}, {"seqno": 9})])
     source.start()

@@ -1,4 +1,4 @@
-"""Datagen (spec connectors.md §8)."""
+"""Datagen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the admin interface is served: real listeners (agent-admin.md)."""
+"""Where the admin interface is served: real listeners."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_connector_without_a_process_is_described_too() -> None:
 
 
 def test_a_frozen_child_is_described_as_not_responsive() -> None:
-    """What the supervisor knows by itself is shown, within a second."""
+    """What the worker process knows by itself is shown, within a second."""
 
     async def scenario() -> None:
         async with children_world() as w:

@@ -1,4 +1,4 @@
-"""The supervisor's end of a pipe, the other end being in the test's hands."""
+"""The worker process's end of a pipe, the other end being in the test's hands."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def source(secret: Path, **settings: str) -> dict[str, str]:
 
 
 async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
-    """Start the connector anew, as the herder does then; whether it finds other values."""
+    """Start the connector again, as the herder does then; return whether it finds other values."""
     await w.children.stop_connectors(["c"])
     w.start_connector(config)
     await w.connector_is("c", State.RUNNING)

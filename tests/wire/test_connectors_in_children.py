@@ -150,7 +150,7 @@ def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
 def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It reports nothing but UNASSIGNED, which the supervisor says for it."""
+    """It reports nothing but UNASSIGNED, which the worker process says for it."""
     monkeypatch.setattr("pyconnect_agent.children.children.CONNECTOR_GRACEFUL_MS", 300)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""What children are asked: configs to validate, plugins to describe; none harms the supervisor."""
+"""Questions to children: configs to validate, plugins to describe; none harms the worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.wire
 
 
 def test_validation_runs_plugin_code_in_a_child() -> None:
-    """An answer, an error of the plugin, a death and a hang: none harms the supervisor."""
+    """An answer, an error of the plugin, a death and a hang: none harms the worker process."""
 
     async def scenario() -> None:
         async with children_world() as w:

@@ -149,7 +149,7 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
 
 
 def test_a_child_without_a_job_ends_as_an_orphan() -> None:
-    """The supervisor has gone: nobody hears of it."""
+    """The worker process has gone: nobody hears of it."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70

@@ -1,4 +1,4 @@
-"""Leases of child processes: renewed, withheld, and with a side frozen (agent-admin.md)."""
+"""Leases of child processes: renewed, withheld, and with a side frozen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FROZEN_S = 1.5 * LEASE_MS / 1000
 
 
 class Supervised:
-    """A supervisor and the process of its task."""
+    """A worker process and the process of its task."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -40,7 +40,7 @@ class Supervised:
         self.child = psutil.Process(self.told("pid"))
 
     def told(self, member: str) -> Any:
-        """Wait for the next line of the supervisor."""
+        """Wait for the next line of the worker process."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())[member]
 
@@ -82,7 +82,7 @@ def supervised() -> Iterator[Supervised]:
 
 
 def test_a_frozen_supervisor_loses_its_child(supervised: Supervised) -> None:
-    """The child ends itself within its lease; the supervisor hears of it when it goes on."""
+    """The child ends itself within its lease; the worker process hears of it when it goes on."""
     supervised.signal(signal.SIGSTOP, supervisor=True)
     started = time.monotonic()
     eventually(lambda: not supervised.child_lives())
@@ -92,7 +92,7 @@ def test_a_frozen_supervisor_loses_its_child(supervised: Supervised) -> None:
 
 
 def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
-    """Its supervisor has renewed the lease all the time: nobody else may run the task."""
+    """Its worker process has renewed the lease all the time: nobody else may run the task."""
     supervised.freeze(child=True)
     supervised.signal(signal.SIGCONT, child=True)
     end = time.monotonic() + 2 * LEASE_MS / 1000
@@ -117,7 +117,7 @@ def test_a_child_frozen_with_its_supervisor_ends_whoever_wakes_first(
 
 
 def test_a_child_without_a_lease_ends_itself() -> None:
-    """A supervisor that hangs loses its children after the lease, as one that dies does at once."""
+    """A worker process that hangs loses its children after the lease; one that dies, at once."""
 
     async def scenario() -> None:
         async with children_world(lease_ms=LEASE_MS) as w:

@@ -1,4 +1,4 @@
-"""Two workers over real sockets: one asks the other (spec rest-api.md §3)."""
+"""Two workers over real sockets: one asks the other."""
 
 from __future__ import annotations
 

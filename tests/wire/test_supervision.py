@@ -58,7 +58,7 @@ def lives(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path, lives: Path) -> Iterator[Start]:
-    """Start a supervisor whose worker ends its lives as given."""
+    """Start a restart parent whose worker ends its lives as given."""
     started: list[subprocess.Popen[bytes]] = []
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
@@ -81,7 +81,7 @@ def lines(lives: Path) -> list[str]:
 
 
 def test_a_worker_that_asks_for_it_runs_again(start: Start, lives: Path) -> None:
-    """Exit code 64, twice; the last life's code is the supervisor's. Each life knows its parent."""
+    """Exit code 64, twice; the restart parent ends with the last code. Lives know their parent."""
     again = str(EXIT_RESTART)
     assert start(again, again, "3").wait(30) == 3
     assert [line.split()[1] for line in lines(lives)] == ["True"] * 3

@@ -182,7 +182,7 @@ def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
 
 
 def test_sigterm_alone_does_not_end_a_task() -> None:
-    """Service managers send it to every process; the supervisor stops its children itself."""
+    """Service managers send it to every process; the worker process stops its children itself."""
 
     async def scenario() -> None:
         async with children_world() as w:

@@ -1,11 +1,11 @@
-"""What supervisor and child processes say to each other, and how it looks on the pipe.
+"""The messages between the worker process and its children, and their form on the pipe.
 
 Layer: the only package that `children` and `tasks` share. No Kafka counterpart: a Java worker runs
 its plugins in threads.
 
 Messages are frozen dataclasses of plain values: a job (`jobs`), then requests to the child
 (`requests`) and reports from it (`reports`). Reading (`frames`) admits no class but those and the
-values of `core`, so what a plugin sends can never run code in the supervisor.
+values of `core`, so what a plugin sends can never run code in the worker process.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class RunConnectorJob:
 class RunTaskJob:
     """Configs are raw; `lease_ms` as for `RunConnectorJob`.
 
-    `task_count`: of the connector's whole set, 0 when nobody asks whether it is too large.
+    `task_count`: of the connector's whole set, 0 if its size is not checked.
     """
 
     task_id: ConnectorTaskId

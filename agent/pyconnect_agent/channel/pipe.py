@@ -39,16 +39,16 @@ class Channel:
         self._connection = connection
         self._send_lock = threading.Lock()
         self.is_broken = False
-        """True once the supervisor was found to be gone."""
+        """True once the worker process was found to be gone."""
 
     def fileno(self) -> int:
         return self._connection.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises OSError once the supervisor is gone, ChannelError for values of a wrong type.
+        """Raises OSError once the worker process is gone, ChannelError for values of a wrong type.
 
-        The supervisor would have to kill a process whose message it cannot read. Here the caller
-        learns of it, and nothing was sent.
+        The worker process would have to kill a process whose message it cannot read. Here the
+        caller learns of it, and nothing was sent.
         """
         frame = encode(message)
         if isinstance(message, PLUGIN_MADE):
@@ -61,7 +61,7 @@ class Channel:
                 raise
 
     def receive(self) -> Message | None:
-        """Block for the next message; None when the supervisor is gone."""
+        """Block for the next message; None when the worker process is gone."""
         header = self._read_exactly(FRAME_HEADER.size)
         if header is None:
             return None

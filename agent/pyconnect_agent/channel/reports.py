@@ -1,4 +1,4 @@
-"""What a child says to its supervisor, and either side's refusal.
+"""Messages of a child to its worker process, and either side's refusal.
 
 Layer: shared by supervise and tasks.
 """
@@ -30,7 +30,7 @@ class StateReported:
 class TaskConfigs:
     """Raw task configs: see `children.ports.TaskConfigsGenerated`.
 
-    `values_digest`: keyed, of the resolved connector config, so that the supervisor can tell
+    `values_digest`: keyed, of the resolved connector config, so that the worker process can see
     whether what config providers supply has changed without ever knowing it.
     """
 
@@ -171,7 +171,7 @@ class StatsReported:
     Sent when asked for, and with `request_id` 0 by a task that ends FAILED.
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
-    `plugins`: classes and versions; tags of connector and task are left to the supervisor.
+    `plugins`: classes and versions; the worker process adds the tags of connector and task.
     """
 
     request_id: int

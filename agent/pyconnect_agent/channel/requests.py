@@ -1,4 +1,4 @@
-"""What the supervisor says to a child that runs.
+"""Messages of the worker process to a running child.
 
 Layer: shared by supervise and tasks.
 """
@@ -34,7 +34,7 @@ class GenerateTaskConfigsRequest:
 class Stop:
     """End in order: final commits, the plugin's `stop`, a last status, exit.
 
-    `graceful_ms`: how long that may take; SIGTERM before then is not from the supervisor.
+    `graceful_ms`: how long that may take; SIGTERM before then is not from the worker process.
     """
 
     graceful_ms: int = 0

@@ -1,1 +1,1 @@
-"""Child processes of connectors and tasks, seen from the supervisor."""
+"""Child processes of connectors and tasks, seen from the worker process."""

@@ -111,7 +111,7 @@ class Child:
             await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({ended}, timeout=EXIT_S)
             if not ended.done():
-                # It closed its pipe but lives: nobody could ever ask it to stop.
+                # It closed its pipe but lives: it could never be asked to stop.
                 launched.signal(signal.SIGKILL)
                 await ended
             pipe.read_rest()

@@ -23,8 +23,8 @@ class ChildEnd:
     """`exit_code`: -n after signal n, None when the process was not started or it is not known.
 
     `failure`: set where the exit code does not say it: the process could not be started, or the
-    supervisor killed it at once. `reason`: the error behind a failure, else the traceback or crash
-    report that the process left; "" without.
+    worker process killed it at once. `reason`: the error behind a failure, else the traceback or
+    crash report that the process left; "" without.
     """
 
     exit_code: int | None

@@ -1,4 +1,4 @@
-"""The supervisor's end of a child's pipe: frames in and out, on the event loop.
+"""The worker process's end of a child's pipe: frames in and out, on the event loop.
 
 Layer: supervise. Each direction ends for itself: a child that has reported its last state and is
 gone takes no more, and what it said is still there. A transport of asyncio gives up both directions
@@ -45,7 +45,7 @@ class ChildPipe:
         return sum(map(len, self._unsent))
 
     def write(self, data: bytes | bytearray) -> None:
-        """Send without waiting; dropped when nobody reads any more."""
+        """Send without waiting; dropped when the child reads no more."""
         if not self._takes_more:
             return
         idle = not self._unsent

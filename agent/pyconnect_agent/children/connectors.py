@@ -94,7 +94,7 @@ class ConnectorChildren:
         entry = ConnectorChild(config=dict(config), since_ms=_now_ms(), target_state=target_state)
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
-            # Without a process nobody asks the plugin itself.
+            # Without a process the plugin itself is not asked.
             entry.version = self._catalog.connector_version(config)
             self._report(connector, entry, State.STOPPED, None)
         else:

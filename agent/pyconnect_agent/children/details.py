@@ -1,4 +1,4 @@
-"""What the admin interface shows of each child process.
+"""The details of each child process that the admin interface shows.
 
 Layer: supervise.
 """
@@ -55,7 +55,7 @@ def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
 
 
 def resident_bytes(pid: int | None) -> int | None:
-    """Memory of a process that is its own or shared, None when it is gone or cannot be told."""
+    """Memory of a process that is its own or shared, None when it is gone or not known."""
     if pid is None:
         return None
     try:

@@ -1,19 +1,20 @@
-"""The process that all children are forked from, and the few bytes it is spoken to with.
+"""The process that all children are forked from, and its few messages.
 
 Layer: supervise. It has imported the task host and the Kafka client once, so a child starts in
 milliseconds and shares that memory. Kafka: none, a Java worker runs its plugins in threads. Unlike
-`multiprocessing`'s this one may itself be a fork of the supervisor, whose memory it then shares,
-and it needs no process that tracks resources.
+`multiprocessing`'s this one may itself be a fork of the worker process, whose memory it then
+shares, and it needs no process that tracks resources.
 
 | who → whom | what |
 |---|---|
-| supervisor → server | one byte and two descriptors: the child's end of its pipe, a *fate* pipe |
+| worker process → server | one byte and two descriptors: the child's end of its pipe, a *fate* pipe
+|
 | server → fate | the child's pid, or -errno when there is none |
 | server → fate, at the child's end | the exit code, then the child's *last words* as UTF-8 |
-| server → supervisor, at a failure of its own | the traceback as UTF-8 |
+| server → worker process, at a failure of its own | the traceback as UTF-8 |
 
-Numbers are signed, 8 bytes. The server ends when the supervisor's socket does. Threading: it has
-one thread and no clients, as a fork copies locks that other threads hold.
+Numbers are signed, 8 bytes. The server ends when the worker process's socket does. Threading: it
+has one thread and no clients, as a fork copies locks that other threads hold.
 
 Last words say why a process ended. Each child has a memory file for them, which the server reads
 once the child is gone: the traceback of an exception, or what faulthandler writes at a fatal
@@ -56,7 +57,7 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
     code = 1
     try:
         # Service managers send SIGTERM to every process of the worker, terminals SIGINT and SIGHUP.
-        # This one must outlive the children, which stop in the supervisor's order and set a
+        # This one must outlive the children, which stop in the worker process's order and set a
         # meaning of SIGTERM of their own.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -66,7 +67,7 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
         freeze()
         _Server(requests, host).run()
         code = 0
-    except BaseException:  # noqa: BLE001  nobody is left to take it
+    except BaseException:  # noqa: BLE001  there is no caller left
         text = traceback.format_exc()
         with contextlib.suppress(OSError):
             requests.sendall(text.encode(errors="backslashreplace"))
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     """Serve as a process of its own: descriptor, `sys.path` in JSON, host, modules to preload."""
     number, path, host, *preload = arguments
     descriptor = int(number)
-    # What a client library has open in the supervisor is inherited.
+    # The child inherits what a client library has open in the worker process.
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
     sys.path[:] = json.loads(path)
@@ -132,7 +133,7 @@ class _Server:
                     return
 
     def _serve_request(self) -> bool:
-        """False when the supervisor is gone."""
+        """False when the worker process is gone."""
         request, descriptors, _, _ = socket.recv_fds(self._requests, len(REQUEST), DESCRIPTORS)
         if not request:
             return False
@@ -177,7 +178,7 @@ class _Server:
             host = getattr(importlib.import_module(module), function)
             host(socket.socket(fileno=pipe), last_words)
             code = 0
-        except BaseException:  # noqa: BLE001  nobody is left to take it
+        except BaseException:  # noqa: BLE001  there is no caller left
             text = traceback.format_exc()
             os.write(last_words, text.encode(errors="backslashreplace"))
             _print(text)
@@ -193,7 +194,7 @@ class _Descriptors(NamedTuple):
 
 
 def _tell(fate: int, number: int, text: bytes = b"") -> None:
-    # Nobody may want to know any more.
+    # The reader may be gone.
     with contextlib.suppress(BrokenPipeError):
         os.write(fate, NUMBER.pack(number) + text)
 
@@ -225,7 +226,7 @@ def _print(text: str) -> None:
 
 
 def _silence_standard_input() -> None:
-    """Let no child read what another one is to read, or the supervisor."""
+    """Let no child read what another child or the worker process is to read."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     if nothing != 0:

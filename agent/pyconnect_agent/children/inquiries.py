@@ -48,7 +48,7 @@ class Inquiries:
         self._waiting: dict[int, asyncio.Future[Message]] = {}
 
     def answered(self, message: StatsReported | StacksDumped) -> None:
-        """Take an answer; nobody may wait for it any more."""
+        """Take an answer; its waiter may be gone."""
         future = self._waiting.get(message.request_id)
         if future is not None and not future.done():
             future.set_result(message)

@@ -40,7 +40,7 @@ ANSWER_S = 60.0
 
 
 class Launched:
-    """A started process; `connection` is the supervisor's end of its pipe.
+    """A started process; `connection` is the worker process's end of its pipe.
 
     Made by `Launcher.launch`; used by one thread after that, until `close`.
     """
@@ -61,7 +61,7 @@ class Launched:
         return self._fate
 
     def exit_code(self) -> int | None:
-        """None while it runs, or when nobody knows; -n when signal n ended it."""
+        """None while it runs, or when it is not known; -n when signal n ended it."""
         if not self._ended:
             with contextlib.suppress(BlockingIOError):
                 self._exit_code = fork_server.read_number(self._fate)
@@ -69,7 +69,8 @@ class Launched:
                 if self._exit_code is not None:
                     self.last_words = fork_server.read_last_words(self._fate)
                 else:
-                    # The fork server was killed and nobody will tell: it may not go on unseen.
+                    # The fork server was killed, so the child's end would not be reported: kill the
+                    # child.
                     self._kill(Signals.SIGKILL)
         return self._exit_code
 
@@ -157,7 +158,7 @@ class Launcher:
 
 
 class _ForkServer:
-    """The supervisor's side of a fork server."""
+    """The worker process's side of a fork server."""
 
     def __init__(self, requests: socket.socket, pid: int) -> None:
         self._requests = requests
@@ -204,7 +205,7 @@ class _ForkServer:
 def _answer(fate: int) -> int | None:
     """Read the fork server's answer; TimeoutError when none comes.
 
-    A request that it serves later makes a child without a supervisor, which ends by itself.
+    A request that it serves later makes a child without a worker process, which ends by itself.
     """
     with selectors.DefaultSelector() as selector:
         selector.register(fate, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""The metrics of a worker's connectors and tasks, put together from what the children tell.
+"""The metrics of a worker's connectors and tasks, put together from the reports of the children.
 
 Layer: supervise. Kafka: Worker's metric groups. A task that is FAILED keeps its last metrics until
 it is started again or taken away.

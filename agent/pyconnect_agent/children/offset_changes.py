@@ -138,7 +138,7 @@ class _Change:
         self.fail(InternalError(text))
 
     def fail(self, error: Exception) -> None:
-        """Tell whoever waits; what nobody waits for is not missed."""
+        """Report the failure to the waiters. A result without a waiter is dropped."""
         for future in (self.prepared, self.written):
             if not future.done():
                 future.set_exception(error)

@@ -1,8 +1,8 @@
-"""What the herder asks of the children, and what it hears from them.
+"""The requests of the herder to the children, and their reports.
 
 All methods are called on the event loop and do not block it. A start is only a request: what
 becomes of it arrives at the listener. Configs are raw; `${provider:…}` references are resolved in
-the child, so no secret ever lives in the supervisor.
+the child, so the worker process never holds a secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyconnect_api.config_key import KeyInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskConfigsGenerated:
-    """Raw task configs, completed as task-runtime.md §10 says, references restored.
+    """Raw task configs, completed with the framework's keys, references restored.
 
     `connector_config_changed`: the resolved connector config differs from the resolved
     `applied_config` that was passed in (True when that was None). `values_changed`: config

@@ -1,4 +1,4 @@
-"""What every child needs of the worker, and how children are made.
+"""The settings that every child gets from the worker, and the start of children.
 
 Layer: supervise. Values only, so the modules beside it need not know each other.
 """

@@ -1,4 +1,4 @@
-"""The release of Apache Kafka Connect that this worker takes after.
+"""The release of Apache Kafka Connect whose behaviour this worker follows.
 
 Layer: core. What tells it: `GET /`, since clients of Connect turn their features on and off by the
 version they find there, and every plugin that ships with the worker, since it does what Apache's

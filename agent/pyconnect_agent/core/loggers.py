@@ -1,4 +1,4 @@
-"""Levels of loggers that change at run time (KIP-495, KIP-976; spec rest-api.md §8.3).
+"""Levels of loggers that change at run time (KIP-495, KIP-976).
 
 Layer: core. Corresponds to Kafka Connect's ``Loggers`` and the level rules of ``LoggingResource``.
 A logger is known when the log configuration names it or a level was set for it; the root logger

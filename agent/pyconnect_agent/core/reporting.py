@@ -1,4 +1,4 @@
-"""What the worker tells about connectors: values with Apache's JSON shapes (rest-api.md §4)."""
+"""What the worker reports about connectors: values with Apache's JSON shapes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A record of the status topic (spec internal-topics.md §4.1); `generation` is the group's."""
+    """A record of the status topic; `generation` is the group's."""
 
     state: State
     worker_id: str

@@ -63,7 +63,7 @@ def statuses_to_delete(
     tasks: Mapping[str, frozenset[int]],
     configured: Mapping[str, int],
 ) -> tuple[tuple[str, ...], tuple[ConnectorTaskId, ...]]:
-    """Statuses of work that is configured no more: a leader tombstones them (internal-topics §4.5).
+    """Statuses of work that is configured no more: a leader tombstones them.
 
     `connectors` and `tasks` are what the status topic knows, `configured` the usable task count of
     every configured connector. Returns connectors, and tasks sorted; the tasks of a vanished

@@ -1,4 +1,4 @@
-"""Signatures of requests between workers (KIP-507; spec rest-api.md §9.1-§9.2).
+"""Signatures of requests between workers (KIP-507).
 
 Layer: core. Corresponds to ``InternalRequestSignature``, the checks of ``DistributedHerder`` and
 the key rotation of its leader. The new key's bytes and the time are arguments; where a session key

@@ -24,7 +24,7 @@ class AclCheck(Protocol):
 
 
 class ConnectorView(Protocol):
-    """The part of the herder that tells what connectors need."""
+    """The part of the herder that reports what connectors need."""
 
     @property
     def state(self) -> HerderState: ...

@@ -1,4 +1,4 @@
-"""What the admin interface may ask of this worker (spec agent-admin.md).
+"""What the admin interface may ask of this worker.
 
 Layer: herder. Called on the event loop only; nothing here blocks it.
 """
@@ -33,7 +33,7 @@ class WorkerAdmin(Protocol):
         """Begin to kill a task of this worker.
 
         NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
-        (`target_url` None when nobody knows where), ConflictError for one that does not run.
+        (`target_url` None when its worker is not known), ConflictError for one that does not run.
         """
         ...
 
@@ -61,5 +61,5 @@ class WorkerAdmin(Protocol):
         ...
 
     def drain(self, *, undrain: bool) -> None:
-        """Begin to give up all work, or to take part again; `about` tells how far it is."""
+        """Begin to give up all work, or to take part again; `about` reports the progress."""
         ...

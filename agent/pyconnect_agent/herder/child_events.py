@@ -70,7 +70,7 @@ class ChildEvents:
         self._post(on.ConfigExpired(connector=connector))
 
     def lease_expired(self) -> None:
-        # The group has given this worker up by then, or will: either way it joins anew.
+        # The group has given this worker up by then, or will: either way it joins again.
         LOG.warning("this worker was frozen or without its group for too long; it joins again")
         self._post(on.MembershipLost())
 

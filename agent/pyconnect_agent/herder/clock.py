@@ -1,7 +1,7 @@
 """The worker's clock: epoch milliseconds that never go back.
 
 Layer: herder. The wall clock is read once; after that only the monotonic clock counts, so deadlines
-and back-offs hold when somebody sets the time.
+and back-offs hold when the system time is set.
 """
 
 from __future__ import annotations

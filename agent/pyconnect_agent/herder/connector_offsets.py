@@ -2,7 +2,7 @@
 
 Layer: herder. Kafka: `Worker.connectorOffsets`. A source's are in the worker's offset store and,
 before that, in a topic of its own if it has one; a sink's are those of its consumer group. Any
-worker can tell them; nothing here is the leader's.
+worker can report them; nothing here is the leader's.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ class LocalGroup:
         self._generation = 0
 
     def start(self) -> None:
-        """Nobody has to be found."""
+        """There is no coordinator to find."""
 
     def stop(self, timeout_ms: int) -> None:
-        """Nobody has to be told."""
+        """There is no other member to inform."""
 
     def keeps_membership(self) -> bool:
         return True
@@ -41,4 +41,4 @@ class LocalGroup:
         self._post(joined)
 
     def leave(self, reason: str) -> None:
-        """Nobody else is there to notice."""
+        """There is no other member to notice."""

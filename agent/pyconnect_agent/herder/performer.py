@@ -268,7 +268,7 @@ class EffectPerformer:
                 raise TypeError(f"no known effect: {type(effect).__name__}")
 
     def _claim_writes(self) -> None:
-        """Anew, whatever is held from an earlier leadership: somebody may have fenced it since."""
+        """Claim even if the privileges are held: another worker may have fenced them."""
         self._to.config_store.relinquish_write_privileges()
         self._to.config_store.claim_write_privileges()
 

@@ -1,7 +1,7 @@
-"""Changing this worker's phase of exactly-once: its file first, then its process (agent-admin.md).
+"""Changing this worker's phase of exactly-once: its file first, then its process.
 
 Layer: herder. One run at a time: what a run has begun ends with the restart, before that another
-run is refused. The restart is begun by whoever has answered the request.
+run is refused. The REST resource starts the restart after it has answered the request.
 """
 
 from __future__ import annotations

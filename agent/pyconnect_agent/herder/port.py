@@ -34,14 +34,14 @@ class Herder(Protocol):
         ...
 
     async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
-        """Validate a connector config in a child process (rest-api.md §7).
+        """Validate a connector config in a child process.
 
         Raises BadRequestError for a missing or unknown `connector.class`.
         """
         ...
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        """Key definitions of any plugin; NotFoundError or BadRequestError as in rest-api.md §7."""
+        """Key definitions of any plugin; NotFoundError or BadRequestError as Apache's worker."""
         ...
 
     @property
@@ -97,5 +97,5 @@ class Herder(Protocol):
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None: ...
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Check an internal request's signature when the protocol asks for it (§9.1)."""
+        """Check an internal request's signature when the protocol asks for it."""
         ...

@@ -197,7 +197,7 @@ class HerderService:
     async def drain(self, *, hurry: asyncio.Event) -> None:
         """Answer every request, stop all work within its limits (at once with `hurry`)."""
         self._loop.post(on.Stopping())
-        # Probes that wait for the worker to be ready are told too.
+        # Probes that wait for the worker to be ready are answered too.
         self._open.set()
         stopping = asyncio.ensure_future(self._children.stop())
         hurried = asyncio.ensure_future(hurry.wait())

@@ -36,7 +36,7 @@ class StatusView:
         )
 
     def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
-        """Tombstone what is not configured; tasks before their connector (internal-topics §4.5).
+        """Tombstone what is not configured; tasks before their connector.
 
         `revoked`: looked at too, for its statuses may be on their way only.
         """

@@ -159,7 +159,7 @@ class Membership:
 
     @property
     def member_id(self) -> str:
-        """Empty unless the group is stable: nobody is leader while joining."""
+        """Empty unless the group is stable: there is no leader while members join."""
         generation = self._opened().generation_if_stable()
         return "" if generation is None else str(generation.member_id)
 

@@ -1,11 +1,11 @@
 """Ask a broker what a client may do, without doing it.
 
-Layer: kafka. No Kafka counterpart; spec acl-readiness.md §6. Uses kafka-python because librdkafka
-offers no raw requests. Topics and groups: the operations that a broker lists as authorized.
-Transactional ids: an InitProducerId whose producer id and epoch contradict each other; brokers look
-at the right to write first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then
-(INVALID_REQUEST), before anything changes. It must be of version 3 or later: earlier ones lack both
-fields, and the request would fence whoever uses the id. Threading: one thread; calls block.
+Layer: kafka. No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests.
+Topics and groups: the operations that a broker lists as authorized. Transactional ids: an
+InitProducerId whose producer id and epoch contradict each other; brokers look at the right to write
+first (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and refuse the arguments then (INVALID_REQUEST),
+before anything changes. It must be of version 3 or later: earlier ones lack both fields, and the
+request would fence the producer that uses the id. Threading: one thread; calls block.
 """
 
 # ruff: noqa: SLF001 - the library has no public way to send a request as it is
@@ -107,7 +107,7 @@ class AclProbes:
                     raise
                 found[name] = (exc.errno, None)
                 continue
-            # From version 6 on groups without members are not found, and tell nothing.
+            # From version 6 on groups without members are not found, so they show nothing.
             request = DescribeGroupsRequest(
                 groups=[name], include_authorized_operations=True, min_version=3, max_version=5
             )

@@ -70,7 +70,7 @@ class Admin:
         return self.create_or_find_topic(topic, timeout_ms) is TopicCreated.NOW
 
     def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated:
-        """Create a topic and tell why that was not needed, or not possible."""
+        """Create a topic and return why that was not needed, or not possible."""
         try:
             self._request_creation(topic, timeout_ms)
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:

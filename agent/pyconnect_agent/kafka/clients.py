@@ -3,7 +3,7 @@
 Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
 stores are read, and log and error callbacks are added: librdkafka's lines go to the Python logger
 of the client's kind, connection errors are warnings, since librdkafka reconnects by itself, twenty
-times a second: the same error of one client is told once in a while. Both callbacks run on the
+times a second: the same error of one client is logged once in a while. Both callbacks run on the
 thread that polls the client.
 """
 

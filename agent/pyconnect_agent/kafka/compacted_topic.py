@@ -1,7 +1,7 @@
 """An internal topic: create it or check that it is fit to be read as a log.
 
 Layer: kafka. Kafka: KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact,
-the look-up of partitions in KafkaBasedLog.start; spec internal-topics.md §1.1.
+the look-up of partitions in KafkaBasedLog.start.
 """
 
 from __future__ import annotations

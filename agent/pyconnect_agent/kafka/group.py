@@ -151,7 +151,7 @@ class GroupThread:
             self._wake_locked()
 
     def _wake_locked(self) -> None:
-        # A flag beside the notification: nobody may be waiting yet.
+        # A flag beside the notification: the waiter may not have arrived yet.
         self._wishes.look_again = True
         self._condition.notify()
 

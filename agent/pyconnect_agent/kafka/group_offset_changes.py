@@ -33,7 +33,7 @@ _SHOWN_MEMBERS = 5
 class GroupInUseError(KafkaError):
     """The group has members: only they may change its offsets.
 
-    `members`: some of them by client id and host, empty when they cannot be told.
+    `members`: some of them by client id and host, empty when they are not known.
     """
 
     def __init__(self, message: str, members: str) -> None:

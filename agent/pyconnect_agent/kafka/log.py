@@ -1,7 +1,7 @@
 """A compacted topic as a log: create or check it, read it all, tail it, write to it.
 
-Layer: kafka. Kafka: KafkaBasedLog; spec internal-topics.md §1.1, §1.3. Differs from Kafka: a record
-that its reader cannot take loses nothing but itself; whoever reads to the end asks for the end
+Layer: kafka. Kafka: KafkaBasedLog. Differs from Kafka: a record
+that its reader cannot take loses nothing but itself; a read to the end asks for the end
 offsets itself, so the tailing thread never waits for an admin request.
 
 The end is reached when the tail has read the record before the target, or when a PARTITION_EOF
@@ -9,7 +9,7 @@ event's own offset is at or past it: transaction markers are never delivered, so
 would not get there. Targets are read_uncommitted end offsets; an open transaction blocks a
 read_committed tail until it ends, as intended.
 
-Who may not read is told at once: a denial fails who waits for the tail, where Kafka's log goes on
+A denied read fails at once: a denial fails the wait for the tail, where Kafka's log goes on
 polling without end. The tail itself tries on, so a grant that comes later mends it.
 
 Threading: one tailing thread calls the reader, and an exception that ends it ends the process;
@@ -243,7 +243,7 @@ class CompactedLog:
 
     def _read_first_time(self) -> None:
         deadline = Deadline(READ_AT_START_TIMEOUT_MS)
-        # Where the tail begins, so that nobody waits for the EOF of an empty partition.
+        # Where the tail begins, so that no caller waits for the EOF of an empty partition.
         self._reached = dict(self._offsets(Admin.beginning_offsets, deadline))
         self._first_targets = self._offsets(Admin.end_offsets, deadline)
         self._thread = long_lived.Thread(self._thread_name, self._tail)
@@ -251,7 +251,7 @@ class CompactedLog:
         self._await_tail(lambda: self._caught_up, deadline)
 
     def _await_tail(self, has_come: Callable[[], bool], deadline: Deadline) -> None:
-        """Wait until the tail has come so far; it is told now and then that it has not yet."""
+        """Wait until the tail has come so far; log from time to time that it has not."""
         name = self._topic.name
         while True:
             with self._progress:

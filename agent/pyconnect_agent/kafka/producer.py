@@ -170,7 +170,7 @@ class LogProducer:
 
 
 class PlainLeaderWriter:
-    """Any worker may write: nothing is claimed, nobody is fenced."""
+    """Any worker may write: nothing is claimed and no producer is fenced."""
 
     def __init__(self, write: Callable[[Sequence[LogRecord], int], None]) -> None:
         self._write = write
@@ -198,7 +198,7 @@ class TransactionalLeaderWriter:
         self._producer: Any = None
 
     def claim(self) -> None:
-        """Fence whoever had the id; keep a producer already held. KafkaError when impossible."""
+        """Fence the producer of the id; keep one already held. KafkaError when impossible."""
         if self._producer is not None:
             return
         producer = clients.create_producer(self._config)

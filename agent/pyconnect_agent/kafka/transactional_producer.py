@@ -1,7 +1,7 @@
 """A transactional producer of a source task (KIP-618, KIP-98).
 
 Layer: kafka. Adds to `TaskProducer` the four calls of a transaction. Each is made in short slices
-that are repeated, so that a task that is told to stop does not sit in one; librdkafka goes on with
+that are repeated, so that a task that is asked to stop does not sit in one; librdkafka goes on with
 the same call. Errors are translated; the first one that is not retriable ends the call.
 Used by one thread.
 """

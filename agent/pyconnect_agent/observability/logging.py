@@ -44,7 +44,7 @@ _NAMES = {
     logging.WARNING: "WARN",
     logging.CRITICAL: "FATAL",
 }
-# Noise of libraries: what they tell at INFO, this worker tells in its own words.
+# Noise of libraries: this worker logs the same events in its own words.
 _QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _scope: ContextVar[Mapping[str, str]] = ContextVar("logging_scope")

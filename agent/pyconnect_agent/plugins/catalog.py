@@ -1,4 +1,4 @@
-"""The catalog as the supervisor gets it: from metadata, without importing plugin code.
+"""The catalog as the worker process gets it: from metadata, without importing plugin code.
 
 Layer: plugins. The values live in `pyconnect_agent.core.plugins.catalog`, where the herder may use
 them too.

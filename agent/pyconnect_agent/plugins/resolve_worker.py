@@ -1,7 +1,7 @@
 """Replaces the references in a worker's own properties, in a process of its own.
 
 Layer: plugins. Corresponds to what ``AbstractConfig`` of Kafka does in a worker's constructor. A
-config provider may be anybody's code, so the supervisor starts this module and gives it the
+config provider may be third-party code, so the worker process starts this module and gives it the
 properties; they pass through pipes only, since what comes back holds secrets.
 """
 

@@ -1,8 +1,8 @@
-"""Finding out what only importing tells: sources or sinks, versions, unlisted classes.
+"""Finding out what only an import shows: sources or sinks, versions, unlisted classes.
 
 Layer: plugins. Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect.
-It imports plugins, so it runs in processes of its own: `scan` in a child of the supervisor, and for
-each directory of ``plugin.path`` one more, since the dependencies of two plugins may contradict
+It imports plugins, so it runs in processes of its own: `scan` in a child of the worker process, and
+for each directory of ``plugin.path`` one more, since the dependencies of two plugins may contradict
 each other. What goes wrong with one plugin is reported and leaves it out.
 """
 

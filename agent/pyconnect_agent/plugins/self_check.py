@@ -1,4 +1,4 @@
-"""Tries a plugin out without Kafka, as its author would want to know before installing it.
+"""Tests a plugin without Kafka, for its author before an installation.
 
 Layer: plugins. `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints
 one JSON object a step and ends with 1 when a step failed. It runs the plugin's code

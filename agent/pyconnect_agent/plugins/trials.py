@@ -1,4 +1,4 @@
-"""What each kind of plugin is made to do in a self-check.
+"""The test of each kind of plugin in a self-check.
 
 Layer: plugins. Connectors go through a life with `pyconnect_api.testing`; converters,
 transformations and predicates are configured and given a sample.

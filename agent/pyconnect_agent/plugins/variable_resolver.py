@@ -1,4 +1,4 @@
-"""Config providers at work: they are loaded, configured, asked, closed.
+"""The life of config providers: load, configure, resolve, close.
 
 Layer: plugins. Corresponds to ``WorkerConfigTransformer`` of Kafka Connect. Used where a worker's
 own properties are resolved (`plugins.resolve_worker`); plugin code, so in child processes only.

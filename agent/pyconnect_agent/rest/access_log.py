@@ -1,4 +1,4 @@
-"""One line per request: the extended NCSA format with the latency in milliseconds (spec §10).
+"""One line per request: the extended NCSA format with the latency in milliseconds.
 
 Layer: rest. The logger is this module's, so that it can be silenced alone.
 """

@@ -1,10 +1,10 @@
-"""Who may use the admin interface (spec agent-admin.md): credentials, or a loopback listener.
+"""Access to the admin interface: by credentials, or on a loopback listener.
 
 Layer: rest. Credentials are in files that are read at each request, so that they can be changed
 while the worker runs: user names and passwords as properties (`name=password`), tokens one a line.
 
 Without credentials only a listener on a loopback address serves the interface, and only to clients
-that are no web pages: a browser on this machine must not do what a foreign page tells it to.
+that are no web pages: a browser on this machine must not obey a foreign page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AdminAccess:
     loopback: frozenset[Address] = frozenset()
 
     def check_files(self) -> None:
-        """Raise WorkerConfigError for a file that cannot be read or names nobody."""
+        """Raise WorkerConfigError for a file that cannot be read or names no user."""
         for key, file, read in (
             (BASIC_FILE, self.basic_file, _passwords),
             (TOKEN_FILE, self.token_file, _tokens),
@@ -72,7 +72,7 @@ class AdminAccess:
             expected = _passwords(self.basic_file).get(user)
             return bool(colon) and _same(password, expected)
         if scheme == "bearer" and self.token_file is not None:
-            # All of them, so that the time does not tell which one was nearly right.
+            # All of them, so that the time does not reveal which one was nearly right.
             return sum(_same(given, token) for token in _tokens(self.token_file)) > 0
         return False
 

@@ -1,4 +1,4 @@
-"""The worker's REST API as an ASGI application (spec rest-api.md).
+"""The worker's REST API as an ASGI application.
 
 Layer: rest. Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper``.
 Requests and responses are Starlette's; routing is not (see `routing`). Lives on the event loop;

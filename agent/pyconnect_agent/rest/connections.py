@@ -79,7 +79,7 @@ class Connection(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
 
     def _limit_wait(self) -> None:
-        """Have a timer run while only the client can go on, and not start it anew meanwhile."""
+        """Have a timer run while only the client can go on, and do not start it again meanwhile."""
         waits_for_head = self.conn.their_state is h11.IDLE
         if self.transport.is_closing() or not (waits_for_head or self.conn.our_state is h11.DONE):
             self._end_wait()

@@ -1,4 +1,4 @@
-"""What a failure becomes over HTTP: status, error code, text (spec rest-api.md §1.2).
+"""The HTTP answer to a failure: status, error code, text.
 
 Layer: rest. Corresponds to ``ConnectExceptionMapper`` and ``ConnectRestException``. Statuses are
 decided here and nowhere else.
@@ -156,7 +156,7 @@ def error_response(error: Exception) -> Response:
 
 
 def java_description(error: Exception) -> str:
-    """Return `<exception class>: <message>` as Java prints an exception (rest-api.md §7)."""
+    """Return `<exception class>: <message>` as Java prints an exception."""
     if isinstance(error, ConnectException):
         return f"{error.java_name}: {error}"
     if isinstance(error, errors.InternalError) and error.cause_class is not None:

@@ -1,4 +1,4 @@
-"""Requests to other workers (spec rest-api.md §3).
+"""Requests to other workers.
 
 Layer: rest. Corresponds to ``RestClient`` and ``HerderRequestHandler``. Lives on the event loop.
 At most two hops: the `forward` value a request arrives with decides whether it may go on.

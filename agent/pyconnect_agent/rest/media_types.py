@@ -1,4 +1,4 @@
-"""`Content-Type` and `Accept` as JAX-RS reads them (spec rest-api.md §1.1).
+"""`Content-Type` and `Accept` as JAX-RS reads them.
 
 Layer: rest, pure. Weights are ignored: a range with `q=0` still accepts, as in Apache's worker.
 """

@@ -1,4 +1,4 @@
-"""Headers put on every answer of the main listeners: CORS and configured rules (spec §10).
+"""Headers put on every answer of the main listeners: CORS and configured rules.
 
 Layer: rest, pure. Corresponds to Jetty's ``CrossOriginFilter`` and ``HeaderFilter`` as Kafka
 Connect sets them up. Requests go on to routing whatever is decided here.

@@ -1,4 +1,4 @@
-"""Which resource method answers a request (JAX-RS' choice; spec rest-api.md §1.1).
+"""Which resource method answers a request (JAX-RS' choice).
 
 Layer: rest, pure. Starlette's router does not fit: it matches decoded paths, and JAX-RS decides in
 the order path (404), method (405), content type (415), accepted type (406).

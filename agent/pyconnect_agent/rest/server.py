@@ -1,4 +1,4 @@
-"""The worker's HTTP servers: listeners, TLS, addresses, orderly stop (spec rest-api.md §10).
+"""The worker's HTTP servers: listeners, TLS, addresses, orderly stop.
 
 Layer: rest. Corresponds to Kafka Connect's ``RestServer``. Uvicorn serves; signals are the
 worker's. Life: `bind` (ports known, connections refused), `start` (answers), `wait` (ends only by

@@ -1,4 +1,4 @@
-"""Sockets of listeners, bound before anything is served so that ports are known (spec §10).
+"""Sockets of listeners, bound before anything is served so that ports are known.
 
 Layer: rest. Until `listen` connections are refused, as by Apache's worker: who would connect
 earlier would wait for as long as the brokers are away.
@@ -25,7 +25,7 @@ class BoundListener:
     socket: socket.socket
 
     def listen(self) -> None:
-        """Let clients connect. Raises WorkerStartError: somebody else may have been quicker."""
+        """Let clients connect. Raises WorkerStartError: another process may have been quicker."""
         try:
             self.socket.listen(BACKLOG)
         except OSError as exc:
@@ -44,7 +44,7 @@ def bind(listener: Listener) -> BoundListener:
 
 
 def local_address() -> str:
-    """Return the address other hosts are told when no listener names one."""
+    """Return the address for other hosts when no listener names one."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -81,7 +81,7 @@ def _every_interface(port: int) -> socket.socket:
 
 
 def _is_taken(port: int) -> bool:
-    """Tell a port in use from an IPv6 stack that is switched off."""
+    """Distinguish a port in use from an IPv6 stack that is switched off."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""Request targets as Jetty 12 reads them (spec rest-api.md §1.4).
+"""Request targets as Jetty 12 reads them.
 
 Layer: rest, pure. Routes match undecoded segments, as JAX-RS does; only captured segments are
 percent-decoded. What Jetty refuses before routing is refused here, with its reasons.

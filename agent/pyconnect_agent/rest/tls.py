@@ -1,4 +1,4 @@
-"""TLS contexts of the REST server and of requests to other workers (spec rest-api.md §10).
+"""TLS contexts of the REST server and of requests to other workers.
 
 Layer: rest. Corresponds to ``SSLUtils``. Key and trust stores are PEM, PKCS#12 or JKS files, or PEM
 texts, and are read as those of Kafka clients. Settings are those of `WorkerConfig.rest_ssl`.
@@ -97,7 +97,7 @@ def _identity(settings: Settings) -> PemIdentity | None:
 
 
 def _store(settings: Settings, store: str) -> StoreFile | None:
-    """Return a file whatever its type is said to be: the content tells, and JKS is the default."""
+    """Return a file of any type: its content decides, because JKS is the default type."""
     location = _text(settings, f"{store}.location")
     if location is None:
         return None

@@ -1,8 +1,8 @@
 """Config stores: the config topic of distributed workers, memory for standalone ones.
 
-Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore; spec internal-topics.md
-§2.6 (what is written in which order), §1.3 (30 s for each write with its read-back).
-Not done here: comparing task configs with those stored, and references in them (the herder does).
+Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore: the order of writes, and 30
+seconds for each write with its read-back. Not done here: comparing task configs with those stored,
+and references in them (the herder does).
 
 Threading: writes block and may come from any thread; `snapshot` returns the last one published.
 Changes are reported on the tailing thread, in memory on the writing thread; each before `snapshot`
@@ -101,7 +101,7 @@ class KafkaConfigStore:
         self._leader_writer.claim()
 
     def relinquish_write_privileges(self) -> None:
-        """Another worker leads now: the next claim must fence it anew."""
+        """Another worker leads now: the next claim must fence it again."""
         self._leader_writer.relinquish()
 
     def put_connector_config(
@@ -222,10 +222,10 @@ class MemoryConfigStore:
         """Nothing to read: writes are visible when they return."""
 
     def claim_write_privileges(self) -> None:
-        """Nobody else writes."""
+        """There is no other writer."""
 
     def relinquish_write_privileges(self) -> None:
-        """Nobody else writes."""
+        """There is no other writer."""
 
     def put_connector_config(
         self, connector: str, config: ConnectorConfig, target_state: TargetState | None

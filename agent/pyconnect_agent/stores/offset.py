@@ -1,6 +1,6 @@
 """The offset store of distributed workers: an offset topic.
 
-Layer: stores. Kafka: KafkaOffsetBackingStore; spec internal-topics.md §3.
+Layer: stores. Kafka: KafkaOffsetBackingStore.
 Threading: `read` and `write` block and may come from any thread.
 """
 

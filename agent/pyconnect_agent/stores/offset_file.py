@@ -1,7 +1,6 @@
 """The offset store of standalone workers: a file.
 
-Layer: stores. Kafka: FileOffsetBackingStore, whose Java-serialised map this replaces by JSON; spec
-task-runtime.md §12:
+Layer: stores. Kafka: FileOffsetBackingStore, whose Java-serialised map this replaces by JSON:
 
     {"version":1,"entries":[{"key":<base64>,"value":<base64>}, …]}
 

@@ -1,4 +1,4 @@
-"""What the herder and the supervisor of children need of the stores.
+"""What the herder and the rooms of the children need of the stores.
 
 Distributed mode backs them with compacted topics, standalone mode with memory and a file.
 `start`, `stop`, `refresh` and every write block: call them from an executor thread, never from the
@@ -85,7 +85,7 @@ class StatusStore(Protocol):
         ...
 
     def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
-        """Send without waiting. `safe`: the putSafe rule of internal-topics.md §4.3."""
+        """Send without waiting. `safe`: only if no other worker wrote since (Kafka's putSafe)."""
         ...
 
     def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None: ...
@@ -110,7 +110,7 @@ class OffsetStore(Protocol):
     def read(self, keys: Sequence[bytes], timeout_ms: int) -> Mapping[bytes, bytes | None]:
         """Read to the end first, then look up.
 
-        A key of equal content but other member order is found too (internal-topics.md §3.3).
+        A key of equal content but other member order is found too.
         RetriableKafkaError at the deadline.
         """
         ...

@@ -1,8 +1,7 @@
 """Status stores: the status topic of distributed workers, memory for standalone ones.
 
-Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore; spec internal-topics.md
-§4.3, §4.4. Unlike Kafka, a failed send is repeated after a pause, and `flush` also waits for sends
-that are to be repeated.
+Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send
+is repeated after a pause, and `flush` also waits for sends that are to be repeated.
 
 Threading: puts send without waiting; a thread of the store repeats failed sends. Every call into
 the reducer holds one lock, for the time of a few dict operations.

@@ -1,7 +1,6 @@
 """The logs behind the distributed stores, from the few values of a worker that they need.
 
-Layer: stores. Kafka: what the three KafkaXBackingStores pass to KafkaBasedLog; spec
-internal-topics.md §1.1, §1.2.
+Layer: stores. Kafka: what the three KafkaXBackingStores pass to KafkaBasedLog.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What runs inside a child process: the only place where plugin code runs."""
+"""The code of child processes: the only place where plugin code runs."""

@@ -1,9 +1,10 @@
-"""The child's ear: reads the pipe on a thread of its own and keeps what the worker wants.
+"""The control thread of a child: it reads the pipe and keeps the requests of the worker.
 
 Layer: tasks. The task's or connector's thread asks this object; only the control thread changes it.
-When the pipe ends, so does the process, at once: no orphan outlives its supervisor. So it does
-when its lease runs out: the supervisor hangs, and another worker may run this task by now. And when
-the control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's end.
+When the pipe ends, so does the process, at once: no orphan outlives its worker process. So it does
+when its lease runs out: the worker process hangs, and another worker may run this task by now. And
+when the control thread itself dies: nothing would hear of a stop, of the lease or of the pipe's
+end.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ EXIT_ORPHANED = 70
 EXIT_TERMINATED = 143
 
 SIGNAL_MARGIN_S = 0.1
-"""How much sooner than the time for a stop ends here the supervisor's SIGTERM may come."""
+"""How much sooner than the time for a stop ends here the worker process's SIGTERM may come."""
 
 REPLY_GRACE_S = 5.0
 """An answer's way through the pipe, beyond the time its request may take."""
@@ -93,7 +94,7 @@ class Control:
         """On the monotonic clock: until when an orderly stop may take."""
         self.changed = threading.Event()
         self.statistics: ReadStatistics = Statistics
-        """Asked when the supervisor asks; set by the task's work."""
+        """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
         self._thread = long_lived.Thread("control", self._read)
@@ -125,7 +126,7 @@ class Control:
         self._channel.send(message)
 
     def report_statistics(self, request_id: int = 0) -> None:
-        """Tell the worker about the task's work, unasked for when the id is 0."""
+        """Report the task's work to the worker; an id of 0 means that it did not ask."""
         statistics = self.statistics()
         told = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
         self.send(StatsReported(request_id=request_id, **told))
@@ -260,7 +261,7 @@ class Control:
                 if future is not None and not future.done():
                     future.set_result(message)
             case ReportStats() | DumpStacks():
-                # Not here: this thread must never wait for a supervisor that does not read.
+                # Not here: this thread must never wait for a worker process that does not read.
                 # A figure that cannot be read costs its answer, not the task.
                 answer = partial(self._tell, message)
                 long_lived.Thread("inquiry", answer, on_death=lambda _: None).start()

@@ -3,7 +3,7 @@
 Layer: tasks. `run` is called by the fork server's child with its end of the pipe; the first message
 says what the process is for. The process ends by `os._exit`: neither plugin threads nor client
 libraries may hold it up once everything was reported. An exception that nothing has reported is
-logged and becomes the process' last words, which the supervisor puts into traces and answers.
+logged and becomes the process' last words, which the worker process puts into traces and answers.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run(connection: socket.socket, last_words: int) -> None:
 
 
 def leave(error: BaseException, last_words: int) -> None:
-    """Say why this process ends, in the log and to the supervisor."""
+    """Report why this process ends, in the log and to the worker process."""
     text = masked(format_trace(error))
     os.write(last_words, text.encode(errors="backslashreplace"))
     LOG.critical("process failed", exc_info=error)
@@ -169,7 +169,7 @@ def _listen(control: Control) -> None:
     """Start the control thread, and give SIGTERM its meaning.
 
     Until the time for an orderly stop is over it is ignored: service managers send it to every
-    process of the worker, and the supervisor then stops its children in its own order.
+    process of the worker, and the worker process then stops its children in its own order.
     """
 
     def terminate(_number: int, _frame: FrameType | None) -> None:

@@ -1,10 +1,10 @@
-"""The Python stacks of this process, for somebody who wants to know where a plugin hangs.
+"""The Python stacks of this process, which show where a plugin hangs.
 
 Layer: tasks. Two ways. `describe_threads` runs in a thread of this process, with names and source
 lines; it needs the interpreter. `prepare_dumps` is for a plugin that does not let go of the
 interpreter (native code, a regular expression): a signal makes faulthandler write into a memory
-file that the supervisor finds by its name. Where there are no memory files only the first way is
-there.
+file that the worker process finds by its name. Where there are no memory files only the first way
+is there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def prepare_dumps() -> None:
     if not hasattr(os, "memfd_create"):
         return
     stacks = os.memfd_create(STACKS_FILE)
-    # The supervisor empties the file before it asks.
+    # The worker process empties the file before it asks.
     fcntl.fcntl(stacks, fcntl.F_SETFL, fcntl.fcntl(stacks, fcntl.F_GETFL) | os.O_APPEND)
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True)
 

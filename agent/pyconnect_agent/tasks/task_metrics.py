@@ -2,7 +2,7 @@
 
 Layer: tasks. Kafka: WorkerTask.TaskMetricsGroup and ErrorHandlingMetrics. Everything is recorded
 per batch or per commit, never per record. Recorded by the task's threads, read by the one that
-answers the supervisor.
+answers the worker process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether the brokers let this worker do what its phase needs.
+"""Check that the brokers grant this worker the rights of its phase.
 
-Composition root. Spec acl-readiness.md §5 to 7, agent-admin.md `/agent/acls`. The worker asks
+Composition root. Answers `/agent/acls`. The worker asks
 before it reads its topics and joins its group, and refuses `preparing` and `enabled` only when a
 broker has proven that it may not do what they need; what could not be asked is a warning.
 Connectors' clients are asked for on request, with the very configuration that they have, as long as

@@ -1,4 +1,4 @@
-"""What makes the admin interface of one worker.
+"""The construction of the admin interface of one worker.
 
 Composition root.
 """

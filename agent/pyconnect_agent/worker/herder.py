@@ -1,4 +1,4 @@
-"""What the herder of a distributed worker goes by, from its configuration.
+"""The settings of a distributed worker's herder, from its configuration.
 
 Composition root. Kafka: what DistributedHerder reads of DistributedConfig.
 """

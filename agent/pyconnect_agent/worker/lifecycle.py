@@ -4,12 +4,12 @@ Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, Connec
 order: sockets bound, the Kafka cluster's id, REST, herder, and for a standalone worker its
 connectors; the fork server was there before. Stop order is the reverse, except that the herder
 answers all requests first, so that REST has none to wait for. SIGTERM, SIGINT and SIGHUP drain; a
-second one hurries. The unexpected death of the herder or of a REST server stops the worker in the
-same order.
+second signal shortens the stop. The unexpected death of the herder or of a REST server stops the
+worker in the same order.
 
 Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
-start for an outside reason, or a connector of the command line could not be applied; 64 it is to be
-run again, which the parent of `--supervise` does.
+start for an outside reason, or a connector of the command line could not be applied; 64 the worker
+has to be run again, which the parent of `--supervise` does.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class Worker:
     def _signalled(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()
         if self._restarts:
-            # It stops already; only that nobody runs it again is new.
+            # The worker is stopping for a restart already; the signal cancels the restart.
             self._restarts = False
             self._signalled_s = now_s
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
@@ -239,7 +239,7 @@ class Worker:
             self._stop_requested.set()
 
     async def _kafka_cluster_id(self) -> str:
-        """Ask the brokers, which also tells early whether there are any."""
+        """Ask the brokers for the cluster's id; an unreachable cluster is found early."""
         config = self._parts.config
         client = worker_admin(config, "connect-cluster-lookup").build()
         servers = ",".join(config.bootstrap_servers)
@@ -313,7 +313,7 @@ class Worker:
 
 
 class WorkerDiedError(AgentError):
-    """A part of the worker ended although nobody asked it to."""
+    """A part of the worker ended without a request to stop."""
 
 
 class _StopRequestedError(Exception):

@@ -1,4 +1,4 @@
-"""Which plugins the worker has, found out without importing plugin code into the supervisor.
+"""Which plugins the worker has, found out without importing plugin code into the worker process.
 
 Composition root. Kafka: Plugins.initLoaders. Only when there is more than the built-in plugins does
 a process of its own import the others, to learn what is a source or a sink and in which version;

@@ -47,7 +47,7 @@ from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 
-EverythingOption = Annotated[bool, typer.Option("--all", help="also what is there already")]
+EverythingOption = Annotated[bool, typer.Option("--all", help="also the grants that exist already")]
 
 
 @app.command()
@@ -66,13 +66,13 @@ def check(
     probe: ProbeOption = False,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
-        bool, typer.Option("--accept-unknown", help="take grants that nobody can see for given")
+        bool, typer.Option("--accept-unknown", help="count grants that cannot be checked as given")
     ] = False,
 ) -> None:
-    """Compare the grants that a phase needs with those that are there.
+    """Compare the grants that a phase needs with the grants that exist.
 
-    Needs of the phases before it are included. Exit 0: ready, 1: blockers are missing, 5: the ACLs
-    may not be listed and blockers are unknown for that, 9: blockers are unknown.
+    The needs of earlier phases are included. Exit 0: ready. Exit 1: blockers are missing. Exit 5:
+    blockers are unknown because listing the ACLs is denied. Exit 9: blockers are unknown.
     """
     session = session_of(context)
     options = acl_options(
@@ -95,7 +95,8 @@ def check(
 def explain(
     context: typer.Context,
     text: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="a topic, group, id or error text")
+        list[str],
+        typer.Argument(metavar="TEXT", help="topic, group, transactional id or error text"),
     ],
     *,
     phase: PhaseOption = None,
@@ -104,9 +105,9 @@ def explain(
     principal: PrincipalOption = None,
     topic: TopicOption = None,
 ) -> None:
-    """Say which grants a topic, group, transactional id or error text is about.
+    """Show the grants that a topic, group, transactional id or error text is about.
 
-    Of an error the meaning is told even when no worker's configuration is known.
+    The meaning of an error text is shown even if no worker's configuration is known.
     """
     session = session_of(context)
     found = explain_text(" ".join(text))
@@ -121,20 +122,20 @@ def explain(
     except PyconnectError as error:
         if not found.rules and found.denial is None:
             raise
-        session.output.warning(f"only the meaning of the text is known: {error.message}")
+        session.output.warning(f"only the meaning of the text can be shown: {error.message}")
         _tell_rules(session, found)
         return
     selected = found.select(report.findings)
     if not selected and found.rules:
         session.output.warning(
-            f"nothing that this cluster needs for {report.phase.value} is about it; its meaning:"
+            f"this cluster needs no such grant for {report.phase.value}; meaning of the text:"
         )
         _tell_rules(session, found)
         return
     if not selected:
         raise NotFound(
-            f"nothing that this cluster needs has to do with it: {found.denial or ' '.join(text)}",
-            hint="see all grants: pyconnect acls check --all",
+            f"this cluster needs no such grant: {found.denial or ' '.join(text)}",
+            hint="show all grants: pyconnect acls check --all",
         )
     session.output.listing(
         COLUMNS, rows(selected), document=[finding.to_json() for finding in selected]
@@ -170,25 +171,32 @@ def generate(
         str, typer.Option("--format", metavar="FORM", help="kafka-acls, strimzi or terraform")
     ] = "kafka-acls",
     remove: Annotated[
-        bool, typer.Option("--remove", help="commands that take the grants back (kafka-acls)")
+        bool, typer.Option("--remove", help="commands that revoke the grants (kafka-acls)")
     ] = False,
     explicit_describe: Annotated[
         bool,
         typer.Option(
-            "--explicit-describe", help="for authorizers without Kafka's implied operations"
+            "--explicit-describe",
+            help="explicit grants for authorizers without Kafka's implied operations",
         ),
     ] = False,
     prefixed: Annotated[
-        bool, typer.Option("--prefixed", help="one prefixed grant for the ids of a connector")
+        bool,
+        typer.Option(
+            "--prefixed", help="one prefixed grant for the transactional ids of a connector"
+        ),
     ] = False,
     strimzi_cluster: Annotated[
-        str, typer.Option("--strimzi-cluster", metavar="NAME", help="label of the KafkaUsers")
+        str,
+        typer.Option(
+            "--strimzi-cluster", metavar="NAME", help="value of the cluster label of the KafkaUsers"
+        ),
     ] = "my-cluster",
 ) -> None:
-    """Print the smallest set of grants that is missing; nothing is applied.
+    """Print the smallest set of missing grants; nothing is applied.
 
-    Literal names and never `All`; a DENY in the way is told, never removed. With -o json the
-    grants themselves.
+    Grants have literal names and never `All`. A DENY that stands against a grant is reported, never
+    removed. -o json prints the grants themselves.
     """
     session = session_of(context)
     options = acl_options(
@@ -259,7 +267,7 @@ def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[s
         if foreign and not session.settings.yes:
             raise PreconditionFailed(
                 f"a prefixed grant on {prefix} would cover {', '.join(foreign[:3])} too",
-                hint="leave out --prefixed, or accept that with --yes",
+                hint="leave out --prefixed, or accept this with --yes",
             )
     return prefixes
 
@@ -269,7 +277,7 @@ def _format(text: str) -> Format:
         return Format(text.strip().lower())
     except ValueError as exc:
         raise UsageError(
-            f"--format: `{text}` is none", hint="kafka-acls, strimzi or terraform"
+            f"--format: `{text}` is not a format", hint="kafka-acls, strimzi or terraform"
         ) from exc
 
 
@@ -278,13 +286,14 @@ def _end(report: AclReport, *, accept_unknown: bool) -> None:
     if code is ExitCode.OK:
         return
     hints = {
-        ExitCode.NEGATIVE: f"what to grant: pyconnect acls generate --phase {report.phase.value}",
-        ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or ask agents of ours",
+        ExitCode.NEGATIVE: "print the grants to add: pyconnect acls generate --phase"
+        f" {report.phase.value}",
+        ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or use --probe",
         ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
     }
     what = {
         ExitCode.NEGATIVE: f"{len(report.blockers)} blockers are missing",
-        ExitCode.FORBIDDEN: f"the ACLs may not be listed; {len(report.undecided)} blockers unknown",
+        ExitCode.FORBIDDEN: f"listing the ACLs is denied; {len(report.undecided)} blockers unknown",
         ExitCode.PRECONDITION: f"{len(report.undecided)} blockers could not be decided",
     }
     raise PyconnectError(

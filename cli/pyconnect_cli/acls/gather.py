@@ -1,4 +1,4 @@
-"""Gather what ACLs follow from: workers, connectors, topics, and what brokers and agents tell."""
+"""Gather the facts behind ACLs: workers, connectors, topics, and reports of brokers and agents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
     workers = [*file_workers(options), *_agents(session, options)]
     if not workers:
         raise UsageError(
-            "no worker's configuration is known: Java workers do not tell theirs",
+            "no worker's configuration is known: Java workers do not report it",
             hint="give --worker-config worker.properties, or --worker-property for each of"
             f" group.id, {', '.join(SHARED_TOPICS)}",
         )
@@ -109,7 +109,7 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
         missing = [key for key in ("group.id", *SHARED_TOPICS) if not worker.properties.get(key)]
         if missing:
             raise UsageError(
-                f"{worker.name}: a distributed worker has {', '.join(missing)}",
+                f"{worker.name}: a distributed worker needs {', '.join(missing)}",
                 hint="give it with --worker-property KEY=VALUE",
             )
     return workers
@@ -124,7 +124,7 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
         if isinstance(properties, PreconditionFailed):
             continue
         if isinstance(properties, Unreachable) and url not in session.client.exchange.urls:
-            session.output.warning(f"{properties.message}: it is not asked what it may do")
+            session.output.warning(f"{properties.message}: its grants are not probed")
             continue
         if isinstance(properties, PyconnectError):
             raise properties
@@ -135,7 +135,7 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
 
 
 def _urls(session: Session, options: AclOptions) -> list[str]:
-    """Return the workers' addresses; none when a file tells enough and nothing runs yet."""
+    """Return the workers' addresses; none when a file is enough and nothing runs yet."""
     try:
         return worker_urls(session, everywhere=True)
     except Unreachable:
@@ -181,7 +181,7 @@ def _connector_views(session: Session, options: AclOptions) -> list[ConnectorVie
     unknown = sorted(set(options.connectors) - set(views))
     if unknown:
         raise NotFound(
-            f"no connector {', '.join(unknown)}", hint="see them: pyconnect connectors list"
+            f"no connector {', '.join(unknown)}", hint="list them: pyconnect connectors list"
         )
     return [views[name] for name in sorted(options.connectors or views)]
 
@@ -229,8 +229,8 @@ def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Map
         return {}  # nothing runs yet
     except PyconnectError as error:
         session.output.warning(
-            f"task count records were not read ({error.message}): of a connector that had more"
-            " tasks once, grants for fencing those may be left out"
+            f"task count records were not read ({error.message}): grants for fencing the"
+            " former tasks of a connector may be left out"
         )
         return {}
 
@@ -244,7 +244,7 @@ def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
 
 
 def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts, Evidence]:
-    """Complete the facts with what the workers' cluster tells, given --kafka-bootstrap."""
+    """Complete the facts from the workers' Kafka cluster, given --kafka-bootstrap."""
     if not session.settings.kafka_bootstrap:
         return facts, Evidence()
     with kafka_protocol(session, PURPOSE) as protocol:

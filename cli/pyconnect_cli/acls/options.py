@@ -19,23 +19,30 @@ PhaseOption = Annotated[
     typer.Option(
         "--phase",
         metavar="PHASE",
-        help="disabled, preparing or enabled; without it the one after the workers' own",
+        help="phase to check: disabled, preparing or enabled (default: the phase after"
+        " the workers' own)",
     ),
 ]
 ConnectorsOption = Annotated[
     list[str] | None,
-    typer.Option("--connector", metavar="NAME", help="these connectors only; `all` is the default"),
+    typer.Option(
+        "--connector", metavar="NAME", help="connector to check; repeatable (default: all)"
+    ),
 ]
 WorkerConfigOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--worker-config", metavar="FILE", help="worker.properties of Java workers, repeatable"
+        "--worker-config",
+        metavar="FILE",
+        help="worker.properties file of a Java worker; repeatable",
     ),
 ]
 WorkerPropertyOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--worker-property", metavar="KEY=VALUE", help="instead of a file, or over it; repeatable"
+        "--worker-property",
+        metavar="KEY=VALUE",
+        help="worker property KEY=VALUE, instead of a file or over it; repeatable",
     ),
 ]
 PrincipalOption = Annotated[
@@ -43,27 +50,37 @@ PrincipalOption = Annotated[
     typer.Option(
         "--principal",
         metavar="[OWNER:]CLIENT=PRINCIPAL",
-        help="of worker, producer, consumer or admin, where configurations do not tell it",
+        help="principal of a client (worker, producer, consumer, admin) if the"
+        " configuration does not show it",
     ),
 ]
 TopicOption = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="CONNECTOR=TOPIC", help="that a source writes to; repeatable"),
+    typer.Option(
+        "--topic", metavar="CONNECTOR=TOPIC", help="topic that a source writes to; repeatable"
+    ),
 ]
 HostOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--host", metavar="OWNER=ADDRESS", help="from which a worker or connector connects"
+        "--host",
+        metavar="OWNER=ADDRESS",
+        help="address from which a worker or connector connects to Kafka, for grants with a host",
     ),
 ]
 SuperUserOption = Annotated[
     list[str] | None,
-    typer.Option("--super-user", metavar="PRINCIPAL", help="of the brokers; they do not tell"),
+    typer.Option(
+        "--super-user",
+        metavar="PRINCIPAL",
+        help="Kafka superuser principals (brokers do not report them)",
+    ),
 ]
 EveryoneOption = Annotated[
     bool,
     typer.Option(
-        "--allow-everyone", help="the brokers have allow.everyone.if.no.acl.found; they do not tell"
+        "--allow-everyone",
+        help="brokers have allow.everyone.if.no.acl.found=true (brokers do not report it)",
     ),
 ]
 
@@ -72,15 +89,15 @@ ProbeOption = Annotated[
     bool,
     typer.Option(
         "--probe",
-        help="ask brokers as the clients of --worker-config would, from this host; done by itself"
-        " where ACLs may not be listed",
+        help="check of grants by requests to the brokers with the clients of"
+        " --worker-config, from this host; automatic if listing the ACLs is denied",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
-    """What the user knows and brokers or workers do not tell."""
+    """Facts of the user that brokers or workers do not report."""
 
     connectors: tuple[str, ...] = ()
     worker_configs: tuple[str, ...] = ()
@@ -134,7 +151,7 @@ def parse_phase(text: str | None) -> Phase | None:
         return Phase[text.strip().upper()]
     except KeyError as exc:
         raise UsageError(
-            f"--phase: `{text}` is no phase", hint="disabled, preparing or enabled"
+            f"--phase: `{text}` is not a phase", hint="disabled, preparing or enabled"
         ) from exc
 
 

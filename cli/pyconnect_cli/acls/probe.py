@@ -1,7 +1,7 @@
 """Ask brokers as the clients of Java workers would, from this host.
 
-Whoever gave a worker's file gave its credentials. The questions are the agent's own, so its program
-asks them; properties go over a pipe, never over a command line.
+A worker's file, given by the user, holds its credentials. The questions are the agent's own, so its
+program asks them; properties go over a pipe, never over a command line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def probed_here(
         try:
             reports[worker.name] = _report(session, facts, phase, worker)
         except PyconnectError as error:
-            session.output.warning(f"{worker.name}: not asked as its clients: {error.message}")
+            session.output.warning(f"{worker.name}: its clients were not probed: {error.message}")
     return reports
 
 

@@ -63,7 +63,9 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
         batch.run()
     except KeyboardInterrupt:
         if batch.under_way:
-            session.output.message("waiting for what is under way; the next signal ends at once")
+            session.output.message(
+                "waiting for the requests under way; the next signal ends the run at once"
+            )
         batch.settle(None)
         batch.report(each=True)
         raise
@@ -173,7 +175,7 @@ class _Batch:
         text = summary(results)
         if counts[Outcome.NOT_TRIED] and self._session.budget.spent:
             raise WaitTimedOut(
-                f"the time is used up: {text}",
+                f"the time of --timeout is over: {text}",
                 hint="allow more with --timeout 10m; to work on several at once: --parallel 4",
             )
         if counts[Outcome.NOT_TRIED]:

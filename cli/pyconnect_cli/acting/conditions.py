@@ -84,7 +84,7 @@ def select(views: Mapping[str, ConnectorView], selection: Selection) -> list[Con
         if name not in views:
             raise NotFound(
                 f"connector `{name}` does not exist",
-                hint=did_you_mean(name, views) or "see them all: pyconnect connectors list",
+                hint=did_you_mean(name, views) or "list them: pyconnect connectors list",
             )
     if selection.names:
         candidates = [views[name] for name in selection.names]
@@ -114,7 +114,7 @@ def _condition(text: str) -> ConfigCondition:
     negated = bool(equals) and key.endswith("!")
     key = key.removesuffix("!").strip()
     if not key:
-        raise UsageError(f"`{text}` is no condition", hint="write key=value, key!=value or key")
+        raise UsageError(f"`{text}` is not a condition", hint="write key=value, key!=value or key")
     return ConfigCondition(key=key, value=value if equals else None, negated=negated)
 
 

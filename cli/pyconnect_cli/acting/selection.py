@@ -16,12 +16,13 @@ def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView
     if not selection.names and not selection.filters:
         raise UsageError(
             "nothing is selected",
-            hint="name connectors, or choose with --all, -e REGEX, -l KEY=VALUE, --state, --failed",
+            hint="name connectors, or select them with --all, -e REGEX, -l KEY=VALUE,"
+            " --state, --failed",
         )
     views = select(session.client.connector_views(), selection)
     if not views and not session.given.get("allow_empty"):
         raise NotFound(
             "no connector matches the selection",
-            hint="see what there is: pyconnect connectors list; or allow it: --allow-empty",
+            hint="list the connectors: pyconnect connectors list; or allow it: --allow-empty",
         )
     return views

@@ -118,7 +118,7 @@ class _Run:
 
 
 def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
-    """Return what tells the metrics of one job from those of another; no secrets.
+    """Return the labels that distinguish the metrics of jobs; no secrets.
 
     `context` is the addresses where no context is in force, and empty where settings are wrong.
     """
@@ -169,14 +169,14 @@ def _lock(session: Session, name: object) -> Iterator[None]:
         return
     text = str(name)
     if not LOCK_NAME.fullmatch(text):
-        raise UsageError(f"--lock: `{text}` is no name", hint="use letters, digits, . _ and -")
+        raise UsageError(f"--lock: `{text}` is not a name", hint="use letters, digits, . _ and -")
     directory = state_directory(session.environ)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (directory / f"{text}.lock").open("w")
     except OSError as exc:
         raise PreconditionFailed(
-            f"{directory}: the lock cannot be made: {exc.strerror}",
+            f"{directory}: the lock cannot be created: {exc.strerror}",
             hint="set XDG_STATE_HOME to a directory you can write",
         ) from exc
     with file:
@@ -184,7 +184,7 @@ def _lock(session: Session, name: object) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             raise Conflict(
-                f"another run holds the lock `{text}`", hint="it is free once that run ends"
+                f"another run holds the lock `{text}`", hint="the lock is free when that run ends"
             ) from exc
         yield
 

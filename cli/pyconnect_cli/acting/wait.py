@@ -31,7 +31,7 @@ def wait_if_asked(session: Session, names: Sequence[str], *, restarted: bool = F
     """Do as `--wait STATE` says, after a change."""
     state, stable = session.given.get("wait"), session.given.get("stable")
     if stable and not state:
-        raise UsageError("--stable says how long a state has to last", hint="add --wait RUNNING")
+        raise UsageError("--stable needs a state to wait for", hint="add --wait RUNNING")
     if state and names and not session.given.get("dry_run"):
         wait_for_state(
             session,
@@ -97,7 +97,7 @@ def wait_for_state(
             raise WaitTimedOut(
                 f"not {state}{lasting} after {format_duration(now - started)}: "
                 + "; ".join(f"{name} is {describe(statuses.get(name))}" for name in waiting),
-                hint="wait longer with --timeout 10m, or look: pyconnect connectors describe "
+                hint="wait longer with --timeout 10m, or see why: pyconnect connectors describe "
                 + waiting[0],
             )
         time.sleep(pause)

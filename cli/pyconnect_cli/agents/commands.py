@@ -18,7 +18,7 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
 
-app = typer.Typer(help="See and drain pyconnect's own workers.")
+app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
 FIRST_PAUSE_S = 0.1
@@ -63,16 +63,17 @@ def status(
     context: typer.Context,
     *,
     all_workers: Annotated[
-        bool, typer.Option("--all-workers", help="also those that connectors' statuses name")
+        bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
     ] = False,
     tasks: Annotated[
-        bool, typer.Option("--tasks", help="their connectors and tasks, with the processes")
+        bool,
+        typer.Option("--tasks", help="connectors and tasks of each worker, with their processes"),
     ] = False,
 ) -> None:
     """Show each worker: state (active, draining, drained), leader, phase, configuration.
 
-    Asks every address that was given. Workers that do not answer are told at the end, with the
-    exit code of the last one; exit 9 for a Java worker.
+    The command asks every given address. It reports workers that do not answer at the end, and
+    exits with the code of the last failure; exit 9 for a Java worker.
     """
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)
@@ -102,20 +103,22 @@ def status(
 def drain(
     context: typer.Context,
     worker: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="which of the workers in force")
+        str | None,
+        typer.Argument(metavar="[URL]", help="address of the worker, if several are given"),
     ] = None,
     *,
     undrain: Annotated[
-        bool, typer.Option("--undrain", help="let the worker take part again")
+        bool,
+        typer.Option("--undrain", help="end of draining: the worker takes part in the group again"),
     ] = False,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="return before the worker is through")
+        bool, typer.Option("--no-wait", help="no wait for the end of draining")
     ] = False,
 ) -> None:
-    """Have a worker give up all work and leave its group; it goes on answering reads.
+    """Make a worker stop all its work and leave its group; it still answers reads.
 
-    Waits until it has, at most --timeout (exit 124). Safe to run twice. Work that left with its
-    worker is taken over after scheduled.rebalance.max.delay.ms.
+    The command waits until the worker has left, at most --timeout (exit 124). It is safe to run
+    twice. Other workers take over the work after scheduled.rebalance.max.delay.ms.
     """
     session = session_of(context)
     url = _one_worker(session, worker)
@@ -128,7 +131,7 @@ def drain(
             session.confirm(f"drain {url}: stop all its connectors and tasks?")
         agent.drain(undrain=undrain)
         if no_wait:
-            session.output.message(f"{url} was told to {'take part' if undrain else 'drain'}")
+            session.output.message(f"{url} was asked to {'take part' if undrain else 'drain'}")
             return
         _wait_for_state(agent, session, wanted)
     if undrain:
@@ -143,12 +146,13 @@ def doctor(
     context: typer.Context,
     *,
     all_workers: Annotated[
-        bool, typer.Option("--all-workers", help="also those that connectors' statuses name")
+        bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
     ] = False,
 ) -> None:
     """Check each agent: state, configuration, phase, protocol, and whether it can be upgraded.
 
-    Warnings are exit 0. Agents that do not answer are told at the end, with their exit code.
+    Warnings are exit 0. The command reports agents that do not answer at the end, with their exit
+    code.
     """
     session = session_of(context)
     failures: list[PyconnectError] = []
@@ -191,7 +195,8 @@ def _one_worker(session: Session, worker: str | None) -> str:
         if len(urls) == 1:
             return urls[0]
         raise UsageError(
-            f"which worker? {', '.join(urls)} are given", hint="name one: pyconnect agent drain URL"
+            f"several workers are given: {', '.join(urls)}",
+            hint="name one: pyconnect agent drain URL",
         )
     url = worker.rstrip("/")
     return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"
@@ -201,7 +206,9 @@ def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
     pause = FIRST_PAUSE_S
     started = time.monotonic()
     while True:
-        with within_time(session, f"the worker is not {wanted} in time; it goes on meanwhile"):
+        with within_time(
+            session, f"the worker is not {wanted} in time; it continues in the background"
+        ):
             state = agent.info().state
         if state == wanted:
             return
@@ -209,7 +216,7 @@ def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
             waited = format_duration(time.monotonic() - started)
             raise WaitTimedOut(
                 f"the worker is {state}, not {wanted}, after {waited}",
-                hint="wait longer with --timeout 10m; it goes on meanwhile",
+                hint="wait longer with --timeout 10m; the worker continues in the background",
             )
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE_S)

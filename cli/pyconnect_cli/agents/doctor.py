@@ -56,7 +56,7 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
     yield finding("state", info.state, status=state)
     if info.config_outdated:
         yield finding(
-            "configuration", "its file was changed since it was started", status="warning"
+            "configuration", "its properties file was changed after its start", status="warning"
         )
     else:
         yield finding("configuration", "the file is in force")
@@ -91,5 +91,5 @@ def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
         missing.append("--supervise or agent.restart.command")
     if not missing:
         return able
-    detail = f"by hand; for itself it needs {', and '.join(missing)}"
+    detail = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
     return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)

@@ -7,6 +7,6 @@ import typer
 from pyconnect_cli.audits import compare as _reconcile_compare
 from pyconnect_cli.audits import scan as _reconcile_scan
 
-app = typer.Typer(help="Audit with Spark what was moved: losses, duplicates, gaps, differences.")
+app = typer.Typer(help="Audit moved data with Spark: losses, duplicates, gaps, differences.")
 _reconcile_scan.register(app)
 _reconcile_compare.register(app)

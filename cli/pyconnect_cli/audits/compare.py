@@ -19,50 +19,71 @@ ConnectorName = Annotated[
     typer.Argument(
         metavar="[CONNECTOR]",
         show_default=False,
-        help="whose topics and data they are; not needed with --topic, or with --spec",
+        help="connector whose topics and data are compared; not needed with --topic or --spec",
     ),
 ]
 Files = Annotated[
     list[str] | None,
-    typer.Option("--files", metavar="PATH", help="files, directories or patterns; repeatable"),
+    typer.Option(
+        "--files", metavar="PATH", help="file, directory or pattern to compare; repeatable"
+    ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help="of the files: text, json, csv, parquet, orc"),
+    typer.Option(
+        "--format", metavar="FORMAT", help="format of the files: text, json, csv, parquet or orc"
+    ),
 ]
 TopicOption = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="instead of the connector's; repeatable"),
+    typer.Option(
+        "--topic", metavar="TOPIC", help="topic to compare instead of the connector's; repeatable"
+    ),
 ]
 Value = Annotated[
     str | None,
     typer.Option(
         "--value",
         metavar="FORM",
-        help="of the topic's values: bytes, text, json, connect-json, avro, json-schema",
+        help="format of the topic's values: bytes, text, json, connect-json, avro or json-schema",
     ),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="NAME:TYPE", help="compare only these; repeatable"),
+    typer.Option(
+        "--column", metavar="NAME:TYPE", help="field to compare; repeatable (default: all)"
+    ),
 ]
 Key = Annotated[
     str | None,
-    typer.Option("--key", metavar="WHERE", help="with --upsert: key, json:PATH or a column"),
+    typer.Option(
+        "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
+    ),
 ]
-Upsert = Annotated[bool, typer.Option("--upsert", help="the last version of each key counts")]
+Upsert = Annotated[
+    bool, typer.Option("--upsert", help="comparison of only the last version of each key")
+]
 AllowDuplicates = Annotated[
-    bool, typer.Option("--allow-duplicates", help="repeated rows are no difference (at least once)")
+    bool,
+    typer.Option(
+        "--allow-duplicates",
+        help="repeated rows do not count as differences (at-least-once delivery)",
+    ),
 ]
 Table = Annotated[
-    str | None, typer.Option("--table", metavar="TABLE", help="a table, with --jdbc-url")
+    str | None,
+    typer.Option("--table", metavar="TABLE", help="database table to compare; needs --jdbc-url"),
 ]
 JdbcUrl = Annotated[
-    str | None, typer.Option("--jdbc-url", metavar="URL", help="where the table is")
+    str | None, typer.Option("--jdbc-url", metavar="URL", help="JDBC URL of the table's database")
 ]
 JdbcProperties = Annotated[
     str | None,
-    typer.Option("--jdbc-properties", metavar="FILE", help="user, password and driver"),
+    typer.Option(
+        "--jdbc-properties",
+        metavar="FILE",
+        help="properties file with user, password and driver of the database",
+    ),
 ]
 FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 
@@ -149,15 +170,22 @@ def topic_sink(
 
 def topic_topic(
     context: typer.Context,
-    left: Annotated[str, typer.Argument(metavar="LEFT", help="the topic that should be there")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="the topic to compare it with")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="topic with the expected records")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="topic to compare with LEFT")],
     *,
     right_bootstrap: Annotated[
         str | None,
-        typer.Option("--right-bootstrap", metavar="HOST:PORT,…", help="RIGHT is in this cluster"),
+        typer.Option(
+            "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
+        ),
     ] = None,
     right_properties: Annotated[
-        str | None, typer.Option("--right-properties", metavar="FILE", help="its client properties")
+        str | None,
+        typer.Option(
+            "--right-properties",
+            metavar="FILE",
+            help="Kafka client properties file of that cluster",
+        ),
     ] = None,
     value: Value = None,
     columns: Columns = None,
@@ -165,7 +193,8 @@ def topic_topic(
     upsert: Upsert = False,
     allow_duplicates: AllowDuplicates = False,
     ordered: Annotated[
-        bool, typer.Option("--ordered", help="records of each key are in the same order, too")
+        bool,
+        typer.Option("--ordered", help="check that the records of each key are in the same order"),
     ] = False,
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
@@ -196,11 +225,12 @@ def completeness(
         typer.Option(
             "--tier",
             metavar="NAME=WHERE",
-            help="topic:TOPIC or files:PATH, with ;TIME where the event time is; repeatable",
+            help="tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
+            " event time; repeatable",
         ),
     ] = None,
     minutes: Annotated[
-        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a bucket")
+        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a time bucket")
     ] = 10,
 ) -> None:
     """Count records of two or more tiers by event time, with their latency and differences."""
@@ -295,7 +325,7 @@ def _known_sides(session: Session, left: Document | None, right: Document | None
     for side in (left, right):
         if not spec and (side is None or (side["kind"] == "topic" and not side["topics"])):
             raise UsageError(
-                "what is compared is not known",
+                "there is nothing to compare",
                 hint="name a connector, or --topic with --files or --table, or a spec with --spec",
             )
     known = {"left": left, "right": right}

@@ -28,7 +28,7 @@ def simple_class(config: Config) -> str:
 def value_form(config: Config, default_converter: str | None) -> str | None:
     """Return how values of the topic are compared, as the value converter writes them.
 
-    None: the converter is not known, or it is the worker's, which REST does not tell.
+    None: the converter is not known, or it is the worker's, which REST does not report.
     """
     converter = config.get("value.converter") or default_converter or ""
     match converter.rpartition(".")[2]:
@@ -48,7 +48,7 @@ def value_form(config: Config, default_converter: str | None) -> str | None:
 
 
 def value_registry(config: Config) -> Document | None:
-    """Return the schema registry of the connector's value converter, None when it is not told.
+    """Return the schema registry of the connector's value converter, None when it is not known.
 
     What access to it needs stays in the connector: the user names a file of it.
     """
@@ -68,7 +68,7 @@ def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document
     ]
     if not positions:
         raise UsageError(
-            f"the connector has committed no offset of {file} yet: nothing can be told",
+            f"the connector has committed no offset of {file} yet, so nothing can be compared",
             hint="wait for offset.flush.interval.ms, then run it again",
         )
     return {"kind": "files", "paths": [file], "format": "text", "limit_bytes": positions[0]}

@@ -1,6 +1,6 @@
 """A reconciliation's answer drawn on a terminal with rich: a panel of counts, a table of findings.
 
-It tells what `reconcile_summary` tells; that one is for pipes and terminals without colours.
+It shows the same as `summary`, which is for pipes and terminals without colours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts the process that runs Spark, relays what it tells, ends it with this command.
+"""Starts the process that runs Spark, relays its events, ends it with this command.
 
 The child's stdin is a tether: it ends when this process does, and Spark's JVM with the child. What
 the JVM writes goes to spark.log beside the report.
@@ -41,7 +41,7 @@ class Ended:
         if self.exit_code < 0:
             ended = f"was killed by signal {-self.exit_code}"
         said = f"; the last lines of spark.log: {self.log}" if self.log else "; spark.log is empty"
-        return f"Spark's process {ended} and left no report{said}"
+        return f"the Spark process {ended} without a report{said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,19 @@ from pyconnect_cli.session import Session, session_of
 
 Topics = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TOPIC]…", show_default=False, help="or --connector NAME"),
+    typer.Argument(
+        metavar="[TOPIC]…", show_default=False, help="topic to check; or give --connector NAME"
+    ),
 ]
 Connector = Annotated[
-    str | None, typer.Option("--connector", metavar="NAME", help="the topics of this connector")
+    str | None,
+    typer.Option("--connector", metavar="NAME", help="connector whose topics are checked"),
 ]
 Isolation = Annotated[
-    bool, typer.Option("--uncommitted", help="what readers without read_committed see")
+    bool,
+    typer.Option(
+        "--uncommitted", help="check of the records that consumers without read_committed see"
+    ),
 ]
 
 
@@ -44,7 +50,7 @@ def ranges(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="the report.json of an earlier run (default: the last of its kind)",
+            help="report.json of an earlier run (default: the last of its kind)",
         ),
     ] = None,
 ) -> None:
@@ -76,15 +82,18 @@ def sequence(
         typer.Option(
             "--sequence",
             metavar="WHERE",
-            help="where the number is: header:NAME, json:PATH, regex:PATTERN, key, or provenance",
+            help="place of the sequence number: header:NAME, json:PATH, regex:PATTERN, key or"
+            " provenance",
         ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="WHERE", help="where the id of its source is, likewise"),
+        typer.Option(
+            "--group", metavar="WHERE", help="place of the id of its source, in the same forms"
+        ),
     ] = None,
     unordered: Annotated[
-        bool, typer.Option("--unordered", help="do not look at the order within partitions")
+        bool, typer.Option("--unordered", help="no check of the order within partitions")
     ] = False,
     uncommitted: Isolation = False,
 ) -> None:
@@ -93,7 +102,7 @@ def sequence(
     target, resolved = _target(session, topics, connector)
     if number is None and not session.given.get("spec"):
         raise UsageError(
-            "say where the sequence number is",
+            "the place of the sequence number is not given",
             hint="--sequence json:PATH, header:NAME, regex:PATTERN, or provenance for the headers"
             " that pyconnect.provenance.headers=true stamps",
         )
@@ -118,8 +127,8 @@ def duplicates(
         typer.Option(
             "--identity",
             metavar="WHERE",
-            help="what makes two records the same: record (key and value), provenance,"
-            " header:NAME, json:PATH, key",
+            help="identity of a record: record (key and value), provenance, header:NAME,"
+            " json:PATH or key",
         ),
     ] = "record",
 ) -> None:
@@ -142,7 +151,7 @@ def offsets(
         typer.Option(
             "--config-topic",
             metavar="TOPIC",
-            help="config.storage.topic: which tasks were told of one source",
+            help="config.storage.topic, for task configs that share a source",
         ),
     ] = None,
     status_topic: Annotated[
@@ -150,7 +159,7 @@ def offsets(
         typer.Option(
             "--status-topic",
             metavar="TOPIC",
-            help="status.storage.topic: which workers held a task, and when",
+            help="status.storage.topic, for the times at which workers held a task",
         ),
     ] = None,
 ) -> None:

@@ -96,12 +96,12 @@ def _spec_file(path: Path, job: str) -> Document:
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{path}: this is neither YAML nor JSON: {exc}") from exc
+        raise UsageError(f"{path}: is neither YAML nor JSON: {exc}") from exc
     if not isinstance(document, dict):
-        raise UsageError(f"{path}: this is no spec")
+        raise UsageError(f"{path}: is not a spec")
     if document.setdefault("job", job) != job:
         raise UsageError(
-            f"{path} is about {document['job']}", hint=f"pyconnect reconcile {document['job']}"
+            f"{path} is a spec of {document['job']}", hint=f"pyconnect reconcile {document['job']}"
         )
     return {str(key): value for key, value in document.items()}
 
@@ -151,7 +151,7 @@ def _time_ms(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError as exc:
         raise UsageError(
-            f"--since: `{text}` is no time", hint="for example 2026-01-31T12:00:00Z or 2h"
+            f"--since: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z or 2h"
         ) from exc
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -160,5 +160,5 @@ def _time_ms(text: str) -> int:
 
 def _number(text: str) -> int:
     if not text.isdigit() or int(text) == 0:
-        raise UsageError(f"--findings: `{text}` is no number of findings")
+        raise UsageError(f"--findings: `{text}` is not a number of findings")
     return int(text)

@@ -25,11 +25,13 @@ from pyconnect_cli.settings.contexts import (
 from pyconnect_cli.settings.project_trust import trust, withdraw_trust
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
 
-app = typer.Typer(help="Show the settings in force and their origin; trust a project's file.")
+app = typer.Typer(help="Show the settings in force and their origin; trust a project file.")
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="a pyconnect.toml (default: this directory's)"),
+    typer.Argument(
+        metavar="[FILE]", help="pyconnect.toml file (default: the one in this directory)"
+    ),
 ]
 
 UNSET = "-"
@@ -58,7 +60,7 @@ COLUMNS: Sequence[Column[Row]] = (
 
 @app.callback()
 def config() -> None:
-    """Show the settings in force and their origin; trust a project's file."""
+    """Show the settings in force and their origin; trust a project file."""
 
 
 @app.command()
@@ -75,7 +77,7 @@ def view(context: typer.Context) -> None:
 
 @app.command("trust")
 def trust_file(context: typer.Context, file: FileArgument = None) -> None:
-    """Let a project's file set addresses and credentials, as it stands now.
+    """Allow a project file, with its present content, to set addresses and credentials.
 
     Read the file first: commands in its directory will connect to the addresses that it names,
     with the secrets that it names. The file is refused again as soon as it changes.
@@ -110,7 +112,7 @@ def _project_file(file: Path | None) -> Path:
     if path.is_dir():
         path = path / PROJECT_FILE
     if path.name != PROJECT_FILE:
-        raise UsageError(f"{path}: only a {PROJECT_FILE} is read as a project's file")
+        raise UsageError(f"{path}: a project file must be named {PROJECT_FILE}")
     return path
 
 

@@ -102,13 +102,13 @@ def set_context(
     name: NameArgument,
     *,
     make_current: Annotated[
-        bool, typer.Option("--use", help="make it the current context as well")
+        bool, typer.Option("--use", help="also make it the current context")
     ] = False,
     description: Annotated[
         str | None, typer.Option("--description", metavar="TEXT", help="for people")
     ] = None,
 ) -> None:
-    """Create a context or change keys of it: what global options are given is stored.
+    """Create a context or change keys of it; the given global options are stored.
 
     These are --url, --username, --password-command and other credentials, --ca-file, --cert, --key,
     --kafka-bootstrap, --kafka-properties, --output and --timeout. An empty value removes a key.
@@ -157,7 +157,7 @@ def delete(context: typer.Context, name: NameArgument) -> None:
     file, _ = files.find_context(name)
     if file.path != files.user_path:
         raise UsageError(
-            f"context `{name}` stands in {file.path}, which is not yours to change here"
+            f"context `{name}` is defined in {file.path}, which this command does not change"
         )
     session.confirm(f"delete context {name}?")
     update_user_file(files.user_path, ConfigChange(remove=(name,)))
@@ -169,7 +169,7 @@ def try_context(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help="its name")] = None,
 ) -> None:
-    """Connect with a context and say what answers; exit 1 when one address does not."""
+    """Connect with a context and show each answer; exit 1 if an address does not answer."""
     session = session_of(context)
     if name is not None:
         session.given["context"] = name
@@ -186,13 +186,13 @@ def try_context(
 @app.command("import")
 def import_contexts(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a pyconnect configuration file")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="pyconnect configuration file")],
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="replace contexts of the same name")
+        bool, typer.Option("--force", help="replacement of contexts of the same name")
     ] = False,
 ) -> None:
-    """Take over the contexts of another configuration file."""
+    """Import the contexts of another configuration file."""
     session = session_of(context)
     if not file.is_file():
         raise UsageError(f"{file}: no such file")

@@ -32,7 +32,7 @@ class Verb:
 
 @app.command(cls=ActingVerb)
 def pause(context: typer.Context, names: NamesArgument = None) -> None:
-    """Pause connectors: tasks stay where they are and stop working."""
+    """Pause connectors: their tasks stay assigned and stop working."""
     session = session_of(context)
     change = session.client.pause_connector
     _change(session, names, Verb(name="pause", done="paused", state="PAUSED"), change)
@@ -48,7 +48,7 @@ def resume(context: typer.Context, names: NamesArgument = None) -> None:
 
 @app.command(cls=ActingVerb)
 def stop(context: typer.Context, names: NamesArgument = None) -> None:
-    """Stop connectors: tasks are given up, offsets and configuration are kept (KIP-875)."""
+    """Stop connectors: end their tasks, keep offsets and configuration (KIP-875)."""
     session = session_of(context)
     change = session.client.stop_connector
     _change(session, names, Verb(name="stop", done="stopped", state="STOPPED"), change)
@@ -60,11 +60,14 @@ def restart(
     names: NamesArgument = None,
     *,
     include_tasks: Annotated[
-        bool, typer.Option("--include-tasks", help="the tasks too, not only the connector")
+        bool,
+        typer.Option("--include-tasks", help="restart of the tasks too, not only of the connector"),
     ] = False,
-    only_failed: Annotated[bool, typer.Option("--only-failed", help="only what is FAILED")] = False,
+    only_failed: Annotated[
+        bool, typer.Option("--only-failed", help="restart only of instances that are FAILED")
+    ] = False,
 ) -> None:
-    """Restart connectors, with their tasks if asked (KIP-745)."""
+    """Restart connectors, with --include-tasks their tasks too (KIP-745)."""
     session = session_of(context)
     views = selected_views(session, names or ())
 
@@ -94,14 +97,14 @@ def restart(
 
 @app.command(cls=ActingVerb)
 def delete(context: typer.Context, names: NamesArgument = None) -> None:
-    """Delete connectors. Their offsets stay, so one made anew under the name goes on there."""
+    """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
     session = session_of(context)
     delete_views(session, selected_views(session, names or ()))
 
 
 @app.command(cls=ActingVerb)
 def prune(context: typer.Context, names: NamesArgument = None) -> None:
-    """Delete those of the selection that are STOPPED and have no tasks."""
+    """Delete the selected connectors that are STOPPED and have no tasks."""
     session = session_of(context)
     views = [
         view
@@ -109,7 +112,7 @@ def prune(context: typer.Context, names: NamesArgument = None) -> None:
         if view.state == "STOPPED" and not (view.status and view.status.tasks)
     ]
     if not views:
-        session.output.message("nothing of the selection is STOPPED")
+        session.output.message("no connector of the selection is STOPPED")
         return
     delete_views(session, views)
 

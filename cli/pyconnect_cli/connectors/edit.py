@@ -29,7 +29,7 @@ app = typer.Typer()
 
 @app.command(cls=ChangingVerb)
 def edit(context: typer.Context, name: NameArgument) -> None:
-    """Open a connector's configuration in $VISUAL or $EDITOR and store what was changed."""
+    """Open a connector's configuration in $VISUAL or $EDITOR and store the changes."""
     session = session_of(context)
     before = dict(known_connector(session, name).config)
     with _edited(session, name, before) as edited:
@@ -83,7 +83,7 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         yield files[0]
     except PyconnectError:
         if Path(path).read_bytes() != before:
-            session.output.message(f"what you wrote is kept in {path}")
+            session.output.message(f"your text is kept in {path}")
             raise
         Path(path).unlink(missing_ok=True)
         raise

@@ -21,7 +21,7 @@ def write_connector_files(
     """Write `NAME.json` for each document and print its path; `mode` as of `write_whole`.
 
     Raises UsageError when a file cannot be written, or is the file of an earlier connector as well:
-    some file systems do not tell `Orders` from `orders`.
+    some file systems do not distinguish `Orders` and `orders`.
     """
     written: dict[tuple[int, int], str] = {}
     try:

@@ -22,7 +22,7 @@ ENVELOPE = frozenset({"name", "config", "initial_state"})
 def read_connector_files(places: Iterable[str], *, name: str | None = None) -> list[ConnectorFile]:
     """Read files, directories (one level, sorted) and `-` for stdin.
 
-    `name` names a document that does not name itself. UsageError tells file and document.
+    `name` names a document that does not name itself. UsageError names file and document.
     """
     files: list[ConnectorFile] = []
     for place in places:
@@ -38,8 +38,8 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
             if not inside:
                 raise UsageError(
-                    f"{path}: holds no {', '.join(sorted(SUFFIXES))} file",
-                    hint="directories are not searched deeper than one level",
+                    f"{path}: contains no {', '.join(sorted(SUFFIXES))} file",
+                    hint="subdirectories are not searched",
                 )
             for entry in inside:
                 files += _read(entry, name)
@@ -93,7 +93,7 @@ def _properties(text: str, place: str) -> Mapping[str, object]:
     try:
         return dict(javaproperties.loads(text))
     except ValueError as exc:
-        raise UsageError(f"{place}: is no properties file: {exc}") from exc
+        raise UsageError(f"{place}: is not a properties file: {exc}") from exc
 
 
 def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
@@ -106,7 +106,7 @@ def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
         if unknown := sorted(set(map(str, document)) - ENVELOPE):
             raise UsageError(
                 f"{place}: unknown member {', '.join(unknown)}",
-                hint="beside `config` only `name` and `initial_state` are known",
+                hint="the members are `config`, `name` and `initial_state`",
             )
         config, initial_state = document["config"], document.get("initial_state")
         named = named or document["config"].get("name")

@@ -38,7 +38,9 @@ app = typer.Typer()
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", metavar="KEY=VALUE", help="a configuration key; repeatable"),
+    typer.Option(
+        "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
+    ),
 ]
 SIGNS = {
     Change.CREATE: ("+", "good"),
@@ -58,13 +60,17 @@ def create(
     initial_state: Annotated[
         str | None,
         typer.Option(
-            "--initial-state", metavar="STATE", help="RUNNING, PAUSED or STOPPED (KIP-980)"
+            "--initial-state",
+            metavar="STATE",
+            help="initial state: RUNNING, PAUSED or STOPPED (KIP-980)",
         ),
     ] = None,
     offsets: Annotated[
         str | None,
         typer.Option(
-            "--offsets-from", metavar="FILE", help="begin there: what `offsets export` wrote"
+            "--offsets-from",
+            metavar="FILE",
+            help="file of `offsets export` with the offsets to begin at",
         ),
     ] = None,
 ) -> None:
@@ -106,20 +112,21 @@ def apply(
     files: FilesOption = None,
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="delete the selected connectors that no file describes"),
+        typer.Option("--prune", help="deletion of the selected connectors that no file describes"),
     ] = False,
     no_validate: Annotated[
-        bool, typer.Option("--no-validate", help="do not validate before the first change")
+        bool, typer.Option("--no-validate", help="no validation before the first change")
     ] = False,
 ) -> None:
-    """Make the cluster as the files say: show the plan, validate, create, update, delete.
+    """Create, change or delete connectors to match the files, after a plan and validation.
 
-    A selection is for --prune only: which connectors it may delete.
+    A selection limits the connectors that --prune may delete.
     """
     session = session_of(context)
     if not prune and selection_from(session.given, ()).filters:
         raise UsageError(
-            "a selection says what --prune may delete; without --prune every file is applied",
+            "a selection limits the connectors that --prune may delete; without --prune"
+            " every file is applied",
             hint="leave it out, or add --prune",
         )
     documents = read_connector_files(_required(files))
@@ -141,7 +148,7 @@ def apply(
 
 @app.command()
 def diff(context: typer.Context, *, files: FilesOption = None) -> None:
-    """Show what `apply` would change; exit 1 when something differs."""
+    """Show the changes that `apply` would make; exit 1 if there are any."""
     session = session_of(context)
     plan = _plan(session, read_connector_files(_required(files)), prune=False)
     _show_plan(session, plan, as_data=True)
@@ -157,10 +164,10 @@ def patch(
     keys: SetOption = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="remove a key; repeatable"),
+        typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
     ] = None,
 ) -> None:
-    """Change single keys of connectors and leave the others (KIP-477)."""
+    """Change single keys of a connector's configuration and keep the others (KIP-477)."""
     session = session_of(context)
     change: dict[str, str | None] = {**_pairs(keys or ()), **dict.fromkeys(unset or (), None)}
     if not change:
@@ -191,7 +198,7 @@ def validate(
     files: FilesOption = None,
     keys: SetOption = None,
 ) -> None:
-    """Have the worker validate configurations and change nothing; exit 1 when one is wrong."""
+    """Validate configurations on the worker and change nothing; exit 1 if one is not valid."""
     session = session_of(context)
     if name and not files and not keys:
         config = known_connector(session, name).config
@@ -217,16 +224,21 @@ def export(
     *,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", "-d", metavar="DIR", help="one JSON file each, instead of stdout"),
+        typer.Option(
+            "--dir",
+            "-d",
+            metavar="DIR",
+            help="directory for one JSON file per connector, instead of stdout",
+        ),
     ] = None,
     show_secrets: Annotated[
         bool,
         typer.Option(
-            "--show-secrets", help="write passwords; files of --dir are readable by you only"
+            "--show-secrets", help="passwords in plain text; only you can read the files of --dir"
         ),
     ] = False,
 ) -> None:
-    """Write configurations so that `apply` can take them back."""
+    """Write configurations as files that `apply` accepts."""
     session = session_of(context)
     if not names and not selection_from(session.given, ()).filters:
         session.given["all"] = True
@@ -237,7 +249,7 @@ def export(
         config = dict(view.info.config) if show_secrets else mask_config(view.info.config)
         if config != dict(view.info.config):
             session.output.warning(
-                f"{view.name}: secrets are masked, `apply` will ask for them; see --show-secrets"
+                f"{view.name}: secrets are masked and `apply` will refuse them; see --show-secrets"
             )
         documents.append({"name": view.name, "config": config})
     if directory is None:
@@ -256,7 +268,7 @@ def _plan(
         selection: Selection = selection_from(session.given, ())
         if not selection.filters:
             raise UsageError(
-                "--prune needs a selection of what may be deleted",
+                "--prune needs a selection of the connectors that it may delete",
                 hint="for example -l team=orders, -e 'orders-.*', or --all",
             )
         doomed = [name for name, view in views.items() if selection.matches(view)]
@@ -395,5 +407,5 @@ def _required(files: Sequence[str] | None) -> Sequence[str]:
 def _initial_state(text: str) -> str:
     state = text.upper()
     if state not in {"RUNNING", "PAUSED", "STOPPED"}:
-        raise UsageError(f"`{text}` is no initial state", hint="RUNNING, PAUSED or STOPPED")
+        raise UsageError(f"`{text}` is not an initial state", hint="RUNNING, PAUSED or STOPPED")
     return state

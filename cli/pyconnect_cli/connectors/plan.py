@@ -73,7 +73,7 @@ def plan_apply(
     for file in files:
         if file.name in places:
             raise UsageError(
-                f"connector `{file.name}` stands in {places[file.name]} and in {file.place}"
+                f"connector `{file.name}` is described in {places[file.name]} and in {file.place}"
             )
         places[file.name] = file.place
         refuse_masked(file)
@@ -88,7 +88,7 @@ def refuse_masked(file: ConnectorFile) -> None:
     """Raise UsageError for a config that was printed with its secrets hidden."""
     if hidden := masked_keys(file.config):
         raise UsageError(
-            f"{file.place}: {', '.join(hidden)} holds {MASK}, which stands for a secret",
+            f"{file.place}: {', '.join(hidden)} holds {MASK}, the mask of a secret",
             hint="write the secret or a ${provider:path:key} reference; get prints them with"
             " --show-secrets",
         )

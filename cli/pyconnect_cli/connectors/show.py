@@ -37,9 +37,7 @@ from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
-ShowSecrets = Annotated[
-    bool, typer.Option("--show-secrets", help="print passwords instead of masking them")
-]
+ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="passwords in plain text")]
 
 
 TASK_COLUMNS: Sequence[Column[TaskState]] = (
@@ -82,7 +80,7 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
 
 @app.command()
 def get(context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False) -> None:
-    """Print a connector's configuration; with -o json as `create -f` and `apply -f` take it."""
+    """Print a connector's configuration; `create -f` and `apply -f` accept its -o json."""
     session = session_of(context)
     config = _config(session, name)
     shown = config if show_secrets else mask_config(config)
@@ -123,7 +121,8 @@ def topics(
     name: NameArgument,
     *,
     reset: Annotated[
-        bool, typer.Option("--reset", help="forget them; they come back when used")
+        bool,
+        typer.Option("--reset", help="deletion of the list; a topic returns to it when it is used"),
     ] = False,
 ) -> None:
     """List the topics a connector has used since it was created or reset."""
@@ -147,22 +146,28 @@ def wait(
     *,
     target: Annotated[
         str,
-        typer.Option("--for", metavar="STATE", help="RUNNING, PAUSED, STOPPED, FAILED, DELETED"),
+        typer.Option(
+            "--for",
+            metavar="STATE",
+            help="state to wait for: RUNNING, PAUSED, STOPPED, FAILED or DELETED",
+        ),
     ] = "RUNNING",
     stable: Annotated[
         str | None,
-        typer.Option("--stable", metavar="TIME", help="how long the state has to last (default 0)"),
+        typer.Option(
+            "--stable", metavar="TIME", help="time for which the state has to last (default 0)"
+        ),
     ] = None,
 ) -> None:
     """Wait until connectors and all their tasks are in a state; see --timeout."""
     session = session_of(context)
     state = target.upper()
     if state not in WAIT_STATES:
-        raise UsageError(f"`{target}` is no state to wait for", hint=", ".join(WAIT_STATES))
+        raise UsageError(f"`{target}` is not a state to wait for", hint=", ".join(WAIT_STATES))
     if state == "DELETED":
         chosen = list(names or ())
         if not chosen:
-            raise UsageError("name the connectors that are to be gone")
+            raise UsageError("name the connectors whose deletion to wait for")
     else:
         chosen = [view.name for view in selected_views(session, names or ())]
     wait_for_state(session, chosen, state, stable_s=stable_seconds(stable))
@@ -181,7 +186,7 @@ def watch(
 ) -> None:
     """Print a line for each change of state until Ctrl-C, or for --timeout when it is given.
 
-    -o ndjson: an object for each change, with the new state and worker; null: gone.
+    -o ndjson prints an object for each change, with the new state and worker; null means deleted.
     """
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
@@ -234,12 +239,12 @@ def selected_or_all(
 
 
 def known_connector(session: Session, name: str) -> ConnectorInfo:
-    """Return a connector; NotFound (exit 3) tells the near names."""
+    """Return a connector; NotFound (exit 3) lists the near names."""
     try:
         return session.client.connector(name)
     except NotFound as exc:
         names = session.client.connector_names()
-        hint = did_you_mean(name, names) or "see them all: pyconnect connectors list"
+        hint = did_you_mean(name, names) or "list them: pyconnect connectors list"
         raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
 
 

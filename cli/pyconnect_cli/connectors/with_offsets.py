@@ -25,13 +25,14 @@ def read_offsets_for(file: ConnectorFile, place: str) -> Snapshot:
     """Read an exported file for a connector that is to be made; another class is refused."""
     snapshot = read_snapshot_file(place)
     if not snapshot.offsets:
-        raise UsageError(f"{place}: holds no offsets")
+        raise UsageError(f"{place}: contains no offsets")
     class_name = file.config.get("connector.class") or ""
     if not same_class(snapshot.class_name, class_name):
         raise PreconditionFailed(
-            f"{place}: holds offsets of a {snapshot.class_name}; {file.name} is a {class_name}:"
-            " nothing was created",
-            hint="if it is meant: create it with --initial-state STOPPED, then import with --force",
+            f"{place}: contains offsets of a {snapshot.class_name}, but {file.name} is a"
+            f" {class_name}: nothing was created",
+            hint="if this is intended: create it with --initial-state STOPPED, then import"
+            " with --force",
         )
     return snapshot
 

@@ -13,7 +13,7 @@ from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 
-app = typer.Typer(help="Ask each worker whether it is healthy.")
+app = typer.Typer(help="Check the health of each worker.")
 
 COLUMNS: Sequence[Column[WorkerHealth]] = (
     Column(title="WORKER", value=lambda worker: worker.url, whole=True),
@@ -29,12 +29,12 @@ def health(
     *,
     all_workers: Annotated[
         bool,
-        typer.Option("--all-workers", help="also those that connectors' statuses name"),
+        typer.Option("--all-workers", help="also the workers that connectors' statuses name"),
     ] = False,
 ) -> None:
-    """Ask each worker whether it is healthy.
+    """Check the health of each worker.
 
-    Asks every address that was given; exit 1 when one is not healthy.
+    The command asks every given address; exit 1 if a worker is not healthy.
     """
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)

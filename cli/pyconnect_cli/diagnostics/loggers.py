@@ -39,7 +39,9 @@ COLUMNS: Sequence[Column[LoggerLevel]] = (
     Column(title="LEVEL", value=lambda logger: logger.level or "-"),
     Column(title="SINCE", value=_since),
 )
-LoggerArgument = Annotated[str, typer.Argument(metavar="LOGGER", help="a logger's name, or root")]
+LoggerArgument = Annotated[
+    str, typer.Argument(metavar="LOGGER", help="name of the logger, or root")
+]
 
 
 @app.command("list")
@@ -66,17 +68,28 @@ def set_level(
     level: Annotated[str, typer.Argument(metavar="LEVEL", help=", ".join(LEVELS))],
     *,
     scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPE", help="worker: the one that answers; cluster")
+        str,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="workers to change: `worker` (the one that answers) or `cluster`",
+        ),
     ] = "worker",
     duration: Annotated[
         str | None,
-        typer.Option("--for", metavar="TIME", help="then set it back, as 15m; waits that long"),
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="time after which the command sets the level back, as 15m; the command waits"
+            " that long",
+        ),
     ] = None,
 ) -> None:
     """Set the level of a logger and of all whose names begin with its name.
 
-    With --for the levels of all of them are set back, with `--scope cluster` on every worker to the
-    levels of the one that answers. A logger without a level of its own gets the level it inherited.
+    With --for the command sets the levels of all of them back; with `--scope cluster` every worker
+    gets the levels of the worker that answers. A logger without a level of its own gets the level
+    that it inherited.
     """
     session = session_of(context)
     wanted = _level(level)
@@ -148,12 +161,13 @@ def _logger(session: Session, name: str) -> LoggerLevel:
         known = [logger.name for logger in session.client.loggers()]
         raise NotFound(
             f"logger `{name}` has no level of its own",
-            hint=did_you_mean(name, known) or "see which have: pyconnect loggers list",
+            hint=did_you_mean(name, known)
+            or "list the loggers that have one: pyconnect loggers list",
         ) from exc
 
 
 def _level(text: str) -> str:
     level = text.upper()
     if level not in LEVELS:
-        raise UsageError(f"`{text}` is no log level", hint=", ".join(LEVELS))
+        raise UsageError(f"`{text}` is not a log level", hint=", ".join(LEVELS))
     return level

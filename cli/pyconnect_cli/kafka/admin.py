@@ -146,7 +146,7 @@ def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
 def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     """Return the brokers of the settings in force; PreconditionFailed when there are none."""
     cluster = kafka_cluster(
-        session, f"{purpose} needs Kafka itself: REST does not tell where topics begin and end"
+        session, f"{purpose} needs Kafka itself: REST does not report where topics begin and end"
     )
     return KafkaAdmin(cluster.librdkafka(), session.budget.remaining_s)
 

@@ -116,7 +116,7 @@ class OffsetsTopics:
         found = metadata.topics.get(topic)
         if found is None or found.error is not None or not found.partitions:
             raise NotFound(
-                f"there is no topic {topic}", hint="see the worker's offset.storage.topic"
+                f"topic {topic} does not exist", hint="check offset.storage.topic of the worker"
             )
         return [TopicPartition(topic, number) for number in sorted(found.partitions)]
 

@@ -98,7 +98,7 @@ def connected(cluster: KafkaCluster, remaining_s: Callable[[], float]) -> Iterat
     """Connect with one cluster; UsageError for credentials that this client cannot use."""
     from kafka.admin import KafkaAdminClient
 
-    # Errors are told once, by the call that fails.
+    # Errors are reported once, by the call that fails.
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     arguments = cluster.kafka_python()
     arguments["bootstrap_timeout_ms"] = round(min(CONTACT_S, max(remaining_s(), 0.1)) * 1000)
@@ -131,7 +131,7 @@ def translated(error: Exception, what: str) -> PyconnectError:
 
     text = f"Kafka: {what}: {str(error) or type(error).__name__}"
     if isinstance(error, AuthorizationError):
-        return Forbidden(text, hint="see which grant this is: pyconnect acls explain")
+        return Forbidden(text, hint="show the grant that is missing: pyconnect acls explain")
     if getattr(error, "errno", None) == _AUTHENTICATION_FAILED:
         return NotAuthenticated(text, hint="see --kafka-properties")
     if isinstance(error, RetriableError):

@@ -162,7 +162,7 @@ def _partitions(
 ) -> list[TopicPartition]:
     found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
     if found is None or found.error is not None:
-        raise NotFound(f"there is no topic {topic}", hint="see the workers' properties")
+        raise NotFound(f"topic {topic} does not exist", hint="check the workers' properties")
     if unknown := sorted(set(numbers) - set(found.partitions)):
         raise NotFound(
             f"topic {topic} has no partition {', '.join(map(str, unknown))}",
@@ -176,7 +176,7 @@ def end_offsets(
 ) -> dict[TopicPartition, int]:
     """Return where partitions end now, of `read_committed` before what is open.
 
-    Reading ends there: librdkafka tells the end of a partition only with an answer that brings
+    Reading ends there: librdkafka reports the end of a partition only with an answer that brings
     nothing new, of one that is written all the time never. Raises KafkaException.
     """
     return {at: _range(consumer, at, timeout_s)[1] for at in partitions}

@@ -1,4 +1,4 @@
-"""What brokers tell about authorization: listed ACLs, topics, and their age."""
+"""Facts of brokers about authorization: listed ACLs, topics, and their age."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[T
 
 
 def existing_partitions(protocol: KafkaProtocol, topics: Sequence[str]) -> set[TopicPartition]:
-    """Return the partitions of topics that somebody named; NotFound for topics without any."""
+    """Return the partitions of named topics; NotFound for topics without any."""
     found = set(partition_leaders(protocol, topics))
     if missing := sorted(set(topics) - {partition.topic for partition in found}):
-        raise NotFound(f"there is no topic {', '.join(missing)}, or it may not be described")
+        raise NotFound(f"topic {', '.join(missing)} does not exist, or describing it is denied")
     return found
 
 
@@ -180,7 +180,7 @@ def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:
         if protocol.remaining_s() <= _RETRY_S:
             raise WaitTimedOut(
                 f"{name}: its coordinator has not aborted the transaction in time",
-                hint=f"see how far it is: pyconnect transactions describe {name}",
+                hint=f"show its state: pyconnect transactions describe {name}",
             )
         time.sleep(_RETRY_S)
 

@@ -56,7 +56,7 @@ class Backups:
     def mark_failed(self, stored: Snapshot) -> None:
         """Note in a backup that its change failed; where that cannot be written it stays as it is.
 
-        The backup is what matters, and the caller has the change's own error to tell.
+        The backup is what matters, and the caller reports the change's own error.
         """
         with suppress(OSError):
             write_whole(self._path(stored.id), _text(replace(stored, failed=True)))
@@ -70,20 +70,21 @@ class Backups:
         match = BACKUP_ID.fullmatch(identity)
         if match is None:
             raise UsageError(
-                f"`{identity}` is no backup's id", hint="see them: pyconnect offsets history"
+                f"`{identity}` is not the id of a backup",
+                hint="list them: pyconnect offsets history",
             )
         if _age(match.group(1), now) > timedelta(days=KEPT_DAYS):
             raise NotFound(
-                f"backup {identity} has expired: they are kept for {KEPT_DAYS} days",
-                hint="see what there is: pyconnect offsets history",
+                f"backup {identity} has expired: backups are kept for {KEPT_DAYS} days",
+                hint="list the backups: pyconnect offsets history",
             )
         path = self._path(identity)
         try:
             text = path.read_text("utf-8")
         except FileNotFoundError as exc:
             raise NotFound(
-                f"there is no backup {identity} in {self.directory}",
-                hint="see what there is: pyconnect offsets history",
+                f"{self.directory} contains no backup {identity}",
+                hint="list the backups: pyconnect offsets history",
             ) from exc
         except (OSError, UnicodeDecodeError) as exc:
             raise UsageError(f"{path}: cannot be read: {exc}") from exc

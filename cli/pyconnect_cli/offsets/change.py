@@ -34,7 +34,8 @@ PartitionsOption = Annotated[
         "--partition",
         "-p",
         metavar="PARTITION",
-        help="only this partition: JSON as `get` shows it, or TOPIC:NUMBER of a sink; repeatable",
+        help="partition to reset: JSON as `get` shows it, or TOPIC:NUMBER of a sink;"
+        " repeatable (default: all)",
     ),
 ]
 
@@ -50,7 +51,7 @@ def reset(
     wait: WaitOption = False,
     no_backup: NoBackupOption = False,
 ) -> None:
-    """Forget offsets of STOPPED connectors: sources start over, sinks as auto.offset.reset says."""
+    """Delete offsets of STOPPED connectors: sources start over, sinks follow auto.offset.reset."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
 
@@ -70,14 +71,16 @@ def alter(
     file: Annotated[
         str | None,
         typer.Option(
-            "--file", "-f", metavar="FILE", help="as `get -o json` prints them; `-` for stdin"
+            "--file", "-f", metavar="FILE",
+            help="file of offsets, as `get -o json` prints them; `-` for stdin"
         ),
     ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
             "--set", "-s", metavar="PARTITION=OFFSET",
-            help="both JSON, or TOPIC:NUMBER=OFFSET of a sink; null forgets; repeatable",
+            help="partition and offset, both JSON, or TOPIC:NUMBER=OFFSET of a sink;"
+            " null deletes the offset; repeatable",
         ),
     ] = None,
     stop: StopOption = False,
@@ -86,7 +89,7 @@ def alter(
     no_backup: NoBackupOption = False,
     force: ForceOption = False,
 ) -> None:  # fmt: skip
-    """Set offsets of some partitions of a STOPPED connector; the others stay as they are."""
+    """Set the offsets of some partitions of a STOPPED connector and keep the others."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     if not file and not assignments:
@@ -110,14 +113,14 @@ def _wanted(
         found = read_offsets_file(file, connector_type)
         if found.snapshot and found.snapshot.connector != name:
             raise UsageError(
-                f"{found.place}: holds the offsets of {found.snapshot.connector}, not of {name};"
-                " nothing was changed",
-                hint=f"if it is meant: pyconnect offsets import {name} -f {file} --force",
+                f"{found.place}: contains the offsets of {found.snapshot.connector}, not of"
+                f" {name}; nothing was changed",
+                hint=f"if this is intended: pyconnect offsets import {name} -f {file} --force",
             )
         entries, place = found.entries + entries, found.place
     if not entries:
         raise UsageError(
-            f"{place}: holds no offsets", hint="to forget all: pyconnect offsets reset"
+            f"{place}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
         )
     refuse_duplicates(entries, place)
     return entries

@@ -23,7 +23,7 @@ from pyconnect_cli.offsets import (
     show as _offsets_show,
 )
 
-app = typer.Typer(help="See, back up, change, copy and restore connectors' offsets.")
+app = typer.Typer(help="Show, back up, change, copy and restore connectors' offsets.")
 for part in (_offsets_show.app, _offsets_change.app, _offsets_kafka.app, _offsets_restore.app):
     app.registered_commands.extend(part.registered_commands)
 app.add_typer(_offsets_orphans.app, name="orphans")

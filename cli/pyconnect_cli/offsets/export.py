@@ -15,7 +15,7 @@ from pyconnect_cli.session import Session
 
 ExportFileOption = Annotated[
     Path | None,
-    typer.Option("--file", "-f", metavar="FILE", help="write there instead of to stdout"),
+    typer.Option("--file", "-f", metavar="FILE", help="file to write instead of stdout"),
 ]
 
 

@@ -16,7 +16,7 @@ from pyconnect_cli.rest.offset_entries import OffsetEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsFile:
-    """What a file holds; `snapshot` tells the origin when the file does."""
+    """What a file holds; `snapshot` has the origin if the file has it."""
 
     place: str
     entries: tuple[OffsetEntry, ...]
@@ -33,7 +33,7 @@ def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
     if not isinstance(document, Mapping) or "offsets" not in document:
         raise UsageError(
             f"{shown}: an object with `offsets` was expected",
-            hint="see one: pyconnect offsets get NAME -o json",
+            hint="for an example: pyconnect offsets get NAME -o json",
         )
     if unknown := sorted(str(key) for key in document if key != "offsets"):
         raise UsageError(f"{shown}: unknown member {', '.join(unknown)}")

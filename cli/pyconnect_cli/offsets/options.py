@@ -11,17 +11,23 @@ from pyconnect_cli.offsets.plan.change import Wish
 from pyconnect_cli.offsets.run import Around
 
 StopOption = Annotated[
-    bool, typer.Option("--stop", help="stop the connector for the change, if it is not STOPPED")
+    bool,
+    typer.Option("--stop", help="stop of the connector before the change, if it is not STOPPED"),
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="resume the connector afterwards")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="resume of the connector after the change")
+]
 WaitOption = Annotated[
-    bool, typer.Option("--wait", help="with --resume: wait until it is RUNNING, see --timeout")
+    bool,
+    typer.Option(
+        "--wait", help="with --resume: wait until the connector is RUNNING, at most --timeout"
+    ),
 ]
 NoBackupOption = Annotated[
-    bool, typer.Option("--no-backup", help="keep no backup: the change cannot be undone")
+    bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="go on where the offsets do not seem to fit")
+    bool, typer.Option("--force", help="change even if the offsets do not seem to fit")
 ]
 
 
@@ -30,6 +36,6 @@ def around(*, stop: bool, resume: bool, wait: bool, no_backup: bool) -> Around:
     if wait and not resume:
         raise UsageError(
             "--wait waits until the connector runs again: it needs --resume",
-            hint="the stop itself is always waited for",
+            hint="the command always waits for the stop",
         )
     return Around(wish=Wish(stop=stop, resume=resume), wait=wait, backup=not no_backup)

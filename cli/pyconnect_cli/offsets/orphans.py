@@ -32,7 +32,7 @@ from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import BatchChangingVerb
 
 OFFSETS_TOPIC = "offset.storage.topic"
-app = typer.Typer(help="Offsets of deleted connectors, straight from Kafka.")
+app = typer.Typer(help="Show, export and purge offsets of deleted connectors, directly in Kafka.")
 
 TopicsOption = Annotated[
     list[str] | None,
@@ -40,14 +40,14 @@ TopicsOption = Annotated[
         "--topic",
         "-t",
         metavar="TOPIC",
-        help="an offsets topic: the workers' offset.storage.topic, or one of a connector's own;"
-        " repeatable; an agent tells its own",
+        help="offsets topic: the workers' offset.storage.topic, or a connector's own;"
+        " repeatable (default: as the agents report it)",
     ),
 ]
 OrphanNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]…", help="deleted connectors")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="all that `list` shows")]
+AllOption = Annotated[bool, typer.Option("--all", help="every connector that `list` shows")]
 
 
 def _time(written_ms: int | None) -> str:
@@ -67,7 +67,7 @@ COLUMNS: Sequence[Column[Orphan]] = (
 
 @app.command("list")
 def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
-    """Show which names without a connector have offsets; sinks' are groups connect-NAME."""
+    """List deleted connectors that still have offsets; those of sinks are groups connect-NAME."""
     session = session_of(context)
     found = _keeper(session, topics).find()
     session.output.listing(
@@ -82,13 +82,13 @@ def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None
 @app.command()
 def export(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="a deleted connector")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="name of a deleted connector")],
     *,
     topics: TopicsOption = None,
     sink: Annotated[bool, typer.Option("--sink", help="the consumer group connect-NAME")] = False,
     file: ExportFileOption = None,
 ) -> None:
-    """Write a deleted connector's offsets; `import --force` and `diff -f` take the file."""
+    """Write a deleted connector's offsets to a file for `import --force` and `diff -f`."""
     session = session_of(context)
     keeper = _keeper(session, topics)
     wanted = [orphan for orphan in keeper.find() if (orphan.type == SINK) == sink]
@@ -107,8 +107,8 @@ def purge(
         bool,
         typer.Option(
             "--sink-groups",
-            help="also delete the groups connect-NAME; another Connect cluster on the same Kafka"
-            " may own them",
+            help="deletion of the consumer groups connect-NAME too; another Connect cluster"
+            " on the same Kafka may own them",
         ),
     ] = False,
     confirmed: Annotated[
@@ -116,22 +116,24 @@ def purge(
         typer.Option(
             "--confirm-topic",
             metavar="TOPIC",
-            help="an offsets topic of this Connect cluster that its workers do not report;"
-            " repeatable",
+            help="offsets topic that belongs to this Connect cluster although its workers do"
+            " not report it; repeatable",
         ),
     ] = None,
     worker_config: Annotated[
         str | None,
         typer.Option(
-            "--worker-config", metavar="FILE", help="a worker's properties, which name its topic"
+            "--worker-config",
+            metavar="FILE",
+            help="properties file of a worker, which names its offsets topic",
         ),
     ] = None,
     no_backup: NoBackupOption = False,
 ) -> None:
-    """Forget offsets of deleted connectors; a name that exists is refused, `undo` restores."""
+    """Delete offsets of deleted connectors; existing connectors are refused, `undo` restores."""
     session = session_of(context)
     if bool(names) == everything:
-        raise UsageError("say what to purge", hint="name deleted connectors, or --all")
+        raise UsageError("no connector to purge is given", hint="name deleted connectors, or --all")
     keeper = _keeper(session, topics, worker_config)
     found = keeper.find()
     wanted = found if everything else _named(found, names or (), keeper)
@@ -139,7 +141,7 @@ def purge(
     left = [orphan for orphan in wanted if orphan not in chosen]
     for orphan in left:
         session.output.message(
-            f"left as it is: consumer group {orphan.places[0]} (delete it with --sink-groups)"
+            f"kept: consumer group {orphan.places[0]} (delete it with --sink-groups)"
         )
     if left and not chosen and not everything:
         raise PreconditionFailed(
@@ -206,7 +208,7 @@ def _keeper(
 
 
 def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
-    """Ask the agents for their offsets topic, and a worker's file; Java workers do not tell it."""
+    """Read the offsets topic from the agents and a worker's file; Java workers do not report it."""
     urls = session.client.exchange.urls
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
@@ -232,14 +234,14 @@ def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) 
     for name in names:
         if name in keeper.existing:
             raise PreconditionFailed(
-                f"connector {name} exists: its offsets are no orphans; nothing was done",
-                hint=f"to forget them: pyconnect offsets reset {name}",
+                f"connector {name} exists, so its offsets are not orphans; nothing was done",
+                hint=f"to delete them: pyconnect offsets reset {name}",
             )
         if name not in {orphan.name for orphan in found}:
             near = did_you_mean(name, sorted({orphan.name for orphan in found}))
             raise NotFound(
                 f"no offsets of a connector `{name}` were found in {keeper.searched}",
-                hint=near or "see what there is: pyconnect offsets orphans list",
+                hint=near or "list the orphans: pyconnect offsets orphans list",
             )
     return [orphan for orphan in found if orphan.name in names]
 

@@ -29,7 +29,7 @@ from pyconnect_cli.offsets.plan.snapshots import Snapshot
 from pyconnect_cli.rest.model import ConnectCluster
 from pyconnect_cli.session import Session
 
-NEEDS_KAFKA = "orphans are read from Kafka itself: REST knows connectors that exist"
+NEEDS_KAFKA = "reading orphans needs Kafka itself: REST knows only connectors that exist"
 UNTOUCHED = "nothing was changed"
 
 
@@ -71,7 +71,7 @@ class OrphanKeeper:
             return list(self._given)
         if not self.worker_topics:
             raise PreconditionFailed(
-                "Apache's workers do not tell which topic holds their offsets",
+                "Apache's workers do not report the topic of their offsets",
                 hint="give the workers' offset.storage.topic with --topic",
             )
         return sorted({*self.worker_topics, *own_topics(self.existing)})
@@ -92,7 +92,7 @@ class OrphanKeeper:
         records = self._records.read(self.topics).values()
         if wrong := topics_of_others(records):
             raise UsageError(
-                f"{', '.join(wrong)}: holds records and no offsets of connectors",
+                f"{', '.join(wrong)}: contains records, but no offsets of connectors",
                 hint="--topic is the workers' offset.storage.topic, or a connector's own",
             )
         groups = self._groups.starting_with(GROUP_PREFIX)
@@ -213,17 +213,17 @@ class OrphanKeeper:
         for record in records:
             if record.place not in found or found[record.place] != record.value:
                 raise ServerError(
-                    f"what was written to {record.topic}, partition {record.partition}, was not"
-                    " read back: another writer, or an open transaction before it",
-                    hint="see what is there now: pyconnect offsets orphans list",
+                    f"a record written to {record.topic}, partition {record.partition}, was not"
+                    " read back: there is another writer, or an open transaction before it",
+                    hint="list the remaining orphans: pyconnect offsets orphans list",
                 )
 
     def _require_absent(self, name: str) -> None:
         """Look again right before the change: the name may have been given to a new connector."""
         if name in self._session.client.connector_names():
             raise PreconditionFailed(
-                f"connector {name} exists: its offsets are its own; {UNTOUCHED}",
-                hint=f"see them: pyconnect offsets get {name}",
+                f"connector {name} exists, so its offsets are not orphans; {UNTOUCHED}",
+                hint=f"show them: pyconnect offsets get {name}",
             )
 
 

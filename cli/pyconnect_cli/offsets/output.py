@@ -56,7 +56,7 @@ def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str
     if plan.changes:
         lines.append(f"  backup  {'first' if backup else 'none'}")
     else:
-        lines.append("  no offsets are stored; the connector is told to forget its own")
+        lines.append("  no offsets are stored; the connector is asked to reset its own")
     lines += [f"  {line}" for line in since_lines(plan)]
     left = {partition_key(change.partition): change.before for change in plan.since or ()}
     shown = plan.changes if everything else plan.changes[:MOST_LINES]
@@ -75,11 +75,13 @@ def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str
 def since_lines(plan: OffsetsPlan) -> list[str]:
     """Say what an undo overwrites besides the change that it undoes."""
     if plan.since is None:
-        return ["whether anything was changed since then is not known: the backup is an older one"]
+        return ["later changes are not known: the backup is not the newest one"]
     if not plan.since:
         return []
     changed = counted_partitions(len(plan.since))
-    return [f"warning: since then the connector or somebody has changed {changed}; undo loses that"]
+    return [
+        f"warning: the connector or a user has changed {changed} since then; undo loses that change"
+    ]
 
 
 def undo_command(session: Session, identity: str) -> str:

@@ -84,20 +84,27 @@ def seek(
     names: NamesArgument = None,
     *,
     to_start: Annotated[
-        bool, typer.Option("--to-start", help="a source: start over, without offsets")
+        bool, typer.Option("--to-start", help="start of a source without offsets")
     ] = False,
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="the first record that is kept")
+        bool, typer.Option("--to-earliest", help="position of the first record in the topic")
     ] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="after the last record")] = False,
+    to_latest: Annotated[
+        bool, typer.Option("--to-latest", help="position after the last record")
+    ] = False,
     shift_by: Annotated[
         int | None,
-        typer.Option("--shift-by", metavar="N", help="N records on, or back when negative"),
+        typer.Option(
+            "--shift-by", metavar="N", help="number of records to move forward, or back if negative"
+        ),
     ] = None,
     to_datetime: Annotated[
         str | None,
         typer.Option(
-            "--to-datetime", metavar="TIME", help="first record from then on: ISO 8601, else UTC"
+            "--to-datetime",
+            metavar="TIME",
+            help="position of the first record at or after this time (ISO 8601; UTC without a"
+            " time zone)",
         ),
     ] = None,
     partitions: PartitionsOption = None,
@@ -106,7 +113,7 @@ def seek(
     wait: WaitOption = False,
     no_backup: NoBackupOption = False,
 ) -> None:
-    """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or start sources over."""
+    """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or reset sources."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     places = _places(
@@ -114,7 +121,7 @@ def seek(
     )
     if len(places) + to_start != 1:
         raise UsageError(
-            "say where to go, once",
+            "exactly one position is needed",
             hint="--to-earliest, --to-latest, --shift-by N or --to-datetime TIME of a sink,"
             " --to-start of a source",
         )
@@ -134,7 +141,7 @@ def seek(
 
 @app.command(cls=SelectingVerb)
 def lag(context: typer.Context, names: NamesArgument = None) -> None:
-    """Show how many records sinks have still to read; needs --kafka-bootstrap."""
+    """Show how many records sinks still have to read; needs --kafka-bootstrap."""
     session = session_of(context)
     kafka = kafka_admin(session, "lag")
     rows: list[Lag] = []
@@ -170,7 +177,7 @@ def _seek(
     for partition in chosen:
         if partition not in existing:
             raise NotFound(
-                f"{view.name} reads no partition {partition.topic}:{partition.partition}"
+                f"{view.name} does not read partition {partition.topic}:{partition.partition}"
             )
     ranges = kafka.ranges(chosen or existing)
     at_time = kafka.offsets_at(ranges, target.number) if target.to is SeekTo.TIME else {}
@@ -197,7 +204,7 @@ def _time_ms(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError as exc:
         raise UsageError(
-            f"--to-datetime: `{text}` is no time", hint="for example 2026-01-31T12:00:00Z"
+            f"--to-datetime: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z"
         ) from exc
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

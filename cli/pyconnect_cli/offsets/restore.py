@@ -64,7 +64,10 @@ SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
 def undo(
     context: typer.Context,
     identity: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="a backup; default: the newest change")
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="id of the backup (default: the backup of the newest change)"
+        ),
     ] = None,
     *,
     stop: StopOption = False,
@@ -75,16 +78,17 @@ def undo(
         bool,
         typer.Option(
             "--force",
-            help="go on where the offsets do not seem to fit and, with --yes, over later changes",
+            help="change even if the offsets do not seem to fit; with --yes, also over later"
+            " changes",
         ),
     ] = False,
 ) -> None:
-    """Make a connector's offsets what they were before a change; undo itself can be undone."""
+    """Restore a connector's offsets from before a change; an undo can be undone."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
-    # Whoever is asked is shown the plan and can say no.
+    # A user who is asked sees the plan and can refuse.
     unasked = session.settings.yes and not force and not session.given.get("dry_run")
     if snapshot.orphan:
         _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
@@ -109,7 +113,10 @@ def import_offsets(
     name: NameArgument,
     *,
     file: Annotated[
-        str, typer.Option("--file", "-f", metavar="FILE", help="what `export` wrote; `-` for stdin")
+        str,
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="file of `offsets export`; `-` for stdin"
+        ),
     ],
     stop: StopOption = False,
     resume: ResumeOption = False,
@@ -122,7 +129,9 @@ def import_offsets(
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     snapshot = read_snapshot_file(file)
     if not snapshot.offsets:
-        raise UsageError(f"{file}: holds no offsets", hint="to forget all: pyconnect offsets reset")
+        raise UsageError(
+            f"{file}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
+        )
     cluster_id = session.client.worker_info().kafka_cluster_id
 
     def planner(view: OffsetsView) -> Planned:
@@ -138,11 +147,11 @@ def import_offsets(
 @app.command(cls=ChangingVerb)
 def copy(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SRC", help="the connector to read")],
-    target: Annotated[str, typer.Argument(metavar="DST", help="the connector to change")],
+    source: Annotated[str, typer.Argument(metavar="SRC", help="connector to read")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="connector to change")],
     *,
     to_context: Annotated[
-        str | None, typer.Option("--to-context", metavar="CONTEXT", help="where DST is")
+        str | None, typer.Option("--to-context", metavar="CONTEXT", help="context of DST")
     ] = None,
     stop: StopOption = False,
     resume: ResumeOption = False,
@@ -150,7 +159,7 @@ def copy(
     no_backup: NoBackupOption = False,
     force: ForceOption = False,
 ) -> None:
-    """Give DST the offsets that SRC has; partitions that SRC lacks stay as they are."""
+    """Copy the offsets of SRC to DST; partitions of DST that SRC lacks keep theirs."""
     session = session_of(context)
     options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
     if to_context is None and source == target:
@@ -258,18 +267,18 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
             raise UsageError(
                 f"the newest backup, {damaged[0]}, cannot be used: {broken[damaged[0]]};"
                 " nothing was changed",
-                hint=f"to take back the change before it: pyconnect offsets undo {snapshot.id}",
+                hint=f"to undo the change before it: pyconnect offsets undo {snapshot.id}",
             )
         if not _came_to_nothing(session, snapshot):
             return snapshot
         session.output.message(
-            f"backup {snapshot.id} was made for a change that failed and left nothing: passed over"
+            f"backup {snapshot.id} is skipped: its change failed and had no effect"
         )
     for reason in broken.values():
         session.output.warning(reason)
     raise NotFound(
-        f"there is nothing to undo: no backup of a change in Kafka cluster {cluster_id} in"
-        f" {backups.directory}"
+        f"there is nothing to undo: {backups.directory} contains no backup of a"
+        f" change in Kafka cluster {cluster_id}"
     )
 
 

@@ -177,8 +177,8 @@ class _Run:
         except PyconnectError as error:
             if stopped_here:
                 error.hint = (
-                    f"{view.name} was stopped and stays so; to let it go on:"
-                    f" pyconnect connectors resume {view.name}"
+                    f"{view.name} was stopped and stays STOPPED; to resume it: pyconnect"
+                    f" connectors resume {view.name}"
                 )
             if isinstance(error, OutOfTime):
                 # Something was done before: the connector is not "not tried".
@@ -242,7 +242,7 @@ class _Run:
         if backup:
             remarks.append(f"backup {backup.id}")
         if EXTERNAL in message:
-            remarks.append("offsets that the connector keeps elsewhere are not changed")
+            remarks.append("offsets that the connector manages itself are not changed")
         return ", ".join(remarks)
 
     def _mark_failed(self, backup: Snapshot | None) -> None:
@@ -279,8 +279,8 @@ class _Run:
                 return
             if time.monotonic() + pause >= until:
                 raise ServerError(
-                    f"{plan.view.name}: the worker said that it changed the offsets, but partition"
-                    f" {different} does not hold what was sent"
+                    f"{plan.view.name}: the worker reported the change of offsets, but partition"
+                    f" {different} differs from the sent offset"
                 )
             time.sleep(pause)
             pause = min(pause * 2, 1.0)
@@ -303,7 +303,7 @@ def _plan_or_raise(session: Session, planner: Planner, view: OffsetsView) -> Off
 
 
 def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
-    """Return a refusal as the error that a user is told, with the command to run."""
+    """Return a refusal as an error for the user, with the command to run."""
     hint = refusal.hint
     if refusal.needs_stop:
         hint = f"to stop it for the change, run: {session.command_line('--stop')}"

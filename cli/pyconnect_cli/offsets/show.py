@@ -53,7 +53,7 @@ HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
 
 @app.command()
 def get(context: typer.Context, name: NameArgument) -> None:
-    """Show the stored offsets; `-o json` is the REST body, and `alter -f` takes it back."""
+    """Show the stored offsets; `-o json` prints the REST body, which `alter -f` accepts."""
     session = session_of(context)
     offsets = known_offsets(session, name)
     session.output.listing(
@@ -70,22 +70,24 @@ def diff(
     context: typer.Context,
     name: NameArgument,
     other: Annotated[
-        str | None, typer.Argument(metavar="[OTHER]", help="a connector to compare with")
+        str | None, typer.Argument(metavar="[OTHER]", help="connector to compare with")
     ] = None,
     *,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="a file to compare with; `-` for stdin"),
+        typer.Option("--file", "-f", metavar="FILE", help="file to compare with; `-` for stdin"),
     ] = None,
     backup: Annotated[
-        str | None, typer.Option("--backup", metavar="ID", help="a backup to compare with")
+        str | None, typer.Option("--backup", metavar="ID", help="id of the backup to compare with")
     ] = None,
 ) -> None:
     """Compare offsets with a file, a backup or another connector's; exit 1 if they differ."""
     session = session_of(context)
     given = [place for place in (other, file, backup) if place is not None]
     if len(given) != 1:
-        raise UsageError("compare with one thing", hint="-f FILE, --backup ID or OTHER")
+        raise UsageError(
+            "give exactly one thing to compare with", hint="-f FILE, --backup ID or OTHER"
+        )
     stored = known_offsets(session, name).entries
     if other is not None:
         wanted = known_offsets(session, other).entries
@@ -124,10 +126,10 @@ def export(
 def history(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="changes of one connector")
+        str | None, typer.Argument(metavar="[NAME]", help="connector whose changes are listed")
     ] = None,
 ) -> None:
-    """List the backups that changes of offsets left on this machine, newest first."""
+    """List the backups of offset changes on this machine, newest first."""
     session = session_of(context)
     found, broken = backups_of(session).all(datetime.now(UTC))
     for reason in broken.values():
@@ -147,12 +149,12 @@ def backups_of(session: Session) -> Backups:
 
 
 def known_offsets(session: Session, name: str) -> ConnectorOffsets:
-    """Return a connector's offsets; NotFound (exit 3) tells the near names."""
+    """Return a connector's offsets; NotFound (exit 3) lists the near names."""
     try:
         return session.client.connector_offsets(name)
     except NotFound as exc:
         names = session.client.connector_names()
-        hint = did_you_mean(name, names) or "see them all: pyconnect connectors list"
+        hint = did_you_mean(name, names) or "list them: pyconnect connectors list"
         raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
 
 

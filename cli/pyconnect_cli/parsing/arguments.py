@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="the connector")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="name of the connector")]
 
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]…", help="connectors by name; a selection narrows them"),
+    typer.Argument(metavar="[NAME]…", help="names of connectors; a selection narrows them"),
 ]
 
 

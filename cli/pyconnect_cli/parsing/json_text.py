@@ -16,12 +16,12 @@ def parse_json(text: str, place: str) -> object:
         found: dict[str, object] = {}
         for key, value in pairs:
             if key in found:
-                raise UsageError(f"{place}: member `{key}` stands twice in one object")
+                raise UsageError(f"{place}: member `{key}` occurs twice in one object")
             found[key] = value
         return found
 
     def no_constant(text: str) -> NoReturn:
-        raise UsageError(f"{place}: {text} is no JSON number")
+        raise UsageError(f"{place}: {text} is not a JSON number")
 
     def number(text: str) -> float:
         value = float(text)
@@ -34,7 +34,7 @@ def parse_json(text: str, place: str) -> object:
     except json.JSONDecodeError as exc:
         raise UsageError(
             f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
-            hint="keys and texts stand in double quotes",
+            hint="put keys and texts in double quotes",
         ) from exc
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"{place}: cannot be read: {exc}") from exc

@@ -31,10 +31,10 @@ NOUNS = (
     Noun(
         "offsets",
         "pyconnect_cli.offsets.commands",
-        "See, back up, change, copy and restore connectors' offsets.",
+        "Show, back up, change, copy and restore connectors' offsets.",
         ("offset",),
     ),
-    Noun("topics", "pyconnect_cli.topics.commands", "Look at records of a topic.", ("topic",)),
+    Noun("topics", "pyconnect_cli.topics.commands", "Show records of a topic.", ("topic",)),
     Noun(
         "acls",
         "pyconnect_cli.acls.commands",
@@ -44,13 +44,13 @@ NOUNS = (
     Noun(
         "transactions",
         "pyconnect_cli.transactions.commands",
-        "List, describe and, when nobody else will, abort connectors' transactions.",
+        "List and describe connectors' transactions, and abort those that hang.",
         ("transaction", "txn"),
     ),
     Noun(
         "plugins",
         "pyconnect_cli.plugins.commands",
-        "List and describe what is installed on a worker.",
+        "List, describe and test the plugins of a worker.",
         ("plugin",),
     ),
     Noun(
@@ -62,20 +62,20 @@ NOUNS = (
     Noun(
         "reconcile",
         "pyconnect_cli.audits.commands",
-        "Audit with Spark what was moved: losses, duplicates, gaps, differences.",
+        "Audit moved data with Spark: losses, duplicates, gaps, differences.",
     ),
     Noun(
         "upgrade",
         "pyconnect_cli.upgrade.commands",
-        "Take a cluster from one phase of exactly-once to another, worker by worker.",
+        "Move a cluster to another phase of exactly-once, worker by worker.",
     ),
     Noun(
         "agent",
         "pyconnect_cli.agents.commands",
-        "See and drain pyconnect's own workers.",
+        "Show, check and drain pyconnect's own workers.",
         ("agents",),
     ),
-    Noun("health", "pyconnect_cli.diagnostics.health", "Ask each worker whether it is healthy."),
+    Noun("health", "pyconnect_cli.diagnostics.health", "Check the health of each worker."),
     Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
     Noun(
         "doctor", "pyconnect_cli.diagnostics.doctor", "Check configuration, connection and cluster."
@@ -89,7 +89,7 @@ NOUNS = (
     Noun(
         "config",
         "pyconnect_cli.configuration.config",
-        "Show the settings in force and their origin; trust a project's file.",
+        "Show the settings in force and their origin; trust a project file.",
     ),
     Noun(
         "sandbox",

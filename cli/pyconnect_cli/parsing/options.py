@@ -35,14 +35,14 @@ class OptionSpec(NamedTuple):
 GLOBAL_OPTIONS = (
     OptionSpec(
         ("--context",),
-        "use this context instead of the current one",
+        "context to use instead of the current one",
         "CONTEXT",
         "PYCONNECT_CONTEXT",
         common=True,
     ),
     OptionSpec(
         ("--url",),
-        "a worker's REST address; several are tried in order",
+        "REST address of a worker; several addresses are tried in order",
         "URL",
         "PYCONNECT_URL",
         repeatable=True,
@@ -50,7 +50,7 @@ GLOBAL_OPTIONS = (
     ),
     OptionSpec(
         ("--output", "-o"),
-        "how results are printed: table, wide, json, yaml, ndjson or name",
+        "format of results: table, wide, json, yaml, ndjson or name",
         "FORMAT",
         "PYCONNECT_OUTPUT",
         choices=OUTPUT_FORMATS,
@@ -76,23 +76,24 @@ GLOBAL_OPTIONS = (
         common=True,
     ),
     OptionSpec(
-        ("--yes", "-y"), "do not ask before a destructive step", env="PYCONNECT_YES", common=True
+        ("--yes", "-y"), "no question before a destructive step", env="PYCONNECT_YES", common=True
     ),
-    OptionSpec(("--quiet", "-q"), "print nothing on success", env="PYCONNECT_QUIET", common=True),
+    OptionSpec(("--quiet", "-q"), "no output on success", env="PYCONNECT_QUIET", common=True),
     OptionSpec(
         ("--verbose", "-v"),
-        "show each HTTP exchange, secrets masked; -vv with bodies",
+        "trace of each HTTP exchange, with secrets masked; -vv adds the bodies",
         env="PYCONNECT_VERBOSE",
         counted=True,
         common=True,
     ),
-    OptionSpec(("--debug",), "show Python's traceback of an error", env="PYCONNECT_DEBUG"),
+    OptionSpec(("--debug",), "Python traceback of an error", env="PYCONNECT_DEBUG"),
     OptionSpec(("--no-color",), "no colours (NO_COLOR is honoured too)", env="PYCONNECT_NO_COLOR"),
     OptionSpec(("--config",), "the user's configuration file", "FILE", "PYCONNECT_CONFIG"),
     OptionSpec(("--username",), "user of HTTP basic authentication", "NAME", "PYCONNECT_USERNAME"),
     OptionSpec(
         ("--password",),
-        "its password; others on this machine may see it, prefer the next two",
+        "password of --username; visible to other users of this machine, so prefer"
+        " the next two options",
         "TEXT",
         "PYCONNECT_PASSWORD",
     ),
@@ -123,18 +124,20 @@ GLOBAL_OPTIONS = (
     ),
     OptionSpec(
         ("--ca-file",),
-        "certificates that vouch for the workers (PEM)",
+        "CA certificates that the workers' certificates are checked against (PEM)",
         "FILE",
         "PYCONNECT_CA_FILE",
     ),
-    OptionSpec(("--cert",), "our client certificate (PEM)", "FILE", "PYCONNECT_CERT"),
-    OptionSpec(("--key",), "its private key, if not in the same file", "FILE", "PYCONNECT_KEY"),
+    OptionSpec(("--cert",), "client certificate of this command (PEM)", "FILE", "PYCONNECT_CERT"),
     OptionSpec(
-        ("--insecure",), "accept any certificate: for trials only", env="PYCONNECT_INSECURE"
+        ("--key",), "private key of --cert, if it is not in the same file", "FILE", "PYCONNECT_KEY"
+    ),
+    OptionSpec(
+        ("--insecure",), "no check of certificates: for trials only", env="PYCONNECT_INSECURE"
     ),
     OptionSpec(
         ("--kafka-bootstrap",),
-        "brokers, for what REST cannot answer",
+        "Kafka brokers, for the commands that need more than REST",
         "HOST:PORT,…",
         "PYCONNECT_KAFKA_BOOTSTRAP",
     ),
@@ -149,55 +152,72 @@ GLOBAL_OPTIONS = (
 SELECTION_OPTIONS = (
     OptionSpec(("--all",), "every connector"),
     OptionSpec(
-        ("--regex", "-e"), "names that match the whole of this pattern", "REGEX", repeatable=True
+        ("--regex", "-e"),
+        "connectors whose whole name matches this pattern",
+        "REGEX",
+        repeatable=True,
     ),
     OptionSpec(
         ("--selector", "-l"),
-        "config values: key=value, key!=value or key; several must all hold",
+        "conditions on config values: key=value, key!=value or key; all of them must hold",
         "KEY=VALUE",
         repeatable=True,
     ),
-    OptionSpec(("--state",), "the connector's state", "STATE", choices=STATES, repeatable=True),
-    OptionSpec(("--type",), "source or sink", "TYPE", choices=CONNECTOR_TYPES),
-    OptionSpec(("--class",), "connector class, full or its last part", "CLASS", repeatable=True),
+    OptionSpec(("--state",), "connectors in this state", "STATE", choices=STATES, repeatable=True),
     OptionSpec(
-        ("--worker",), "runs there, connector or a task (host:port)", "WORKER", repeatable=True
+        ("--type",), "connectors of this type: source or sink", "TYPE", choices=CONNECTOR_TYPES
     ),
-    OptionSpec(("--failed",), "the connector or one of its tasks is FAILED"),
+    OptionSpec(
+        ("--class",),
+        "connectors of this class: its full name or the last part",
+        "CLASS",
+        repeatable=True,
+    ),
+    OptionSpec(
+        ("--worker",),
+        "connectors that run on this worker, or have a task there (host:port)",
+        "WORKER",
+        repeatable=True,
+    ),
+    OptionSpec(("--failed",), "connectors that are FAILED or have a FAILED task"),
 )
 
 PLAN_OPTIONS = (
-    OptionSpec(("--dry-run",), "print what would be done and change nothing"),
-    OptionSpec(("--exit-code",), "with --dry-run: exit 1 when something would change"),
+    OptionSpec(("--dry-run",), "print the plan and change nothing"),
+    OptionSpec(("--exit-code",), "with --dry-run: exit 1 if the plan has a change"),
 )
 
 BATCH_OPTIONS = (
     *PLAN_OPTIONS,
-    OptionSpec(("--parallel",), "how many objects at once (default 1)", "N"),
-    OptionSpec(("--max-failures",), "start no more objects after N failures", "N"),
+    OptionSpec(("--parallel",), "number of objects to work on at once (default 1)", "N"),
+    OptionSpec(
+        ("--max-failures",), "number of failures after which no further object is started", "N"
+    ),
 )
 
 SELECTED_BATCH_OPTIONS = (
     *BATCH_OPTIONS,
-    OptionSpec(("--allow-empty",), "nothing selected is success, not exit 3"),
+    OptionSpec(("--allow-empty",), "exit 0 instead of 3 if nothing is selected"),
 )
 
 WAIT_OPTIONS = (
     OptionSpec(
         ("--wait",),
-        "then wait until connector and tasks are in this state",
+        "state to wait for after the change, of the connector and its tasks",
         "STATE",
         choices=WAIT_STATES,
     ),
-    OptionSpec(("--stable",), "how long that state has to last (default 0)", "TIME"),
+    OptionSpec(("--stable",), "time for which that state has to last (default 0)", "TIME"),
 )
 
 CRON_OPTIONS = (
-    OptionSpec(("--lock",), "exit 6 at once while a run with this lock goes on", "NAME"),
-    OptionSpec(("--jitter",), "first wait a random time up to this", "TIME"),
-    OptionSpec(("--deadline",), "end the whole run after this time, exit 124", "TIME"),
-    OptionSpec(("--summary-json",), "print one line of JSON instead of the results"),
+    OptionSpec(("--lock",), "name of a lock: exit 6 at once while another run holds it", "NAME"),
+    OptionSpec(("--jitter",), "maximum of a random delay before the start", "TIME"),
+    OptionSpec(("--deadline",), "time limit of the whole run, exit 124 after it", "TIME"),
+    OptionSpec(("--summary-json",), "one line of JSON instead of the results"),
     OptionSpec(
-        ("--textfile",), "write the run's result for Prometheus' textfile collector", "FILE"
+        ("--textfile",),
+        "file for the result of the run, for the textfile collector of Prometheus",
+        "FILE",
     ),
 )

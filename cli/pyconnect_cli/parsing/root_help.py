@@ -26,7 +26,7 @@ def root_help(width: int | None = None) -> str:
     """Return the help of the command itself, wrapped to `width` columns (the terminal's)."""
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
-    options = [*map(describe_option, GLOBAL_OPTIONS), ("-h, --help", "show this text")]
+    options = [*map(describe_option, GLOBAL_OPTIONS), ("-h, --help", "help page")]
     return "\n".join(
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",

@@ -17,7 +17,7 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 
-app = typer.Typer(help="List and describe what is installed on a worker.")
+app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
 app.registered_commands.extend(_plugins_test.app.registered_commands)
 
@@ -43,7 +43,7 @@ KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
     Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
-    str | None, typer.Option("--search", metavar="REGEX", help="only what matches somewhere")
+    str | None, typer.Option("--search", metavar="REGEX", help="only rows that contain this text")
 ]
 
 
@@ -52,7 +52,7 @@ def list_plugins(
     context: typer.Context,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="converters, transformations and predicates too")
+        bool, typer.Option("--all", help="also converters, transformations and predicates")
     ] = False,
     search: SearchOption = None,
 ) -> None:
@@ -80,7 +80,10 @@ def describe(
     *,
     search: SearchOption = None,
     version: Annotated[
-        str | None, typer.Option("--version", metavar="VERSION", help="of several installed ones")
+        str | None,
+        typer.Option(
+            "--version", metavar="VERSION", help="version of the plugin, if several are installed"
+        ),
     ] = None,
 ) -> None:
     """Show the configuration keys of a plugin."""
@@ -111,7 +114,7 @@ def _keys(session: Session, plugin: str, version: str | None) -> list[ConfigKey]
         hint = did_you_mean(plugin, [*known, *short])
         raise NotFound(
             f"plugin `{plugin}` is not installed on this worker",
-            hint=hint or "see what is: pyconnect plugins list --all",
+            hint=hint or "list the installed plugins: pyconnect plugins list --all",
         ) from exc
 
 

@@ -52,11 +52,11 @@ def try_out(
     plugin_path: Annotated[
         list[str] | None,
         typer.Option(
-            "--plugin-path", metavar="DIR", help="a directory of plugin directories; repeatable"
+            "--plugin-path", metavar="DIR", help="directory of plugin directories; repeatable"
         ),
     ] = None,
     duration: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="how long to wait for records")
+        str, typer.Option("--for", metavar="TIME", help="time to wait for records")
     ] = "10s",
 ) -> None:
     """Try a plugin out here, without Kafka: load, validate, run a task with made-up records.
@@ -105,8 +105,8 @@ def _run(
         )
     except subprocess.TimeoutExpired as late:
         raise WaitTimedOut(
-            f"plugin `{plugin}` did not come back within {limit_s:.0f} s",
-            hint="a call of the plugin hangs: a worker could not stop such a task in order",
+            f"plugin `{plugin}` did not finish within {limit_s:.0f} s",
+            hint="a call of the plugin hangs; a worker could not stop such a task gracefully",
         ) from late
     steps = [step for line in done.stdout.splitlines() if (step := _step(line)) is not None]
     if done.returncode not in (0, 1) or not steps:
@@ -120,7 +120,7 @@ def _run(
 
 
 def _step(line: str) -> CheckStep | None:
-    """Return the step a line tells of; None for what the plugin printed."""
+    """Return the step that a line reports; None for output of the plugin."""
     try:
         found = json.loads(line)
         return CheckStep(found["step"], found["result"], found["detail"])

@@ -1,6 +1,6 @@
 """The line below the last step while it works: how much is done, and for how long it takes.
 
-Only this module and `reconcile_panel` load rich; whoever needs them imports them in a function.
+Only this module and `reconcile_panel` load rich; other modules import them in a function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BESIDE_TEXT = len("* ") + len(" 0:00:00") + 1
 class LiveLine:
     """A line that moves until it is closed, which leaves nothing of it; made for a terminal.
 
-    A thread redraws it ten times a second, so it tells that the work goes on.
+    A thread redraws it ten times a second, so it shows that the work goes on.
     """
 
     def __init__(

@@ -66,7 +66,9 @@ class BatchRecord:
         with self._lock:
             if self._closed:
                 return False
-            under_way = PyconnectError("still under way at the end: it may have taken effect")
+            under_way = PyconnectError(
+                "still under way at the end of the run; it may have taken effect"
+            )
             self._results[index] = ObjectResult(
                 name=self._results[index].name,
                 action=self.verb,

@@ -138,7 +138,7 @@ def _entries(document: object) -> Iterable[object]:
 
 
 def error_lines(error: PyconnectError, *, colour: bool) -> list[str]:
-    """Return the lines that tell a user of an error: `error: …`, then `hint: …`."""
+    """Return the lines that report an error to a user: `error: …`, then `hint: …`."""
     lines = [f"{paint('error:', 'bad', colour=colour)} {printable(error.message)}"]
     if error.hint:
         lines.append(f"{paint('hint:', 'accent', colour=colour)} {printable(error.hint)}")

@@ -1,6 +1,6 @@
 """A process's standard streams: absent ones, readers that leave, disks that are full.
 
-What a command changes must not depend on whether somebody reads what it says, so nothing here
+The changes of a command must not depend on a reader of its output, so nothing here
 raises. Imports nothing of ours.
 """
 

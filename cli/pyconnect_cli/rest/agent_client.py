@@ -137,7 +137,7 @@ class AgentClient:
         return parse("answer", lambda body: str(body["restart"]), answer.body)
 
     def drain(self, *, undrain: bool) -> None:
-        """Have the agent give up all work, or take part again; `info` tells how far it is."""
+        """Have the agent give up all work, or take part again; `info` shows the progress."""
         self._send("POST", "agent", "drain", body={"undrain": undrain})
 
     def _send(
@@ -164,8 +164,8 @@ class AgentClient:
             return self._exchange.send(request)
         except PreconditionFailed as exc:
             raise PreconditionFailed(
-                f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an agent"
-                " that serves it elsewhere",
+                f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an"
+                " agent whose admin interface has another address",
                 hint="for an agent with admin.listeners, give that address with --url",
             ) from exc
         except NotAuthenticated as exc:

@@ -10,7 +10,7 @@ from pyconnect_cli.errors import UnknownOutcome, Unreachable
 from pyconnect_cli.rest.budget import CONNECT_S, Allowance
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
-NO_TIME = "not asked: the time is used up (--timeout)"
+NO_TIME = "not asked: the time of --timeout is over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ def unanswered_error(method: str, target: str, attempts: Sequence[Unanswered]) -
     if sent:
         return UnknownOutcome(
             f"{method} {sent[-1].url}{target}: {sent[-1].reason}; it may have taken effect",
-            hint="look at the state before trying again",
+            hint="check the state before you try again",
         )
-    hint = "give an address with --url or choose a context; pyconnect doctor looks closer"
+    hint = "give an address with --url or choose a context; for a diagnosis: pyconnect doctor"
     if any("--request-timeout" in attempt.reason for attempt in attempts):
         hint = "a worker that is busy may need longer: --request-timeout 60s"
     return Unreachable(f"no worker answers: {'; '.join(map(str, attempts))}", hint=hint)
@@ -46,7 +46,7 @@ def describe_transport_error(error: Exception, allowance: Allowance) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
     if "WRONG_VERSION_NUMBER" in text:
-        return "no TLS is spoken there; is it http:// in place of https://?"
+        return "the server does not use TLS; is the address http:// instead of https://?"
     words = {
         "ConnectTimeout": f"no connection within {min(CONNECT_S, allowance.seconds):.2g}s",
         "ReadTimeout": f"no answer within {allowance.seconds:.3g}s ({allowance.option})",

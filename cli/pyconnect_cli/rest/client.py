@@ -153,9 +153,9 @@ class ConnectClient:
             return
         except RejectedRequest as error:
             raise UsageError(
-                f"`{name}` could be created and neither changed nor deleted afterwards:"
-                f" {error.message}",
-                hint="choose a name of letters, digits, `.`, `_` and `-`",
+                f"a connector named `{name}` could be created, but not changed or deleted"
+                f" afterwards: {error.message}",
+                hint="use a name of letters, digits, `.`, `_` and `-`",
             ) from error
 
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:

@@ -200,7 +200,7 @@ class Exchange:
             return response, url
         if not unanswered:
             raise OutOfTime(
-                f"{request.method} {request.target()} was not sent: the time is used up",
+                f"{request.method} {request.target()} was not sent: the time of --timeout is over",
                 hint="allow more: --timeout 10m",
             )
         raise unanswered_error(request.method, request.target(), unanswered)
@@ -321,7 +321,7 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
         location = response.headers.get("location", "nowhere")
         return Failure(ServerError(f"{where}: redirects to {location}, which is not followed"))
     if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
-        since = f"; Kafka {request.since} brought it" if request.since else ""
+        since = f"; it came with Kafka {request.since}" if request.since else ""
         return Failure(
             PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
         )
@@ -349,14 +349,14 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
 
 
 def _unknown_path_hint(url: str) -> str:
-    return _address_hint(url) if urlsplit(url).path else "its version: pyconnect info"
+    return _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
 
 
 def _address_hint(url: str) -> str:
     parts = urlsplit(url)
     if parts.path:
         bare = f"{parts.scheme}://{parts.netloc}"
-        return f"is the path {parts.path} of the address right? Without it: --url {bare}"
+        return f"is the path {parts.path} of the address right? Without the path: --url {bare}"
     return f"is there a Connect worker at {url}, or below a path of it?"
 
 

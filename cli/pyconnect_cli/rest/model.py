@@ -201,7 +201,7 @@ def parse(what: str, reader: Callable[[Json], Parsed], body: object) -> Parsed:
     except (KeyError, TypeError, ValueError) as exc:
         detail = f"`{exc.args[0]}` is missing" if isinstance(exc, KeyError) else str(exc)
         raise ServerError(
-            f"the answer is no {what} of Kafka Connect: {detail}",
+            f"the answer is not a {what} of Kafka Connect: {detail}",
             hint="is the address that of a Connect worker? check with: pyconnect doctor",
         ) from exc
 

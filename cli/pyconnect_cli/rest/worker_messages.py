@@ -34,9 +34,9 @@ def told(message: str) -> Told:
         classes = PLUGIN.findall(match["list"])
         short = [name.rpartition(".")[2] for name in classes]
         near = did_you_mean(match["wanted"].rpartition(".")[2], short)
-        return Told(match["fact"], near or "see what is installed: pyconnect plugins list")
+        return Told(match["fact"], near or "list the installed plugins: pyconnect plugins list")
     if match := INVALID.fullmatch(message):
-        return Told(match["fact"], "see every key: pyconnect plugins describe CLASS")
+        return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
     return Told(message)
 
 

@@ -21,38 +21,38 @@ app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests."
 NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="which sandbox")]
 PortOption = Annotated[
     int | None,
-    typer.Option("--port", metavar="PORT", help="of the broker; a free one if not given"),
+    typer.Option("--port", metavar="PORT", help="port of the broker (default: a free port)"),
 ]
 DataDirOption = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="where the broker keeps its records"),
+    typer.Option("--data-dir", metavar="DIR", help="directory for the broker's records"),
 ]
 AclOption = Annotated[
     bool,
-    typer.Option("--acl", help="have ACLs decide what SASL users may do; others may do everything"),
+    typer.Option("--acl", help="ACL authorizer for SASL users; other clients may do everything"),
 ]
 SaslOption = Annotated[
     list[str] | None,
     typer.Option(
         "--sasl",
         metavar="USER:PASSWORD",
-        help="open a SASL listener (PLAIN, SCRAM) for this user too; repeatable",
+        help="user USER:PASSWORD of a SASL listener (PLAIN, SCRAM); repeatable",
     ),
 ]
-AgentOption = Annotated[bool, typer.Option("--agent", help="start an agent beside it")]
+AgentOption = Annotated[bool, typer.Option("--agent", help="also start a pyconnect agent")]
 JavaWorkerOption = Annotated[
-    bool, typer.Option("--java-worker", help="start Apache's Connect worker beside it")
+    bool, typer.Option("--java-worker", help="also start Apache's Connect worker")
 ]
 UseOption = Annotated[
     bool,
-    typer.Option("--use", help="make its worker and broker the current context, `sandbox`"),
+    typer.Option("--use", help="use its worker and broker as the current context, `sandbox`"),
 ]
 KafkaDirOption = Annotated[
     Path | None,
     typer.Option(
         "--kafka-dir",
         metavar="DIR",
-        help="an unpacked Kafka, instead of KAFKA_HOME or of fetching its jars",
+        help="directory of an unpacked Kafka (default: KAFKA_HOME, else downloaded jars)",
     ),
 ]
 SERVER_KINDS = ("broker", "agent", "java-worker")
@@ -74,8 +74,8 @@ def up(
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
-    Kafka's jars are fetched once: from the Maven repository whose address
-    PYCONNECT_MAVEN_REPOSITORY holds, else with Maven or Ivy. Data and ports are kept between
+    The command downloads Kafka's jars once, from the Maven repository of
+    PYCONNECT_MAVEN_REPOSITORY, else with Maven or Ivy. A sandbox keeps its data and ports between
     `down` and `up`. --timeout is the time for each server to answer.
     """
     from pyconnect_cli.render.step_line import StepLine
@@ -114,10 +114,10 @@ def down(
     all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
     remove_data: Annotated[
         bool,
-        typer.Option("--remove-data", help="delete its records and its context, and forget it"),
+        typer.Option("--remove-data", help="also delete its records and its context"),
     ] = False,
 ) -> None:
-    """Stop a sandbox; none of its processes is left. Safe to run twice."""
+    """Stop a sandbox and all its processes. Safe to run twice."""
     from pyconnect_sandbox import lifecycle
     from pyconnect_sandbox.state import sandbox_names
 
@@ -135,7 +135,7 @@ def down(
     ]
     session.output.document(
         {"stopped": {each: list(kinds) for each, kinds in stopped.items()}},
-        text="\n".join(lines) or "no sandbox is known",
+        text="\n".join(lines) or "there is no sandbox",
     )
 
 
@@ -144,10 +144,14 @@ def status(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="only this one; exit 1 if it does not run"),
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="name of the sandbox; exit 1 if it does not run (default: all sandboxes)",
+        ),
     ] = None,
 ) -> int:
-    """Show which sandboxes run and where they answer."""
+    """Show the sandboxes, their states and addresses."""
     from pyconnect_cli.render.tables import Column, state_column
     from pyconnect_sandbox import lifecycle
 
@@ -172,7 +176,7 @@ def status(
         rows,
         document=documents,
         names=[sandbox.name for sandbox in statuses],
-        empty="no sandbox is known; start one: pyconnect sandbox up",
+        empty="there is no sandbox; start one: pyconnect sandbox up",
     )
     runs = all(sandbox.state == "running" for sandbox in statuses)
     return ExitCode.OK if runs or name is None else ExitCode.NEGATIVE
@@ -184,13 +188,18 @@ def logs(
     *,
     name: NameOption = "default",
     server: Annotated[
-        str, typer.Option("--server", metavar="KIND", help="broker, agent or java-worker")
+        str,
+        typer.Option(
+            "--server",
+            metavar="KIND",
+            help="server whose log is printed: broker, agent or java-worker",
+        ),
     ] = "broker",
     lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="how many of the last lines")
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="number of last lines to print")
     ] = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="go on with what is added, until it stops")
+        bool, typer.Option("--follow", "-f", help="also print new lines until the server stops")
     ] = False,
 ) -> None:
     """Print the end of a server's log."""
@@ -198,7 +207,7 @@ def logs(
     from pyconnect_sandbox import logs as log_files
 
     if server not in SERVER_KINDS:
-        raise UsageError(f"--server: `{server}` is none of {', '.join(SERVER_KINDS)}")
+        raise UsageError(f"--server: `{server}` is not one of {', '.join(SERVER_KINDS)}")
     output = session_of(context).output
     log = lifecycle.server_log(name, server)
     position = log_files.print_end(log.path, lines, output.line)

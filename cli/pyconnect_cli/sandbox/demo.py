@@ -70,8 +70,8 @@ class Demo:
         while not (self.written.exists() and self.written.read_bytes().endswith(end)):
             if time.monotonic() >= until:
                 raise WaitTimedOut(
-                    f"`{line}` has not come through to {self.written}",
-                    hint="see what the agent says: pyconnect sandbox logs --server agent",
+                    f"`{line}` has not arrived in {self.written}",
+                    hint="see the log of the agent: pyconnect sandbox logs --server agent",
                 )
             time.sleep(PAUSE_S)
         return _count_lines(self.written)

@@ -194,7 +194,7 @@ def _settings(table: object, path: Path, where: str) -> dict[str, Setting]:
 def _require_printable(text: str, path: Path) -> None:
     """Refuse texts that would write control sequences to the terminal when they are shown."""
     if not text.isprintable():
-        raise ContextError(f"{path}: {text!a} holds characters that do not print")
+        raise ContextError(f"{path}: {text!a} contains characters that do not print")
 
 
 def _setting(key: str, value: object, path: Path, where: str) -> Setting:
@@ -216,7 +216,7 @@ def _setting(key: str, value: object, path: Path, where: str) -> Setting:
     if key not in TEXT_KEYS:
         known = sorted({*TEXT_KEYS, *SWITCH_KEYS, "urls", "kafka", "verbose"})
         hint = did_you_mean(key, known) or f"known: {', '.join(known)}"
-        raise ContextError(f"{path}: `{where}` is not known", hint=hint)
+        raise ContextError(f"{path}: `{where}` is not a known setting", hint=hint)
     if not isinstance(value, str):
         raise ContextError(f"{path}: `{where}` must be a text")
     if key not in LITERAL_SECRETS:
@@ -249,7 +249,7 @@ def _refuse_unsafe(file: ConfigFile) -> None:
     mode = stat.S_IMODE(file.path.stat().st_mode)
     if holds_secret and os.name == "posix" and mode & stat.S_IROTH:
         raise ContextError(
-            f"{file.path}: holds a secret and every user of this machine can read it",
+            f"{file.path}: contains a secret, and every user of this machine can read it",
             hint=f"chmod 600 {file.path}, or use password_file or password_command",
         )
 

@@ -30,8 +30,9 @@ def require_trust(
     reason = "is not trusted" if recorded is None else "has changed since it was trusted"
     raise ContextError(
         f"{path}: {reason}, so it may not set {', '.join(decided)}",
-        hint=f"without trust a project's file may set `current` and how results are printed;"
-        f" read it, and if you agree: pyconnect config trust {shlex.quote(str(path))}",
+        hint="without trust a project file may only set `current` and the format of"
+        " results; read the file, then trust it: pyconnect config trust"
+        f" {shlex.quote(str(path))}",
     )
 
 

@@ -78,7 +78,7 @@ class Secret:
             raise ContextError(
                 f"`{self.reference}` ended with code {answer.returncode} and"
                 f" {'output' if answer.stdout else 'no output'} ({self.origin})",
-                hint="run it yourself to see why",
+                hint="run the command by hand to see why",
             )
         return answer.stdout.splitlines()[0]
 
@@ -177,7 +177,7 @@ class _Resolver:
         output = self._text("output") or "table"
         if output not in OUTPUT_FORMATS:
             raise UsageError(
-                f"output format `{output}` ({self._origins['output']}) is none of"
+                f"output format `{output}` ({self._origins['output']}) is not one of"
                 f" {', '.join(OUTPUT_FORMATS)}"
             )
         password, token = self._credentials()

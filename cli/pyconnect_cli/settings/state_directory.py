@@ -22,7 +22,8 @@ def state_directory(environ: Mapping[str, str]) -> Path:
         directory = Path(platformdirs.user_state_dir("pyconnect", appauthor=False))
     if not directory.is_absolute():
         raise PreconditionFailed(
-            f"{directory}: is no absolute path, so another run would not find what is kept there",
+            f"{directory}: is not an absolute path, so another run would not find the"
+            " same directory",
             hint="set XDG_STATE_HOME to a directory you can write",
         )
     return directory

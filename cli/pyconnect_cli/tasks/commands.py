@@ -30,7 +30,9 @@ from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
 Row = tuple[TaskId, TaskState]
-TaskArgument = Annotated[str, typer.Argument(metavar="CONNECTOR/TASK", help="for example orders/0")]
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
+]
 COLUMNS: Sequence[Column[Row]] = (
     Column(title="TASK", value=lambda row: str(row[0])),
     state_column("STATE", lambda row: row[1].state),
@@ -42,7 +44,7 @@ COLUMNS: Sequence[Column[Row]] = (
 
 @app.command("list", cls=SelectingVerb)
 def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
-    """List tasks with their states; --state and --worker are those of the tasks."""
+    """List tasks with their states; --state and --worker apply to the tasks."""
     session = session_of(context)
     states = {str(state).upper() for state in _given(session, "state")}
     workers = {str(worker) for worker in _given(session, "worker")}
@@ -76,7 +78,7 @@ def describe(context: typer.Context, task: TaskArgument) -> None:
     except NotFound as exc:
         raise NotFound(
             f"task `{key}` does not exist or has no status yet",
-            hint=f"see them: pyconnect tasks list {key.connector}",
+            hint=f"list them: pyconnect tasks list {key.connector}",
         ) from exc
     configs = {entry.id: entry.config for entry in session.client.task_configs(key.connector)}
     config = mask_config(configs.get(key, {}))
@@ -107,7 +109,9 @@ def restart(
     context: typer.Context,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CONNECTOR/TASK]…", help="tasks, instead of a selection"),
+        typer.Argument(
+            metavar="[CONNECTOR/TASK]…", help="tasks to restart, instead of a selection"
+        ),
     ] = None,
 ) -> None:
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""

@@ -25,14 +25,14 @@ Answer = TypeVar("Answer")
 def kill(
     context: typer.Context,
     tasks: Annotated[
-        list[str], typer.Argument(metavar="CONNECTOR/TASK…", help="for example orders/0")
+        list[str], typer.Argument(metavar="CONNECTOR/TASK…", help="task, for example orders/0")
     ],
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="SIGKILL at once, without asking it to stop")
+        bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
     ] = False,
 ) -> None:
-    """Kill the process of a task, hung or not; it becomes FAILED and can be restarted.
+    """Kill the process of a task. The task becomes FAILED and can be restarted.
 
     Agents only: a Java worker cannot end a thread (exit 9).
     """
@@ -55,9 +55,11 @@ def kill(
 @app.command()
 def stacks(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="CONNECTOR/TASK", help="for example orders/0")],
+    task: Annotated[
+        str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
+    ],
 ) -> None:
-    """Show the Python stacks of a task's process: where it hangs, what it does. Agents only."""
+    """Show the Python stacks of a task's process, for a task that hangs. Agents only."""
     session = session_of(context)
     key = parse_task(task)
     text = at_owner(session, lambda agent: agent.task_stacks(key))

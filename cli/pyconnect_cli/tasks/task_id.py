@@ -12,4 +12,6 @@ def parse_task(text: str) -> TaskId:
         connector, found, number = text.rpartition(separator)
         if found and connector and number.isdigit():
             return TaskId(connector=connector, task=int(number))
-    raise UsageError(f"`{text}` names no task", hint="write CONNECTOR/NUMBER, for example orders/0")
+    raise UsageError(
+        f"`{text}` is not the name of a task", hint="write CONNECTOR/NUMBER, for example orders/0"
+    )

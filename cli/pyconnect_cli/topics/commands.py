@@ -14,9 +14,9 @@ from pyconnect_cli.kafka.reader import TopicRecord, some_records
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 
-app = typer.Typer(help="Look at records of a topic.")
+app = typer.Typer(help="Show records of a topic.")
 
-PURPOSE = "records are read from Kafka's brokers"
+PURPOSE = "reading records needs Kafka's brokers"
 DEFAULT_MAX = 10
 
 
@@ -36,20 +36,25 @@ COLUMNS: Sequence[Column[TopicRecord]] = (
 
 @app.callback()
 def topics() -> None:
-    """Look at records of a topic."""
+    """Show records of a topic."""
 
 
 @app.command()
 def read(
     context: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="the name of the topic")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="name of the topic")],
     *,
     most: Annotated[
-        int, typer.Option("--max", metavar="N", min=1, help="how many records at most")
+        int, typer.Option("--max", metavar="N", min=1, help="maximum number of records")
     ] = DEFAULT_MAX,
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", metavar="N", min=0, help="only this partition; repeatable"),
+        typer.Option(
+            "--partition",
+            metavar="N",
+            min=0,
+            help="number of a partition to read; repeatable (default: all)",
+        ),
     ] = None,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="the oldest records instead of the newest")
@@ -57,8 +62,8 @@ def read(
 ) -> None:
     """Show the newest records of a topic, or its oldest; needs --kafka-bootstrap.
 
-    Records of open or aborted transactions are left out, and no consumer group is joined. Keys,
-    values and headers that are not text are shown as hexadecimal numbers, nulls as `-`; with
+    The command leaves out records of open or aborted transactions and joins no consumer group. It
+    shows keys, values and headers that are not text as hexadecimal numbers, and nulls as `-`; with
     -o json they are `{"base64": …}` and null.
     """
     session = session_of(context)
@@ -71,7 +76,7 @@ def read(
         records,
         document=[_to_json(record) for record in records],
         names=[f"{record.topic}-{record.partition}@{record.offset}" for record in records],
-        empty=f"no committed record is on {topic}",
+        empty=f"{topic} has no committed record",
     )
 
 

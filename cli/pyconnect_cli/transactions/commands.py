@@ -36,23 +36,31 @@ from pyconnect_cli.transactions.find import (
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
 from pyconnect_cli.verbs import ChangingVerb
 
-app = typer.Typer(help="List, describe and, when nobody else will, abort connectors' transactions.")
+app = typer.Typer(help="List and describe connectors' transactions, and abort those that hang.")
 
-PURPOSE = "transactions are known to Kafka's brokers only"
+PURPOSE = "only Kafka's brokers know about transactions"
 GroupOption = Annotated[
     str | None,
-    typer.Option("--group-id", metavar="ID", help="the workers' group; agents tell it themselves"),
+    typer.Option(
+        "--group-id",
+        metavar="ID",
+        help="group id of the workers (default: as the agents report it)",
+    ),
 ]
 ConnectorOption = Annotated[
     list[str] | None,
-    typer.Option("--connector", metavar="NAME", help="of these connectors only; repeatable"),
+    typer.Option(
+        "--connector",
+        metavar="NAME",
+        help="connector whose transactions are meant; repeatable (default: all)",
+    ),
 ]
 MinIdleOption = Annotated[
     str,
     typer.Option(
         "--min-idle",
         metavar="TIME",
-        help="not written to for so long; at least the brokers' transaction.max.timeout.ms",
+        help="minimum time since the last write; at least the brokers' transaction.max.timeout.ms",
     ),
 ]
 
@@ -132,14 +140,19 @@ def list_(
     *,
     connectors: ConnectorOption = None,
     group_id: GroupOption = None,
-    open_only: Annotated[bool, typer.Option("--open", help="those that have not ended")] = False,
+    open_only: Annotated[
+        bool, typer.Option("--open", help="only transactions that have not ended")
+    ] = False,
     foreign: Annotated[
-        bool, typer.Option("--all-ids", help="also ids that belong to nothing of this cluster")
+        bool,
+        typer.Option(
+            "--all-ids", help="also ids that belong to no connector or leader of this cluster"
+        ),
     ] = False,
 ) -> None:
     """Show the transactional ids of the leader and of connectors' tasks; needs --kafka-bootstrap.
 
-    Ids that were not used for transactional.id.expiration.ms are forgotten by the brokers.
+    Brokers forget ids that were not used for transactional.id.expiration.ms.
     """
     session = session_of(context)
     cluster = asked_cluster(session, group_id, connectors or ())
@@ -171,7 +184,7 @@ def describe(
     *,
     group_id: GroupOption = None,
 ) -> None:
-    """Show what the coordinator knows of transactional ids, with their partitions."""
+    """Show the coordinator's state of transactional ids, with their partitions."""
     session = session_of(context)
     with kafka_protocol(session, PURPOSE) as protocol:
         found = describe_transactions(protocol, transactional_ids)
@@ -180,8 +193,8 @@ def describe(
     )
     if unknown:
         raise NotFound(
-            f"no coordinator knows {', '.join(unknown)}",
-            hint="never used, or not for transactional.id.expiration.ms (7 days)",
+            f"no transaction coordinator knows {', '.join(unknown)}",
+            hint="it was never used, or not for transactional.id.expiration.ms (7 days)",
         )
     names = ("", (), "") if group_id is None else asked_cluster(session, group_id).names
     now_ms = _now_ms()
@@ -203,15 +216,19 @@ def find_hanging(
     connectors: ConnectorOption = None,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="look in these topics instead; repeatable"),
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="topic to search instead; repeatable (default: topics of connectors and workers)",
+        ),
     ] = None,
     group_id: GroupOption = None,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
-    """Find transactions that partitions have open and that nobody will end. Exit 1: there are some.
+    """Find open transactions that no coordinator knows and that will never end. Exit 1: found.
 
-    Looks in the topics of connectors and in the workers' own. Readers of committed records wait
-    before such a transaction for ever.
+    Consumers of committed records cannot read past it.
+    The command searches the topics of connectors and the internal topics of the workers.
     """
     session = session_of(context)
     idle_ms = _milliseconds(min_idle)
@@ -241,15 +258,18 @@ def find_hanging(
 @app.command(cls=ChangingVerb)
 def abort(
     context: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="as `find-hanging` tells it")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="producer id, as `find-hanging` shows it")
+    ],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", help="its number")],
     producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="likewise")],
     *,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
-    """Abort a hanging transaction in one partition, by its marker; needs Alter on the cluster.
+    """Abort a hanging transaction in one partition; needs Alter on the cluster.
 
-    Refused for one that a coordinator still knows (exit 9): that ends by itself at its timeout.
+    The command refuses (exit 9) if a coordinator still knows the transaction, because the
+    coordinator ends it at its timeout.
     """
     session = session_of(context)
     idle_ms = _milliseconds(min_idle)
@@ -258,13 +278,13 @@ def abort(
         if at not in (known_partitions := existing_partitions(protocol, [topic])):
             raise NotFound(
                 f"topic {topic} has no partition {partition}",
-                hint=f"it has the partitions 0 to {len(known_partitions) - 1}",
+                hint=f"its partitions are 0 to {len(known_partitions) - 1}",
             )
         producers = [p for p in open_producers(protocol, [topic]) if p.partition == at]
         producer = next((p for p in producers if p.producer_id == producer_id), None)
         if producer is None:
             session.output.message(
-                f"producer {producer_id} has nothing open in {topic}:{partition}"
+                f"producer {producer_id} has no open transaction in {topic}:{partition}"
             )
             return
         known = known_transactions(protocol, [producer])
@@ -276,7 +296,7 @@ def abort(
                     if known
                     else f" it was written to {_idle(producer)} ago"
                 ),
-                hint="wait for its timeout; to stop whoever writes it, restart its connector",
+                hint="wait for its timeout, or restart the connector that writes it",
             )
         session.output.message(
             f"abort in {topic}:{partition}: producer {producer_id}, epoch {producer.epoch},"
@@ -286,7 +306,7 @@ def abort(
             if session.given.get("exit_code"):
                 raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
             return
-        session.confirm("abort it? Its records are never seen by readers of committed records")
+        session.confirm("abort it? Consumers of committed records will never see its records")
         abort_transaction(protocol, producer)
         left = [p for p in open_producers(protocol, [topic]) if p == producer]
     if left:
@@ -303,13 +323,13 @@ def terminate(
     *,
     group_id: GroupOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="also where its task runs or its owner is not known")
+        bool, typer.Option("--force", help="also if its task is running or its owner is not known")
     ] = False,
 ) -> None:
-    """End the open transaction of a producer that is dead, before its timeout.
+    """End the open transaction of a dead producer before its timeout.
 
-    Its coordinator aborts it in all partitions and fences the producer: one that is alive fails.
-    Needs Write on the id.
+    The coordinator aborts the transaction in all partitions and fences the producer, so a producer
+    that is still alive fails. Needs Write on the transactional id.
     """
     session = session_of(context)
     with kafka_protocol(session, PURPOSE) as protocol:
@@ -317,7 +337,7 @@ def terminate(
         if not found:
             raise NotFound(f"no coordinator knows {transactional_id}")
         if not found[0].open:
-            session.output.message(f"{transactional_id} has nothing open ({found[0].state})")
+            session.output.message(f"{transactional_id} has no open transaction ({found[0].state})")
             return
         if not force:
             refuse_living(session, transactional_id, group_id)
@@ -330,11 +350,11 @@ def terminate(
             if session.given.get("exit_code"):
                 raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
             return
-        session.confirm("end it? Its records are never seen by readers of committed records")
+        session.confirm("end it? Consumers of committed records will never see its records")
         terminate_transaction(protocol, found[0])
         left = [one for one in describe_transactions(protocol, [transactional_id]) if one.open]
     if left:
-        raise PyconnectError(f"{transactional_id} has a transaction open again ({left[0].state})")
+        raise PyconnectError(f"{transactional_id} has an open transaction again ({left[0].state})")
     session.output.line(f"{transactional_id}: terminated")
 
 

@@ -62,7 +62,7 @@ def asked_cluster(
     except PreconditionFailed as exc:
         if group_id is None:
             raise UsageError(
-                "Java workers do not tell their group", hint="give it: --group-id ID"
+                "Java workers do not report their group", hint="give it: --group-id ID"
             ) from exc
     group = group_id or told.get("group.id") or ""
     return ConnectCluster(
@@ -84,7 +84,7 @@ def refuse_living(session: Session, transactional_id: str, group_id: str | None)
         )
     if owner.name == LEADER:
         raise PreconditionFailed(
-            f"{transactional_id} is the leader's: it would be fenced",
+            f"{transactional_id} belongs to the leader, which would be fenced",
             hint="if no worker of the group runs: --force",
         )
     status = session.client.connector_status(owner.name)

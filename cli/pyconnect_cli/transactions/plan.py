@@ -1,7 +1,7 @@
-"""Whose a transaction is, and which one nobody will ever end. Pure.
+"""The owner of a transaction, and the transactions that will never end. Pure.
 
 A transaction hangs when a partition still has it open while no coordinator knows it (any more) as
-one that writes to that partition: nobody will write the marker that ends it, and readers of
+one that writes to that partition: no coordinator will write the marker that ends it, and readers of
 committed records wait there for ever (KIP-664).
 """
 
@@ -53,7 +53,7 @@ def hanging(
     now_ms: int,
     min_idle_ms: int,
 ) -> list[OpenProducer]:
-    """Return what nobody will end, of `producers` that have been idle for so long.
+    """Return the hanging transactions of `producers` that have been idle for so long.
 
     `transactions` must hold all those of the producers' ids that coordinators know.
     """

@@ -76,7 +76,7 @@ class Rolling:
                 raise self._halted(
                     Halted(
                         reason="the lock on the cluster was lost",
-                        hint=f"see whether another run goes on; then: {self._tools.again}",
+                        hint=f"check that no other run is active; then: {self._tools.again}",
                     ),
                     Conflict,
                 )
@@ -104,7 +104,7 @@ class Rolling:
             if now_ms() - self._seen_ms < self._tools.limits.step_ms:
                 self._line(f"waiting: {error.message}", passing=True)
                 return None
-            hint = f"repair that, then: {self._tools.again}"
+            hint = f"repair this, then: {self._tools.again}"
             raise self._halted(Halted(reason=error.message, hint=hint)) from error
         self._seen_ms = now_ms()
         return view
@@ -136,13 +136,13 @@ class Rolling:
             act()
         except NeedsOperator as error:
             if changes:
-                # Its next life counts as changed: whoever starts it was told how.
+                # Its next life counts as changed: the user was asked to start it so.
                 self._write(StepChanged(url=url))
             hint = f"then run the same command again: {self._tools.again}"
             halted = Halted(reason=error.message, hint=hint, operator=True)
             raise self._halted(halted, NeedsOperator) from error
         except PyconnectError as error:
-            hint = f"{error.hint or 'repair that'}; then: {self._tools.again}"
+            hint = f"{error.hint or 'repair this'}; then: {self._tools.again}"
             raise self._halted(Halted(reason=error.message, hint=hint)) from error
         if changes:
             self._write(StepChanged(url=url))
@@ -161,7 +161,7 @@ class Rolling:
 
 
 def _told(entry: Entry) -> str | None:
-    """Return the line that tells of an entry; halts are told as errors."""
+    """Return the line that reports an entry; halts are reported as errors."""
     match entry:
         case StepStarted():
             return f"{entry.url}: to {entry.phase}"

@@ -52,11 +52,9 @@ from pyconnect_cli.upgrade.plan.decide import Limits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 
-app = typer.Typer(
-    help="Take a cluster from one phase of exactly-once to another, worker by worker."
-)
+app = typer.Typer(help="Move a cluster to another phase of exactly-once, worker by worker.")
 
-KAFKA_NEEDED = "an upgrade needs Kafka itself: the members of the group and the lock are there"
+KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and for the lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +94,11 @@ def upgrade(
     declared: DeclaredOption = False,
     strict: StrictOption = False,
 ) -> None:
-    """Take a cluster from one phase of exactly-once to another, worker by worker.
+    """Move a cluster to another phase of exactly-once, worker by worker.
 
-    Needs --kafka-bootstrap. Safe to run again: a run that was killed or halted goes on. Exit 1:
-    halted; 6: another run holds the lock; 9: refused; 75: do what it says, then run it again.
+    Needs --kafka-bootstrap. It is safe to run again: a killed or halted run continues. Exit 1:
+    halted. Exit 6: another run holds the lock. Exit 9: refused. Exit 75: do the step that it
+    prints, then run it again.
     """
     if context.invoked_subcommand is not None:
         return
@@ -141,7 +140,7 @@ def upgrade(
 
 @app.command()
 def status(context: typer.Context) -> None:
-    """Show the last run of each cluster from this user's journals; asks nobody."""
+    """Show the last run of each cluster from this user's journals. No request is sent."""
     session = session_of(context)
     runs(session, journal_directory(session.environ))
 
@@ -149,11 +148,11 @@ def status(context: typer.Context) -> None:
 def _check_usage(phase: Phase | None, *, needed: bool, down_only: bool) -> None:
     if phase is None and needed:
         raise UsageError(
-            "say where to: --phase preparing, enabled or disabled",
-            hint="see the last runs: pyconnect upgrade status",
+            "the target phase is missing: --phase preparing, enabled or disabled",
+            hint="show the last runs: pyconnect upgrade status",
         )
     if down_only and phase not in (None, Phase.DISABLED):
-        raise UsageError("--hard and --direct are ways down: they go with --phase disabled")
+        raise UsageError("--hard and --direct lead down: they need --phase disabled")
 
 
 def _limits(settle: str, step_timeout: str) -> Limits:
@@ -204,16 +203,16 @@ def _upgrade(session: Session, observer: Observer, options: Options) -> None:
     goes_on = run is not None and (options.resume or _same(run.started, wish))
     if options.resume and run is None:
         raise PreconditionFailed(
-            "there is no run to go on with", hint="begin one: pyconnect upgrade --phase preparing"
+            "there is no run to continue", hint="start one: pyconnect upgrade --phase preparing"
         )
     if goes_on:
         assert run is not None
         session.output.message(
-            f"run {run.started.run_id} to {run.started.target} goes on: {run.state.lower()}"
+            f"run {run.started.run_id} to {run.started.target} continues: {run.state.lower()}"
         )
         if options.plan_only:
             return
-        session.confirm(f"go on with the run to {run.started.target}?")
+        session.confirm(f"continue the run to {run.started.target}?")
         _carry_out(session, observer, options, Resumed(tool_version=_version()))
         return
     plan = _plan(session, observer, options)
@@ -280,14 +279,14 @@ def _end_run(session: Session, observer: Observer) -> None:
     if run is None:
         session.output.message("there is no unfinished run")
         return
-    session.confirm(f"end run {run.started.run_id} to {run.started.target} where it is?")
+    session.confirm(f"end run {run.started.run_id} to {run.started.target} in its present state?")
     journal = _journal(session, observer)
     journal.lock()
     journal.append(Finished(abandoned=True))
     journal.close()
     session.output.message(
-        f"run {run.started.run_id} has ended; its workers stay as it left them: see them with"
-        " pyconnect agent status"
+        f"run {run.started.run_id} has ended; its workers keep their present phases:"
+        " show them with pyconnect agent status"
     )
 
 

@@ -39,7 +39,7 @@ INTERNAL_TOPICS = {
     OFFSETS_TOPIC: "offsets topic",
     "status.storage.topic": "status topic",
 }
-NOT_LISTED = "brokers do not list super users: name them with --super-user, or ask with --probe"
+NOT_LISTED = "brokers do not report super users: name them with --super-user, or test with --probe"
 Properties = Mapping[str, str | None]
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -88,7 +88,7 @@ def _probed(observer: Observer, worker: Worker, show: Performer) -> Worker:
 
 
 def _with_permissions(observer: Observer, view: View) -> View:
-    """Agents that may not change themselves, or that nobody restarts, are changed by hand."""
+    """Agents that may not change themselves, or have no restart, are changed by hand."""
     return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
 
 
@@ -204,7 +204,7 @@ def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
 def _acls(
     session: Session, view: View, target: Phase, options: AclOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is missing for a phase, and what nobody could tell."""
+    """Return the missing grants of a phase, and the unknown ones."""
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
@@ -213,7 +213,7 @@ def _acls(
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)
     if java_urls and not (options.worker_configs or options.worker_properties):
-        text = f"{', '.join(java_urls)}: Java workers do not tell their configuration"
+        text = f"{', '.join(java_urls)}: Java workers do not report their configuration"
         unseen = (f"{text}; give --worker-config",)
     only_java = len(java_urls) == len(view.workers)
     exceptions_told = bool(options.super_users or options.allow_everyone or options.probe)

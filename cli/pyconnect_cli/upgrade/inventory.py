@@ -108,7 +108,7 @@ def read_inventory(path: Path) -> Inventory:
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{path}: is no TOML: {exc}") from exc
+        raise UsageError(f"{path}: is not TOML: {exc}") from exc
     try:
         return _inventory(document, path.parent)
     except (ValueError, TypeError, KeyError) as exc:
@@ -181,11 +181,11 @@ def _check_places(word: str, what: str) -> None:
         name, closed, _ = word[start + 1 :].partition("}")
         plain = bool(name) and set(name) <= {*string.ascii_lowercase, "_"}
         if closed and plain and name not in PLACES and word[max(start - 1, 0)] != "$":
-            raise ValueError(f"{what}: {{{name}}} is unknown; there are {', '.join(PLACES)}")
+            raise ValueError(f"{what}: {{{name}}} is unknown; use {', '.join(PLACES)}")
 
 
 def _only(value: object, names: tuple[str, ...], what: str) -> None:
     if not isinstance(value, dict):
         raise TypeError(f"{what}: must be a table")
     if unknown := sorted(set(value) - set(names)):
-        raise ValueError(f"{what}: `{unknown[0]}` is unknown; there are {', '.join(names)}")
+        raise ValueError(f"{what}: `{unknown[0]}` is unknown; use {', '.join(names)}")

@@ -74,8 +74,8 @@ class Journal:
         except BlockingIOError as exc:
             file.close()
             raise Conflict(
-                "another upgrade of this cluster runs on this host",
-                hint="see it: pyconnect upgrade status",
+                "another upgrade of this cluster is running on this host",
+                hint="show it: pyconnect upgrade status",
             ) from exc
         self._lock = file
 
@@ -146,8 +146,8 @@ def read_run(path: Path) -> Run | None:
         reason = exc.message if isinstance(exc, UsageError) else f"an entry of {exc} has no step"
         raise UsageError(
             f"{path}: {reason}",
-            hint="move the file away: the cluster itself says how far it is; a newer version of"
-            " this command may have written it",
+            hint="move the file away: the next run reads the state from the cluster; a newer"
+            " version of this command may have written the file",
         ) from exc
 
 

@@ -49,7 +49,7 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
     if replaces is not None:
         output.warning(
             f"run {replaces.started.run_id} to {replaces.started.target} is unfinished"
-            f" ({replaces.state.lower()}); this one takes its place"
+            f" ({replaces.state.lower()}); this run replaces it"
         )
     for finding in plan.warnings:
         output.warning(_text(finding))
@@ -61,7 +61,11 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
         output.message(f"every worker is {plan.wish.target} already")
     for leg in plan.legs:
         order = ", then ".join(worker.url for worker in plan.order(leg))
-        manner = "all stopped first" if plan.wish.full_stop and not leg.replace else "one by one"
+        manner = (
+            "all workers stopped first"
+            if plan.wish.full_stop and not leg.replace
+            else "one worker at a time"
+        )
         output.message(f"{leg}, {manner}: {order}")
     for note in plan.notes:
         output.message(f"note: {note}")
@@ -107,7 +111,7 @@ def runs(session: Session, directory: Path) -> None:
         found,
         document=[_run_document(run) for run in found],
         names=[run.started.run_id for run in found],
-        empty="no upgrade was ever run by this user on this host",
+        empty="this user has not run an upgrade on this host",
     )
 
 

@@ -80,7 +80,7 @@ class Performer:
             return Phase(text) if text else Phase.DISABLED
         except ValueError:
             raise PreconditionFailed(
-                f"{url}: `show` printed `{text[:40]}`, which is no phase",
+                f"{url}: `show` printed `{text[:40]}`, which is not a phase",
                 hint="it must print disabled, preparing or enabled, or nothing for the default",
             ) from None
 
@@ -102,8 +102,8 @@ class Performer:
             ours = info.raw.get("last_upgrade_run_id") == self._run_id
             if sha256 != before and not ours:
                 raise Conflict(
-                    f"{worker.url}: its properties file was changed by somebody during the run",
-                    hint="see what was changed; pyconnect upgrade --cleanup ends this run",
+                    f"{worker.url}: its properties file was changed during the run",
+                    hint="check the change; pyconnect upgrade --cleanup ends this run",
                 )
             restart = admin.change_phase(phase, run_id=self._run_id, expect_config_sha256=sha256)
         except Unreachable:

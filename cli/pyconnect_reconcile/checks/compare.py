@@ -83,7 +83,7 @@ def check(bench: Bench) -> Outcome:
     findings = [*_beginning(bench, sides, sums), *_unparsable(bench, sides, (left, right), sums)]
     looked = _Looked(ahead=sums.right - sums.left)
     if sums.bad:
-        bench.events.step(f"looking at {len(sums.bad)} of {buckets} buckets that differ")
+        bench.events.step(f"examining {len(sums.bad)} of {buckets} buckets that differ")
         look = _keys if spec.mode == "upsert" else _rows
         looked = look(bench, sides, left, right, sums)
         found = looked.findings
@@ -195,17 +195,17 @@ def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterat
         yield Finding(
             kind="under-way",
             severity=Severity.NOTE,
-            message=f"{sums.tail_left:,} rows of {sides.left.name} lie beyond the offsets that are"
-            f" compared; {looked.ahead:,} of them are in {sides.right.name} already",
+            message=f"{sums.tail_left:,} rows of {sides.left.name} are beyond the compared"
+            f" offsets; {looked.ahead:,} of them are already in {sides.right.name}",
             count=sums.tail_left,
         )
     if sums.tail_right:
         yield Finding(
             kind="unfinished",
             severity=Severity.NOTE,
-            message=f"{sums.tail_right:,} rows of {sides.right.name} are not finished (a last line"
-            " without an end, or an open transaction): they count as there where they are"
-            " expected, and not as extra",
+            message=f"{sums.tail_right:,} rows of {sides.right.name} are not finished (a last"
+            " line without an end, or an open transaction): they count as present if they"
+            " are expected, and never as extra",
             count=sums.tail_right,
         )
 
@@ -312,8 +312,8 @@ def _keys_under_way(count: int, sides: _Sides) -> Finding:
     return Finding(
         kind="under-way",
         severity=Severity.NOTE,
-        message=f"{count:,} keys have in {sides.right.name} a version that lies in"
-        f" {sides.left.name} beyond the offsets that are compared, or the other way round",
+        message=f"{count:,} keys have a version in {sides.right.name} that is beyond the"
+        f" compared offsets in {sides.left.name}, or the reverse",
         count=count,
     )
 

@@ -101,13 +101,13 @@ _NOTHING = Finding(
 _EVERYTHING_UNDER_WAY = Finding(
     kind="under-way",
     severity=Severity.UNKNOWN,
-    message="no span had ended when the tiers were looked at: every difference may be under way",
+    message="no span had ended when the tiers were read: every difference may be data under way",
 )
 _TOO_MANY = Finding(
     kind="too-many-spans",
     severity=Severity.UNKNOWN,
-    message=f"only the first {MOST_BUCKETS:,} spans were looked at; longer ones (bucket_minutes)"
-    " are fewer",
+    message=f"only the first {MOST_BUCKETS:,} spans were checked; a larger bucket_minutes"
+    " gives fewer spans",
 )
 
 
@@ -125,7 +125,7 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     if files and tier.event_time == TIMESTAMP:
         raise ReconcileError(
             f"tier {tier.name}: rows of files have no timestamp of their own",
-            hint="say where the event time is, for example json:$.time",
+            hint="give the place of the event time, for example json:$.time",
         )
     columns = inferred_columns(bench, tier.side)
     rows = rows_of(bench, tier.side, columns=columns).rows
@@ -189,6 +189,6 @@ def _timeless(count: int, *, fatal: bool) -> Finding:
     return Finding(
         kind="unparsable",
         severity=Severity.ERROR if fatal else Severity.NOTE,
-        message=f"{count:,} rows have no event time where it was said to be; they were left out",
+        message=f"{count:,} rows have no event time at the given place; they were left out",
         count=count,
     )

@@ -168,7 +168,7 @@ def _classified(bench: Bench, counted: _Counted, uncommitted: DataFrame) -> _Cla
     """Tell violations from benign repetitions; each kind keeps the limit of findings."""
     limit = bench.spec.findings
     keys = list(HASHES)
-    bench.events.step("looking for what is repeated in committed reads")
+    bench.events.step("looking for repeated records in committed reads")
     committed = _records(bench, COMMITTED)
     violating = (
         committed.join(counted.repeated.select(*keys), keys, "left_semi")
@@ -217,10 +217,10 @@ def _findings(
             for place in everywhere.get(identity, [])
         )
         if committed_copies:
-            message = f"a record is there {count} times for readers of committed records"
+            message = f"consumers of committed records see a record {count} times"
             kind, severity = "duplicate", Severity.ERROR
         else:
-            message = "a record was repeated after its transaction was aborted: no reader of"
-            message += " committed records sees it twice"
+            message = "a record was repeated after its transaction was aborted: no"
+            message += " consumer of committed records sees it twice"
             kind, severity = "benign-duplicate", Severity.NOTE
         yield Finding(kind=kind, severity=severity, message=message, count=count, copies=copies)

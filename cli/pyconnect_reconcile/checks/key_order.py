@@ -25,7 +25,7 @@ AT = ("topic", "partition", "offset")
 
 def check(bench: Bench, left: Rows, right: Rows) -> tuple[list[Finding], int]:
     """Return findings, up to the spec's limit, and how many records are late."""
-    bench.events.step("looking at the order of each key")
+    bench.events.step("checking the order of each key")
     origin, copy = _lanes(bench, left), _lanes(bench, right)
     known = key_order.identities(origin, copy).persist()
     try:
@@ -58,7 +58,7 @@ def _lanes(bench: Bench, rows: Rows) -> DataFrame:
 def _one_by_one(
     bench: Bench, sides: tuple[Rows, Rows], known: DataFrame, pairs: DataFrame
 ) -> tuple[list[Finding], int]:
-    bench.events.step("looking at the keys one by one, for their order is not proven")
+    bench.events.step("checking single keys whose order is not proven yet")
     spread = key_order.spread_keys(known).persist()
     late = key_order.late(pairs, spread).persist()
     try:
@@ -100,8 +100,8 @@ def _late(sides: tuple[Rows, Rows], before: Place, after: Place) -> Finding:
     return Finding(
         kind="disorder",
         severity=Severity.ERROR,
-        message=f"comes in {sides[1].name} after a record of its key that follows it in"
-        f" {sides[0].name}",
+        message=f"a record comes after another record of its key in {sides[1].name},"
+        f" and before that record in {sides[0].name}",
         topic=after.topic,
         partition=after.partition,
         copies=(before, after),
@@ -112,7 +112,7 @@ def _spread(count: int) -> Finding:
     return Finding(
         kind="unordered-keys",
         severity=Severity.NOTE,
-        message=f"{count:,} keys are in several partitions of a side: nothing orders their"
-        " records, and their order was not looked at",
+        message=f"{count:,} keys are in several partitions of a side: their records have no"
+        " order, so it was not checked",
         count=count,
     )

@@ -158,7 +158,7 @@ def _rows(
     rows: list[Row] = records.selectExpr(*PLACE, *columns).limit(MOST_RECORDS + 1).collect()
     if len(rows) > MOST_RECORDS:
         raise ReconcileError(
-            f"{', '.join(names)}: more than {MOST_RECORDS:,} records; is it compacted?"
+            f"{', '.join(names)}: more than {MOST_RECORDS:,} records; is the topic compacted?"
         )
     return rows
 

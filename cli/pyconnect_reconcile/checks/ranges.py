@@ -41,8 +41,8 @@ def previous_snapshot(spec: Spec, now: Snapshot) -> Snapshot | None:
         before = load_snapshot(spec.previous)
         if before.cluster_id != now.cluster_id:
             raise ReconcileError(
-                f"{spec.previous} is of Kafka cluster {before.cluster_id}, this one is"
-                f" {now.cluster_id}: their topics cannot be compared",
+                f"{spec.previous} is from Kafka cluster {before.cluster_id}, but this cluster"
+                f" is {now.cluster_id}: their topics cannot be compared",
                 hint="choose the cluster with --context or --kafka-bootstrap",
             )
         return before

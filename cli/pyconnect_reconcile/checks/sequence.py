@@ -75,7 +75,7 @@ def check(bench: Bench) -> Outcome:
         sql.col("sequence").isNull(),
         count=wrong,
         rows=rows,
-        what="sequence number where it was said to be",
+        what="sequence number at the given place",
         fatal=spec.fail_unparsable,
     )
     totals = {
@@ -184,7 +184,7 @@ def _copies(read: _Pass, repeated: DataFrame) -> Iterator[Finding]:
         yield Finding(
             kind="repeated",
             severity=Severity.ERROR,
-            message=f"number {number}{_of(group)} is there {count} times",
+            message=f"number {number}{_of(group)} occurs {count} times",
             group=group or None,
             of="sequence",
             first=number,
@@ -199,7 +199,7 @@ def _disorder(bench: Bench, read: _Pass, known: DataFrame) -> list[Finding]:
     try:
         if suspects.isEmpty():
             return []
-        bench.events.step("looking at the order where it is not proven")
+        bench.events.step("checking the order where it is not proven yet")
         rows = (
             numbered.disordered(read.numbers, suspects)
             .orderBy("topic", "partition", "offset")

@@ -106,7 +106,7 @@ def _finding(key: Key, interval: Interval) -> Finding:
     return Finding(
         kind="aborted",
         severity=Severity.NOTE,
-        message="records of aborted transactions: readers of committed records never see them",
+        message="records of aborted transactions: consumers of committed records never see them",
         topic=key[0],
         partition=key[1],
         of="offsets",
@@ -120,6 +120,7 @@ def _compaction(topic: str) -> Finding:
     return Finding(
         kind="compacted",
         severity=Severity.NOTE,
-        message="the topic is compacted: its markers cannot be told from removed records",
+        message="the topic is compacted: its transaction markers cannot be distinguished"
+        " from removed records",
         topic=topic,
     )

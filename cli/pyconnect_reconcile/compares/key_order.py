@@ -3,7 +3,7 @@
 Rows of both sides are paired by their hashes; a pair is the offset of one record on either side.
 What orders records is a *lane*, a partition of a topic, as one number (`with_lanes`). Repeated rows
 are paired copy by copy where both sides have as many of them; where the right has more, the first
-copies are; where it has fewer, nobody knows which one is gone.
+copies are; where it has fewer, it is not known which one is gone.
 
 The order is proven first: where lanes as a whole are in order, all their keys are (`numbered`
 proves it from masks, with the left offset as the number). Only else keys are looked at one by one.

@@ -17,7 +17,7 @@ from pyconnect_reconcile.lookup import PLACE_COLUMNS
 from pyconnect_reconcile.values.hashes import HASHES
 
 FEWEST_BUCKETS, MOST_BUCKETS, BUCKET_ROWS = 64, 65536, 512
-# Rows that do not parse are counted and left out: nobody knows what they are to be compared with.
+# Rows that do not parse are counted and left out: there is no value to compare them with.
 PARSED = "FILTER (WHERE NOT unparsable)"
 CHECKSUM = (
     f"count(*) {PARSED} AS rows",
@@ -187,8 +187,9 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
 
     Columns: KEY_HASHES, before and after (versions), kind, bucket.
 
-    Nobody knows what should be on the right where the left's last version does not parse, nor what
-    a version is that does not parse on the right only. One that the left has otherwise differs.
+    It is not known what should be on the right where the left's last version does not parse, nor
+    what a version is that does not parse on the right only. One that the left has otherwise
+    differs.
     """
     sides = [
         _of_buckets(bench, rows, sums).select(

@@ -62,8 +62,8 @@ def _expired(bench: Bench, rows: Rows, kinds: frozenset[str]) -> Iterator[Doubt]
             reason=Finding(
                 kind="expired",
                 severity=Severity.UNKNOWN,
-                message=f"{removed:,} offsets at the beginning of {rows.name} are no longer there:"
-                f" what is {' or '.join(sorted(kinds))} may have been among them",
+                message=f"{removed:,} offsets at the beginning of {rows.name} have been removed:"
+                f" records that are {' or '.join(sorted(kinds))} may have been among them",
                 count=removed,
             ),
         )
@@ -81,7 +81,7 @@ def _written_meanwhile(
             reason=Finding(
                 kind="written-meanwhile",
                 severity=Severity.UNKNOWN,
-                message=f"{left.name} got records while {right.name} was read: what is"
-                f" {' or '.join(sorted(kinds))} may have been written from them",
+                message=f"{left.name} received records while {right.name} was read: records that"
+                f" are {' or '.join(sorted(kinds))} may come from them",
             ),
         )

@@ -40,15 +40,15 @@ class Circumstances:
         if before:
             lost, holder = before[-1]
             yield (
-                f"task {holder.task} had been taken over by {holder.worker} at"
-                f" {time_text(holder.place)} without {lost.worker} having reported that it ended:"
-                " see whether that one still runs"
+                f"task {holder.task} was taken over by {holder.worker} at"
+                f" {time_text(holder.place)}, and {lost.worker} had not reported its end:"
+                f" check whether {lost.worker} still runs it"
             )
         holders = self.statuses.holders_at(connector, time_ms)
         if holders:
             told = ", ".join(f"task {each.task} by {each.worker}" for each in holders[:8])
             more = f" and {len(holders) - 8} more" if len(holders) > 8 else ""
-            yield f"Held then, as reported: {told}{more}"
+            yield f"Tasks held at that time, as reported: {told}{more}"
 
 
 def time_text(place: Place) -> str:

@@ -89,12 +89,15 @@ class LastCommits:
 
 
 def _disagreement(commit: Commit, copy: Commit) -> Finding:
-    words, severity = "not the same as the connector's own", Severity.NOTE
+    words, severity = "different from the one in the connector's own topic", Severity.NOTE
     if commit.value is None:
-        words = "still there and a task would start from it; the connector's own was forgotten"
+        words = (
+            "still stored, and a task would start from it; the one in the connector's"
+            " own topic was deleted"
+        )
         severity = Severity.ERROR
     elif copy.value is not None and went_back(copy.value, commit.value):
-        words, severity = "ahead of the connector's own", Severity.ERROR
+        words, severity = "ahead of the one in the connector's own topic", Severity.ERROR
     return Finding(
         kind="topics-disagree",
         severity=severity,
@@ -109,13 +112,13 @@ def _split(alive: list[Commit]) -> Finding:
     newest = alive[-1]
     one_key = len({commit.raw_key for commit in alive}) == 1
     same = all(commit.value == newest.value for commit in alive)
-    message = f"offset of {newest.source} is there under {len(alive)} spellings of its key: a task"
-    message += " finds the one that it writes itself, resets over REST may miss it"
+    message = f"offset of {newest.source} is stored under {len(alive)} spellings of its key: a task"
+    message += " finds the spelling that it writes itself, but resets over REST may miss it"
     if one_key:
         message = (
-            f"offset of {newest.source} is there in {len(alive)} partitions of the topic: which"
-            " of them a task starts from is not defined. Partitions were added to the topic, or"
-            " writers with different partitioners use it"
+            f"offset of {newest.source} is stored in {len(alive)} partitions of the"
+            " topic: it is not defined which of them a task starts from. Partitions were"
+            " added to the topic, or writers with different partitioners use it"
         )
     return Finding(
         kind="split-offset",

@@ -142,8 +142,8 @@ def _regressions(part: History) -> list[tuple[Commit, Commit]]:
 def _interleaves(part: History) -> bool:
     """Tell whether two rising runs of offsets take turns, each of them resumed by the other.
 
-    Each commit belongs to the run that is least behind it. A source that begins anew again and
-    again (a file that is truncated) makes runs that follow each other and are never resumed.
+    Each commit belongs to the run that is least behind it. A source that repeatedly starts from the
+    beginning (a file that is truncated) makes runs that follow each other and are never resumed.
     """
     runs: list[tuple[int, Commit]] = []
     turns: list[int] = []
@@ -179,7 +179,7 @@ def _reset(commit: Commit, *, stopped: bool | None) -> Finding:
     return Finding(
         kind="reset",
         severity=Severity.NOTE,
-        message=f"offset of {commit.source} was forgotten at {time_text(commit.place)}, {who}",
+        message=f"offset of {commit.source} was deleted at {time_text(commit.place)}, {who}",
         topic=commit.topic,
         group=commit.connector,
         copies=(commit.place,),
@@ -203,9 +203,9 @@ def _regression(before: Commit, after: Commit, known: Circumstances) -> Finding:
     return Finding(
         kind="regression",
         severity=Severity.ERROR,
-        message=f"offset of {after.source} went back at {time_text(after.place)}: what was read"
-        " since is read again, if a task starts from there. The source began anew, or another"
-        f" writer was late{writers}",
+        message=f"offset of {after.source} went back at {time_text(after.place)}: a task that"
+        " starts from there reads later records again. The source started from the"
+        f" beginning, or another writer was late{writers}",
         topic=after.topic,
         group=after.connector,
         copies=(before.place, after.place),
@@ -218,9 +218,9 @@ def _two_writers(back: Sequence[tuple[Commit, Commit]], known: Circumstances) ->
     return Finding(
         kind="two-writers",
         severity=Severity.ERROR,
-        message=f"offset of {last.source} goes back and forth between two rising runs, from"
-        f" {time_text(first.place)} to {time_text(last.place)}: two tasks at one source partition,"
-        f" or a source that begins anew again and again{writers}",
+        message=f"offset of {last.source} alternates between two rising runs, from"
+        f" {time_text(first.place)} to {time_text(last.place)}: two tasks read one"
+        f" source partition, or a source starts from the beginning repeatedly{writers}",
         topic=last.topic,
         group=last.connector,
         count=len(back),

@@ -45,7 +45,9 @@ class Shared:
         tasks = f"tasks {', '.join(map(str, self.tasks))}"
         if self.properties is None:
             return f"{tasks} have the same configuration"
-        return f"the configurations of {tasks} name it (in {', '.join(self.properties)})"
+        return (
+            f"the configurations of {tasks} name the same source (in {', '.join(self.properties)})"
+        )
 
 
 class TaskConfigs:
@@ -161,8 +163,8 @@ def overlap(tasks: TaskSet, shared: Shared, source: str | None) -> Finding:
     return Finding(
         kind="overlapping-tasks",
         severity=Severity.NOTE,
-        message=f"{shared}: unless the connector divides the work in another way, each of them"
-        f" reads {what} and overwrites the other's offset",
+        message=f"{shared}: each task reads {what} and overwrites the offset of the others,"
+        " unless the connector divides the work in another way",
         topic=tasks.place.topic,
         group=tasks.connector,
         count=len(shared.tasks),

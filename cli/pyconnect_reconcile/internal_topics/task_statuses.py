@@ -170,7 +170,7 @@ def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
     """Return the report of another worker that held the task when `status` was reported.
 
     A report in no later generation than one of another worker before it comes from a worker that
-    missed the rebalance between. A group that was made anew counts from the beginning, too: so the
+    missed the rebalance between. A new group counts from the beginning, too: so the
     worker must have reported already before the other one did, and in no later generation.
     """
     ended: set[str] = set()
@@ -192,10 +192,11 @@ def _double_run(proofs: Sequence[tuple[Status, Status]]) -> Finding:
         kind="double-run",
         severity=Severity.ERROR,
         message=f"task {status.task} was held by two workers at once: {other.worker} reported"
-        f" {other.state} in generation {other.generation}, and after that {status.worker}"
-        f" reported {status.state} in generation {status.generation}. One of them has missed a"
-        " rebalance, or another cluster of workers uses the same topics. Stop the one that the"
-        " cluster does not name, then look for duplicates in the connector's topics",
+        f" {other.state} in generation {other.generation}, and after that"
+        f" {status.worker} reported {status.state} in generation {status.generation}."
+        " One of the workers missed a rebalance, or another Connect cluster uses the"
+        " same topics. Stop the worker that the cluster does not name, then look for"
+        " duplicates in the connector's topics",
         topic=status.place.topic,
         group=status.connector,
         count=len(proofs),

@@ -14,9 +14,10 @@ from pyconnect_reconcile.report import charts
 
 Json = Mapping[str, Any]
 VERDICTS = {
-    "agree": "What was asked for was looked at, and no fault was found.",
-    "differ": "Not everything is as it should be.",
-    "unknown": "Whether all is as it should be could not be told: the findings say why.",
+    "agree": "Every requested check ran and found no fault.",
+    "differ": "The checks found faults.",
+    "unknown": "The checks could not decide whether there are faults; the findings give the"
+    " reasons.",
 }
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2733; --soft: #5b6b7b; --line: #d8dfe6;
@@ -52,7 +53,7 @@ rect.missing { fill: var(--bad); }
 KEYS = {
     "ranges": (
         ("var(--read)", "read"),
-        ("var(--grey)", "not asked for"),
+        ("var(--grey)", "not requested"),
         ("var(--line)", "expired"),
         ("var(--warn)", "open transaction"),
     ),

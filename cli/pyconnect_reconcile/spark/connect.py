@@ -60,7 +60,7 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
         except AnalysisException as exc:
             raise ReconcileError(
                 f"the Spark Connect server refuses the setting {key}",
-                hint="settings that are not of spark.sql are given where the server is started",
+                hint="settings outside spark.sql belong to the start of the server",
             ) from exc
     if settings.jars:
         session.addArtifacts(*settings.jars)
@@ -173,7 +173,7 @@ def _sql_settings(settings: SparkSettings) -> Mapping[str, str]:
 
     if settings.packages:
         raise ReconcileError(
-            "a Spark Connect server takes no packages from a session",
+            "a Spark Connect server does not accept packages from a session",
             hint="start the server with --packages, or give the jars with --jars",
         )
     file = read_properties(settings.properties_file) if settings.properties_file else {}

@@ -28,7 +28,7 @@ _KNOWN = (
     _Known("UnknownTopicOrPartition", "a topic was deleted while it was read", None),
     _Known(
         "AuthorizationException",
-        "Kafka refuses it: the principal lacks Read on the topic or on groups of Spark",
+        "Kafka denies the access: the principal lacks Read on the topic or on the groups of Spark",
         "grant Read on the topic, and on the groups with the prefix spark-kafka",
     ),
     _Known(
@@ -49,8 +49,8 @@ _KNOWN = (
     ),
     _Known(
         "RETRIES_EXCEEDED|Received incorrect server side session identifier|SESSION_CHANGED",
-        "the Spark Connect server went away while it worked",
-        "run it again once it is back",
+        "the connection to the Spark Connect server was lost during the run",
+        "run the command again when the server is back",
     ),
     _Known(
         "INVALID_PARAMETER_VALUE.(PATTERN|REGEX_GROUP_INDEX)|PatternSyntaxException",
@@ -60,12 +60,12 @@ _KNOWN = (
     _Known(
         "OutOfMemoryError|Java heap space",
         "Spark ran out of memory",
-        "give it more: --conf spark.driver.memory=8g",
+        "give Spark more memory: --conf spark.driver.memory=8g",
     ),
     _Known(
         "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
-        "a file is not there, or was replaced while it was read",
-        "compare files that nobody writes, or copy them first",
+        "a file is missing, or was replaced while it was read",
+        "compare files that are not being written, or copy them first",
     ),
 )
 
@@ -101,7 +101,7 @@ def translated(text: str) -> ReconcileError:
     for known in _KNOWN:
         if re.search(known.pattern, text, re.IGNORECASE):
             return ReconcileError(f"{known.message}: {summary(text)}", hint=known.hint)
-    return ReconcileError(f"Spark failed: {summary(text)}", hint="spark.log may say more")
+    return ReconcileError(f"Spark failed: {summary(text)}", hint="spark.log may have details")
 
 
 def summary(text: str) -> str:

@@ -267,8 +267,9 @@ class ClusterView:
             self._admin.poll(0)
             if self._connections.refused:
                 raise ReconcileError(
-                    f"Kafka at {self._cluster.bootstrap} refuses: {self._connections.last}",
-                    hint="see --kafka-properties: protocol, credentials, trust store",
+                    f"Kafka at {self._cluster.bootstrap} refuses the connection:"
+                    f" {self._connections.last}",
+                    hint="check --kafka-properties: protocol, credentials, trust store",
                 )
         return future.result()
 
@@ -278,8 +279,8 @@ class ClusterView:
         cause = error.args[0]
         if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return ReconcileError(
-                f"{what}: there is no such topic at {self._cluster.bootstrap}",
-                hint="a connector's topics: pyconnect connectors topics NAME",
+                f"{what}: the topic does not exist at {self._cluster.bootstrap}",
+                hint="list the topics of a connector: pyconnect connectors topics NAME",
             )
         told = f" ({self._connections.last})" if self._connections.last else ""
         return ReconcileError(

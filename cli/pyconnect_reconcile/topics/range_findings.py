@@ -49,7 +49,7 @@ def refuse_compacted(snapshot: Snapshot, job: str) -> None:
     names = [topic.topic for topic in snapshot.topics if topic.compacted]
     if names:
         raise ReconcileError(
-            f"{job} cannot tell losses in compacted topics: {', '.join(names)}",
+            f"{job} cannot detect losses in compacted topics: {', '.join(names)}",
             hint="compare by key instead (upsert mode), or use `ranges` and `transactions`",
         )
 
@@ -63,14 +63,14 @@ def unknown_policies(
             yield Finding(
                 kind="unknown-policy",
                 severity=severity,
-                message="whether the topic is compacted is not known: records may have been"
-                " removed from between; grant DescribeConfigs on it",
+                message="it is not known whether the topic is compacted, so records may"
+                " have been removed; grant DescribeConfigs on it",
                 topic=topic.topic,
             )
 
 
 def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:
-    """Yield what changed since a saved run: topics created anew, retention, ends that went back."""
+    """Yield what changed since a saved run: topics created again, retention, lower ends."""
     known = {topic.topic: topic for topic in before.topics}
     for topic in now.topics:
         old = known.get(topic.topic)
@@ -80,8 +80,8 @@ def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:
             yield Finding(
                 kind="recreated-topic",
                 severity=Severity.ERROR,
-                message=f"{topic.topic} was deleted and created anew since the saved run:"
-                f" topic id {old.topic_id} became {topic.topic_id}",
+                message=f"{topic.topic} was deleted and created again since the saved run: topic id"
+                f" {old.topic_id} became {topic.topic_id}",
                 topic=topic.topic,
             )
             continue
@@ -133,8 +133,8 @@ def hanging(snapshot: Snapshot, *, older_than_ms: int) -> Iterator[Finding]:
                     kind="hanging-transaction",
                     severity=Severity.ERROR,
                     message=f"the transaction of producer {producer.producer_id} (epoch"
-                    f" {producer.producer_epoch}) wrote last {age_ms // 1000} s ago and holds"
-                    " back readers of committed records",
+                    f" {producer.producer_epoch}) last wrote {age_ms // 1000} s ago and holds back"
+                    " consumers of committed records",
                     topic=part.topic,
                     partition=part.partition,
                     of="offsets",

@@ -64,7 +64,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One topic: its id changes when it is created anew (KIP-516).
+    """One topic: its id changes when it is created again (KIP-516).
 
     `cleanup_policy` as the topic's configuration has it, UNKNOWN_POLICY where it may not be read.
     """
@@ -136,8 +136,8 @@ def read_snapshot(document: object) -> Snapshot:
         return _read(document)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise ReconcileError(
-            f"these are no saved ranges: {type(exc).__name__}: {exc}",
-            hint="give the report.json of a run, or its member `snapshot`",
+            f"these are not saved ranges: {type(exc).__name__}: {exc}",
+            hint="give the report.json of a run, or the `snapshot` member of it",
         ) from exc
 
 

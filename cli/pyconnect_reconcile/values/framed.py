@@ -93,11 +93,11 @@ def _usable(records: DataFrame, schema: RegisteredSchema | None) -> tuple[str, D
     if schema is None:
         return "the registry does not know it"
     if schema.kind != "AVRO":
-        return f"it is no Avro schema but one of {schema.kind}"
+        return f"it is a schema of {schema.kind}, not of Avro"
     try:
         text = framed_schema(schema.text, schema.references)
     except ValueError as exc:
-        return f"its text is no JSON: {exc}"
+        return f"its text is not JSON: {exc}"
     decoded = _type_of(records, text)
     if isinstance(decoded, str):
         return decoded

@@ -55,7 +55,7 @@ class TopicSchemas:
                 "the values are Avro, and no schema registry is known",
                 hint="give --registry URL, or `registries` in the spec",
             )
-        self.events.step("reading which schemas the values have")
+        self.events.step("reading the schemas of the values")
         with open_registry(settings) as registry:
             return framed.avro_schemas(records, registry, fatal=self.fatal)
 
@@ -86,7 +86,8 @@ def _avro_columns(
         if schemas.texts and not found:
             raise ReconcileError(
                 f"no schema of {', '.join(side.topics)} has a member `{rule.path}`",
-                hint="say what is compared, and where it is: --column, or `columns` with `path`",
+                hint="name the compared values and their places: --column, or `columns` with"
+                " `path`",
             )
         # One type for all schemas, also where none has the member.
         each = {number: normal_column(rule, column) for number, column in found.items()}
@@ -109,7 +110,7 @@ def with_avro_members(
     paths = {extraction: extraction.removeprefix(AVRO_MEMBER) for extraction in asked}
     for extraction, path in paths.items():
         if schemas.texts and not framed.member(schemas, path):
-            raise ReconcileError(f"no schema of {', '.join(topics)} has what `{extraction}` says")
+            raise ReconcileError(f"no schema of {', '.join(topics)} has a field for `{extraction}`")
     return framed.with_members(records, schemas, paths)
 
 

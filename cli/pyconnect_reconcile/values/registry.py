@@ -86,9 +86,9 @@ class SchemaRegistry:
                 continue
             if isinstance(document, Mapping):
                 return document
-            problem = f"{_shown(url)} is no schema registry"
+            problem = f"{_shown(url)} is not a schema registry"
         raise ReconcileError(
-            f"the schema registry: {problem}", hint="see --registry and --registry-properties"
+            f"the schema registry: {problem}", hint="check --registry and --registry-properties"
         )
 
 

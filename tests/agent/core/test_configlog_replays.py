@@ -1,4 +1,4 @@
-"""Replays of the config topic, whole, in parts and compacted (spec internal-topics.md §2.1-2.4)."""
+"""Replays of the config topic, whole, in parts and compacted."""
 
 from __future__ import annotations
 

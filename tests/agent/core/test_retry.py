@@ -1,4 +1,4 @@
-"""Delays between attempts (spec task-runtime.md §7.2)."""
+"""Delays between attempts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

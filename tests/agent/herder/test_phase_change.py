@@ -1,4 +1,4 @@
-"""A worker's own change of its phase (agent-admin.md): who may, what is written, restarts."""
+"""A worker's own change of its phase: who may, what is written, restarts."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_a_failed_write_is_told_with_its_text() -> None:
 
 
 def test_a_child_that_cannot_be_started_is_failed() -> None:
-    """A refusal of the supervisor is told like a failure of the connector."""
+    """A refusal of the worker process is told like a failure of the connector."""
 
     async def scenario() -> None:
         async with running(standalone=True) as shell:

@@ -1,4 +1,4 @@
-"""`/agent` over a fake worker: routes, bodies, errors, credentials (agent-admin.md)."""
+"""`/agent` over a fake worker: routes, bodies, errors, credentials."""
 
 from __future__ import annotations
 

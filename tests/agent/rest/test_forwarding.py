@@ -1,4 +1,4 @@
-"""Where requests are sent when they belong to another worker (spec rest-api.md §3)."""
+"""Where requests are sent when they belong to another worker."""
 
 from __future__ import annotations
 

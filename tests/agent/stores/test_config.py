@@ -1,4 +1,4 @@
-"""The config stores over a log in memory (spec internal-topics.md §2.6)."""
+"""The config stores over a log in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offset stores: a topic in memory, and a file (spec internal-topics.md §3)."""
+"""The offset stores: a topic in memory, and a file."""
 
 from __future__ import annotations
 

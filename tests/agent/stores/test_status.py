@@ -1,4 +1,4 @@
-"""The status stores over a log in memory (spec internal-topics.md §4.3, §4.4)."""
+"""The status stores over a log in memory."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def log() -> Iterator[io.StringIO]:
 def test_last_words_are_logged_and_hide_what_config_providers_supplied(
     log: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor shows them to every user of REST."""
+    """The worker process shows them to every user of REST."""
     # pytest-xdist cannot send a report whose captured log holds a lone surrogate.
     handlers = [h for h in logging.getLogger().handlers if getattr(h, "stream", None) is log]
     monkeypatch.setattr(logging.getLogger(), "handlers", handlers)

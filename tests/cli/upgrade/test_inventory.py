@@ -64,7 +64,7 @@ def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = [", "is no TOML"),
+        ("x = [", "is not TOML"),
         ("x = 1", "`x` is unknown"),
         ("worker_configs = 'a'", "worker_configs: write a list"),
         ("[commands]\nboot=['a']", "`boot` is unknown"),

@@ -34,7 +34,7 @@ def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
     outcome = run("upgrade", "--phase", "enabled", option)
     assert outcome.code == 2
-    assert "ways down" in outcome.err
+    assert "lead down" in outcome.err
 
 
 def test_kafka_is_needed(run: Run) -> None:
@@ -46,7 +46,7 @@ def test_kafka_is_needed(run: Run) -> None:
 
 def test_the_status_asks_nobody(run: Run, environ: dict[str, str]) -> None:
     """The last run of each journal, and why it halted."""
-    assert "no upgrade was ever run" in run("upgrade", "status", address=None).err
+    assert "has not run an upgrade" in run("upgrade", "status", address=None).err
     journal = Journal(journal_directory(environ), "k", "g")
     journal.lock()
     journal.append(STARTED)

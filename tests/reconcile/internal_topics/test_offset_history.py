@@ -109,10 +109,11 @@ def test_a_regression_names_who_may_have_written_it() -> None:
     [history] = histories(commits({"p": 9}, {"p": 4}))
     [finding] = findings_of(history, Circumstances(Statuses(statuses), configs))
     assert (
-        "Task 0 had been taken over by b:1 at 1970-01-01 00:00:00Z without a:1" in finding.message
+        "Task 0 was taken over by b:1 at 1970-01-01 00:00:00Z, and a:1 had not reported its end"
+        in finding.message
     )
     assert "Tasks 0, 1 have the same configuration" in finding.message
-    assert "Held then, as reported: task 0 by b:1" in finding.message
+    assert "Tasks held at that time, as reported: task 0 by b:1" in finding.message
 
 
 def test_offsets_of_unknown_connectors_are_orphans() -> None:

@@ -24,7 +24,7 @@ def shared(*tasks: dict[str, str], source: str = SOURCE) -> str | None:
 def test_tasks_whose_lists_overlap_were_told_of_the_same_source() -> None:
     """The property that divides the work is named."""
     both = shared({"files": "a,b"}, {"files": "b, c"}, {"files": "d"})
-    assert both == "the configurations of tasks 0, 1 name it (in files)"
+    assert both == "the configurations of tasks 0, 1 name the same source (in files)"
     assert shared({"files": "a"}, {"files": "b"}) is None
     assert shared({"files": "a,bb"}, {"files": "b"}) is None
 
@@ -36,7 +36,10 @@ def test_what_all_tasks_have_divides_nothing() -> None:
     assert shared(*tasks, source=source) is None
     assert shared(*tasks, source='{"server":"s"}') is None
     tasks[1]["tables"] = "v,t"
-    assert shared(*tasks, source=source) == "the configurations of tasks 0, 1 name it (in tables)"
+    assert (
+        shared(*tasks, source=source)
+        == "the configurations of tasks 0, 1 name the same source (in tables)"
+    )
 
 
 def test_tasks_with_one_configuration_were_told_the_same() -> None:

@@ -43,7 +43,7 @@ def test_two_clusters_on_the_same_topics_take_turns() -> None:
         [("a", "RUNNING", 1), ("a", "UNASSIGNED", 2), ("b", "RUNNING", 3), ("a", "RUNNING", 4)],
         # A worker died; another one has its task now.
         [("a", "RUNNING", 1), ("b", "RUNNING", 2), ("b", "PAUSED", 2), ("b", "RUNNING", 3)],
-        # All died, the group was made anew.
+        # All workers died, and a new group was created.
         [("a", "RUNNING", 5), ("b", "RUNNING", 1), ("a", "RUNNING", 2)],
         [("a", "RUNNING", 1), ("b", "RUNNING", 1)],
         # A late farewell says that it ended.
@@ -54,7 +54,7 @@ def test_two_clusters_on_the_same_topics_take_turns() -> None:
     ],
 )
 def test_what_happens_in_sound_clusters_is_no_double_run(told: list[Report]) -> None:
-    """Farewells, crashes and groups made anew do not prove that two held a task."""
+    """Orderly ends, crashes and new groups do not prove that two workers held a task."""
     assert Statuses(reports(*told)).double_runs() == []
 
 

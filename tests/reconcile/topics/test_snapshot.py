@@ -52,7 +52,7 @@ def test_saved_ranges_are_read_back_as_they_were() -> None:
 )
 def test_what_are_no_saved_ranges_is_refused(document: object) -> None:
     """A damaged file is no stack trace."""
-    with pytest.raises(ReconcileError, match="no saved ranges"):
+    with pytest.raises(ReconcileError, match="not saved ranges"):
         read_snapshot(document)
 
 

@@ -97,7 +97,7 @@ def test_what_a_registry_refuses_is_said_without_secrets(url: str, access: str) 
     assert "--registry-properties" in str(caught.value.hint)
     with (
         open_registry(Registry(url=url, properties=access)) as registry,
-        pytest.raises(ReconcileError, match="is no schema registry"),
+        pytest.raises(ReconcileError, match="is not a schema registry"),
     ):
         registry.schema(3)
     with (

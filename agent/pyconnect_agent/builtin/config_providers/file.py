@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileConfigProvider(ConfigProvider):
-    """Reads the file anew for every request, so a change counts at the next resolution."""
+    """Reads the file again for every request, so a change counts at the next resolution."""
 
     def __init__(self) -> None:
         self._allowed = AllowedPaths(None)

@@ -1,1 +1,1 @@
-"""Connectors that ship with the worker (spec connectors.md)."""
+"""Connectors that ship with the worker."""

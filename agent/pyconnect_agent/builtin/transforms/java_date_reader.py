@@ -208,13 +208,13 @@ def _zone_offset(text: str) -> int:
 
 
 def _milliseconds(found: Mapping[str, int]) -> int:
-    """Return the moment the fields tell."""
+    """Return the moment that the fields give."""
     offset = found.get("z", found.get("Z", found.get("X", 0)))
     return date_to_days(_date(found)) * MILLISECONDS_PER_DAY + _time_of_day(found) - offset
 
 
 def _date(found: Mapping[str, int]) -> date:
-    """Return the day the fields tell; what they leave open is that of 1970-01-01."""
+    """Return the day that the fields give; missing fields are those of 1970-01-01."""
     month = found.get("M", found.get("L"))
     if "d" not in found and month is None and "w" in found:
         return _day_of_week(found)

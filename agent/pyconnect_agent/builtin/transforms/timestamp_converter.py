@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.transforms.TimestampConverter`: between texts, numbers and temporals.
 
 Layer: builtin. All forms meet in milliseconds since the epoch, so digits below are lost: cut
-towards zero. The form of a value is told by its schema, without one by its class. Times are UTC.
+towards zero. The schema of a value gives its form; without a schema its class does. Times are UTC.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _Conversion = Callable[[object], object]
 class _StructConversion:
     """What to do with structs of one schema; `field` None if they lack the field.
 
-    `refusal` tells why the field cannot be converted, which matters once there is a struct.
+    `refusal` says why the field cannot be converted, which matters once there is a struct.
     """
 
     copy: StructCopy

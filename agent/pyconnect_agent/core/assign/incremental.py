@@ -7,7 +7,6 @@ back. Successive rounds of balancing revocations back off exponentially.
 
 The state belongs to the worker, survives losing and regaining leadership, and is only as good as
 the generation it was made in: a round that did not take effect is recognised and forgotten.
-Spec: group-protocol.md §10.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
     """Take deleted work, and work with several owners, from everyone who has it.
 
     Leaving a duplicate with one owner would need an agreement on which; all lose it and it is dealt
-    anew in the next round.
+    again in the next round.
     """
     duplicated = _duplicates(inputs.owned.values())
     owned, kept, to_revoke = {}, {}, {}
@@ -146,12 +145,12 @@ def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
 
 
 def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft) -> AssignorState:
-    """Decide whether lost work waits, goes back to a candidate, or is dealt anew."""
+    """Decide whether lost work waits, goes back to a candidate, or is assigned again."""
     if lost.empty and not state.revoked_in_previous:
         return replace(state, candidates=(), scheduled_ms=0, delay_ms=0)
     everybody_stayed = state.previous_members <= frozenset(inputs.owned)
     if (state.scheduled_ms <= 0 and everybody_stayed) or inputs.max_delay_ms == 0:
-        # The members only missed an assignment, or nobody is to be waited for.
+        # The members only missed an assignment, or no worker is to be waited for.
         draft.reassigned = lost
         return state
     if 0 < state.scheduled_ms <= inputs.now_ms:

@@ -1,7 +1,7 @@
-"""What the elected leader answers to a completed JoinGroup (spec group-protocol.md §8).
+"""The answer of the elected leader to a completed JoinGroup.
 
 Decodes nothing and encodes nothing: members' subscriptions come in, one assignment per member goes
-out. Whoever is leader must be able to do this without waiting, because heartbeats rest meanwhile.
+out. The leader must be able to do this without waiting, because heartbeats rest meanwhile.
 Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor.
 """
 

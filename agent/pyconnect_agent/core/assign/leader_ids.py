@@ -1,6 +1,6 @@
 """Whether the members of a group would all lead under the same transactional id.
 
-Layer: core. Project decision (exactly-once.md §2): `agent.leader.transactional.id` replaces
+Layer: core. Project decision: `agent.leader.transactional.id` replaces
 `connect-cluster-<group>`. A leader fences its predecessors by initialising their id, so two ids
 cannot fence each other: while members differ, the leader does not write. A member that says nothing
 counts as one with Kafka's id, which a Java worker is.

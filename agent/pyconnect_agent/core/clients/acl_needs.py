@@ -1,8 +1,8 @@
-"""What this worker's clients must be allowed by the brokers.
+"""The grants that this worker's clients need from the brokers.
 
-Layer: core. No Kafka counterpart: Apache's workers find out when something fails. Spec
-acl-readiness.md §2, as far as a broker can be asked without a trace. What a grant is for is told by
-`pyconnect acls`; the fields of a need are what both have in common.
+Layer: core. No Kafka counterpart: Apache's workers find out when something fails. Only needs that a
+broker can be asked about without a trace. `pyconnect acls` explains each grant; the fields of a
+need are what both have in common.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ ABSENT_TOPIC = "the topic does not exist yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFinding:
-    """A need and the broker's answer; `principal` None: the configuration does not tell."""
+    """A need and the broker's answer; `principal` None: the configuration does not show it."""
 
     need: AclNeed
     verdict: AclVerdict

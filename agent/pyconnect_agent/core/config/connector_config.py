@@ -1,4 +1,4 @@
-"""What the framework is told about a connector, as typed, immutable values.
+"""The framework's keys of a connector config, as typed, immutable values.
 
 Layer: core. Corresponds to the accessors of ``ConnectorConfig``, ``SinkConnectorConfig`` and
 ``SourceConnectorConfig`` of Kafka Connect. Parsed after variables are resolved; the

@@ -35,7 +35,7 @@ _IMPLICIT_KEYS = frozenset({PREDICATE_KEY, NEGATE_KEY})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Role:
-    """What tells transformations and predicates apart."""
+    """The differences between transformations and predicates."""
 
     key: str
     group: str
@@ -61,7 +61,7 @@ def enriched(
 ) -> ConfigDef:
     """Return ``definition`` with the keys of every transformation and predicate in ``config``.
 
-    A class that is missing or wrong adds its ``type`` key only, whose validator tells the error.
+    A class that is missing or wrong adds its ``type`` key only, whose validator reports the error.
     """
     result = ConfigDef(definition)
     for role in (_TRANSFORMATIONS, _PREDICATES):

@@ -1,4 +1,4 @@
-"""Addresses of the REST server, and the address other workers are told.
+"""Addresses of the REST server, and the address that other workers use.
 
 Layer: core. Corresponds to ``RestServerConfig`` and ``RestServer.advertisedUrl`` of Kafka Connect;
 error texts are theirs.

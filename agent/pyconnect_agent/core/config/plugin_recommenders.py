@@ -1,4 +1,4 @@
-"""What user interfaces are told to offer for the keys of plugins.
+"""The values that user interfaces offer for the keys of plugins.
 
 Layer: core. Corresponds to ``PluginsRecommenders`` of Kafka Connect 4.3.1. Without a ``plugins``
 nothing is recommended: not everybody who defines the keys knows what there is.

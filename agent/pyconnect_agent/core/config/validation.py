@@ -252,7 +252,7 @@ def _connector_version_error(
 def _infos_of_unknown_version(
     config: RawConfig, class_name: str, plugins: PluginSource, error: str
 ) -> ConfigInfos:
-    """Tell the error at both keys, beside the framework's keys only: no connector can be asked."""
+    """Report the error at both keys, beside the framework's keys only: there is no connector."""
     known = plugins.versions(class_name, PluginKind.CONNECTOR)
     defaults = PluginDefaults(
         connector_versions=known,
@@ -269,7 +269,7 @@ def _infos_of_unknown_version(
 def _check_converter_versions(
     config: RawConfig, results: Mapping[str, ConfigValue], plugins: PluginSource
 ) -> None:
-    """Tell a version range nothing satisfies at both of the converter's keys."""
+    """Report a version range that nothing satisfies at both of the converter's keys."""
     for key, (_, kind) in CONVERTERS.items():
         converter, wanted = config.get(key), config.get(f"{key}.plugin.version")
         if converter is None or wanted is None:

@@ -1,7 +1,7 @@
 """When an exactly-once source task commits or aborts its transaction (KIP-618).
 
 Layer: core. Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and
-WorkerTransactionContext; spec exactly-once.md §11. A boundary only says what to do: the sender
+WorkerTransactionContext. A boundary only says what to do: the sender
 does it. `now_ms` is any clock that does not go back.
 
 Threads: boundaries belong to the task's thread; `RequestedTransactions` may be called from any
@@ -104,7 +104,7 @@ class IntervalBoundary:
 class RequestedTransactions(TransactionContext):
     """What a task with `transaction.boundary=connector` asks for.
 
-    Records are told apart by identity: equal ones may come twice in a batch.
+    Records are distinguished by identity: equal ones may come twice in a batch.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Transactional ids of source connectors (KIP-618; spec exactly-once.md §4). Layer: core."""
+"""Transactional ids of source connectors (KIP-618). Layer: core."""
 
 from __future__ import annotations
 

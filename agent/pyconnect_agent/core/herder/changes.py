@@ -1,4 +1,4 @@
-"""What a new state of the config topic means for this worker (internal-topics.md §2.5).
+"""What a new state of the config topic means for this worker.
 
 New and removed connectors and commits of task configs ask for a rebalance; everything else is
 dealt with where it runs. A snapshot that was read by an effect may be ahead of the changes that
@@ -93,7 +93,7 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
                 touched[connector] = None
             case SessionKeyUpdated() | RestartRequested() | LoggerLevelUpdated():
                 pass
-    # While lost work waits for its worker, any newer state is dealt anew (group-protocol.md §7.3).
+    # While lost work waits for its worker, any newer state is assigned again.
     if rebalance or (turn.state.scheduled_rebalance and _past_assignment(turn)):
         turn.update(
             rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance

@@ -33,7 +33,7 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarnOfOtherConfigTopic:
-    """Tell the operator that `others` (URLs) seem to have another config topic in this group."""
+    """Warn the operator that `others` (URLs) seem to have another config topic in this group."""
 
     own_topic: str
     own_offset: int
@@ -171,7 +171,7 @@ class RequestFencing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerTaskStart:
-    """Tell a task whose producer is initialised to begin, or why it must not (`refusal`)."""
+    """Permit a task whose producer is initialised to begin, or refuse it (`refusal`)."""
 
     task_id: ConnectorTaskId
     request_id: int

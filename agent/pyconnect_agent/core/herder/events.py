@@ -179,7 +179,7 @@ class ClaimRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKeyDue:
-    """Look whether the session key has to be made anew."""
+    """Look whether the session key has to be renewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ Timer = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerDue:
-    """A `WakeAt` has come. Its timer may be stale; the state tells."""
+    """A `WakeAt` has come. Its timer may be stale; the state shows it."""
 
     timer: Timer
 

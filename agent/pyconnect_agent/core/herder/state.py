@@ -250,7 +250,7 @@ class ReconfigurationStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconfiguration:
-    """Task configs of a running connector being made anew. `again`: asked for meanwhile.
+    """Task configs of a running connector being made again. `again`: asked for meanwhile.
 
     `values_changed` as in `ApplyTaskConfigs`: told once, kept until it was applied.
     """
@@ -277,8 +277,8 @@ class ClearanceStep(Enum):
 class Clearance:
     """Tasks of `generation` of an exactly-once source connector are about to start here.
 
-    `number` tells this step's effect or timer from those of earlier ones. `attempt` counts the
-    failures of the step: requests for fencing since `since_ms`, or reads.
+    `number` distinguishes this step's effect or timer from those of earlier ones. `attempt` counts
+    the failures of the step: requests for fencing since `since_ms`, or reads.
     """
 
     step: ClearanceStep

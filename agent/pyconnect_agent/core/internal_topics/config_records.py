@@ -1,7 +1,7 @@
 """Keys and values of the config topic, byte for byte as Apache workers write them.
 
 Layer: core. Kafka: the schemas and key functions of KafkaConfigBackingStore (KIP-52, KIP-507,
-KIP-618, KIP-745, KIP-875, KIP-976); spec internal-topics.md §2.1. Values are UTF-8 JSON of
+KIP-618, KIP-745, KIP-875, KIP-976). Values are UTF-8 JSON of
 JsonConverter without schemas, members in the order of the table:
 
 | key | value |
@@ -48,7 +48,7 @@ def connector_removal(connector: str) -> tuple[LogRecord, LogRecord]:
 
 
 def target_state(connector: str, state: TargetState) -> LogRecord:
-    """`state` tells workers from before KIP-875, which do not know STOPPED, to pause."""
+    """`state` makes workers from before KIP-875, which do not know STOPPED, pause the connector."""
     legacy = TargetState.PAUSED if state is TargetState.STOPPED else state
     return _record(TARGET_STATE + connector, {"state": legacy.value, "state.v2": state.value})
 

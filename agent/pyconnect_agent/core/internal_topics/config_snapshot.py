@@ -1,6 +1,6 @@
 """An immutable view of the config topic.
 
-Kafka: ClusterConfigState; spec internal-topics.md §2.2.
+Kafka: ClusterConfigState.
 """
 
 from __future__ import annotations

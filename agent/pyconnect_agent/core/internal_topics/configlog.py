@@ -1,12 +1,10 @@
 """The reducer of the config topic: records in, state and changes out.
 
-Layer: core. Kafka: the consume callback of KafkaConfigBackingStore; spec internal-topics.md
-§2.2-2.4. Deviations from Apache, all for records that no worker writes: what makes Apache throw
-out of its callback (a task count that is no integer, a key that is no base64) is a notice here; a
-negative count and an unknown logger level are refused; a property that is neither string nor null
-becomes its JSON text.
-Not done here: whether changes are reported during the first read (the store decides), expiry of
-session keys, writing.
+Layer: core. Kafka: the consume callback of KafkaConfigBackingStore. Deviations from Apache, all for
+records that no worker writes: what makes Apache throw out of its callback (a task count that is no
+integer, a key that is no base64) is a notice here; a negative count and an unknown logger level are
+refused; a property that is neither string nor null becomes its JSON text. Not done here: whether
+changes are reported during the first read (the store decides), expiry of session keys, writing.
 
 Threading: one owner applies records and takes snapshots. A snapshot shares nothing mutable.
 """
@@ -83,7 +81,7 @@ ConfigChange = (
     | RestartRequested
     | LoggerLevelUpdated
 )
-"""The callbacks of internal-topics.md §2.3."""
+"""What a record changed, for the herder."""
 
 
 @dataclass(frozen=True, slots=True)

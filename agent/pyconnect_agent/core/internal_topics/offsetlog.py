@@ -1,6 +1,6 @@
 """The image of an offset topic: raw entries, found by content as well as by bytes.
 
-Layer: core. Kafka: KafkaOffsetBackingStore and OffsetUtils; spec internal-topics.md §3.
+Layer: core. Kafka: KafkaOffsetBackingStore and OffsetUtils.
 Keys are the bytes of the JSON array `["<connector>",<partition>]`, values those of the offset's
 JSON object; both are kept as they are on the topic. Java writers may put the members of one
 partition in another order than ours, so two raw keys can mean one partition: unlike Apache, this
@@ -57,7 +57,7 @@ def parse_key(key: bytes) -> ParsedKey | str:
 def content_of(partition: Partition | None) -> str:
     """Return a text that is equal for partitions of equal meaning.
 
-    Sorted JSON is order-insensitive and, unlike Python's ==, tells 1, 1.0 and true apart.
+    Sorted JSON is order-insensitive and, unlike Python's ==, distinguishes 1, 1.0 and true.
     """
     if partition is not None and len(partition) == 1:
         ((name, value),) = partition.items()

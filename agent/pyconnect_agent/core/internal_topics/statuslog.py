@@ -1,7 +1,7 @@
 """The reducer of the status topic, its record formats, and the rules of writing to it.
 
 Layer: core. Kafka: KafkaStatusBackingStore with its CacheEntry, TopicStatus (KIP-558), plugin
-versions in statuses (KIP-891); spec internal-topics.md §4.
+versions in statuses (KIP-891).
 
 `status-connector-<c>` and `status-task-<c>-<n>`:
 `{"state":…,"trace":…,"worker_id":…,"generation":…,"version":…}`.
@@ -275,7 +275,7 @@ def _key(text: str) -> bytes:
 
 
 def _is_stale(status: Status, known: Status | None) -> bool:
-    """Tell whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525)."""
+    """Return whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525)."""
     return (
         status.state is State.UNASSIGNED
         and known is not None
@@ -285,10 +285,10 @@ def _is_stale(status: Status, known: Status | None) -> bool:
 
 
 def _is_of_a_former_owner(status: Status, known: Status | None) -> bool:
-    """Tell the same of a connector, which Kafka does not protect.
+    """Return the same of a connector, which Kafka does not protect.
 
     A worker that was frozen past its session writes UNASSIGNED before it has read that another one
-    runs the connector; nobody would correct that. What the owner itself says always counts.
+    runs the connector; nothing would correct that. A report of the owner itself always counts.
     """
     return (
         _is_stale(status, known)

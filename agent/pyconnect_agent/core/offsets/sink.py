@@ -81,7 +81,7 @@ def validate(
     provided: Mapping[TopicPartition, int],
     assignment: Collection[TopicPartition],
 ) -> Validated:
-    """Take from `provided` what may be committed; the rest stays at `base` (spec §5.5).
+    """Take from `provided` what may be committed; the rest stays at `base`.
 
     An offset below the last commit is allowed, one beyond what was offered is not.
     """

@@ -1,6 +1,6 @@
 """Source offsets between their flushes, and their bytes (Kafka: OffsetStorageWriter, OffsetUtils).
 
-Layer: core. The bytes are those of internal-topics.md §3: key `["<connector>",{partition}]`, value
+Layer: core. The bytes are those of Kafka Connect: key `["<connector>",{partition}]`, value
 `{offset}` or null, JSON without blanks. Partition members are sorted: the key is a compaction key,
 so its bytes must not depend on the order in which a task fills its dict.
 

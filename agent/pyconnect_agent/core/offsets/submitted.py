@@ -1,6 +1,6 @@
 """Which source offsets may be committed: those of the acknowledged prefix of each partition.
 
-Layer: core. Kafka: SubmittedRecords; spec task-runtime.md §4.3. At-least-once only.
+Layer: core. Kafka: SubmittedRecords. At-least-once only.
 Records of one source partition may go to several topic partitions, whose acknowledgements arrive
 in any order; an offset is committable once its record and every earlier one of the same source
 partition is acknowledged or dropped.

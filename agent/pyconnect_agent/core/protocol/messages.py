@@ -13,12 +13,12 @@ Kafka: ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415, KIP-5
     agent's suffix      4 bytes `pycn`, then fields of int16 tag, nbytes value: of a subscription
                         with a leader's id of its own (tag 1, UTF-8), after a v0 allocation (null)
 
-The suffix is a project decision (exactly-once.md §2): Java's readers ignore what follows the
+The suffix is a project decision: Java's readers ignore what follows the
 fields they know. They read version 0 with version 1's layout, hence the null before it.
 
 Version 2 has version 1's layout and says that internal requests are signed. A reader takes any
 version >= 0, lets missing trailing fields default and ignores extra bytes, as Java's does. Encoding
-is deterministic, because the broker compares metadata byte by byte (group-protocol.md §5).
+is deterministic, because the broker compares metadata byte by byte.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member tells the group about itself; `allocation` None when it holds no assignment.
+    """What a member reports to the group; `allocation` None when it holds no assignment.
 
     `leader_transactional_id`: under which it would write as leader; None: the one Apache's uses.
     """

@@ -1,4 +1,4 @@
-"""`/agent`: the admin interface of this worker alone (spec agent-admin.md).
+"""`/agent`: the admin interface of this worker alone.
 
 A Java worker has none of it. Nothing here is forwarded: who asks wants this very worker.
 """

@@ -1,4 +1,4 @@
-"""Status, target states, restarts and topics of connectors (spec rest-api.md §4-§6)."""
+"""Status, target states, restarts and topics of connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors and their configurations (spec rest-api.md §4)."""
+"""Connectors and their configurations."""
 
 from __future__ import annotations
 

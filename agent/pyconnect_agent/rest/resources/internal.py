@@ -1,4 +1,4 @@
-"""What workers ask of the leader (KIP-507, KIP-618; spec rest-api.md §9).
+"""Requests of workers to the leader (KIP-507, KIP-618).
 
 The body is parsed before the signature is looked at, and the signature before anything else.
 """

@@ -1,4 +1,4 @@
-"""`/admin/loggers` (KIP-495, KIP-976; spec rest-api.md §8.3)."""
+"""`/admin/loggers` (KIP-495, KIP-976)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/connector-plugins` (spec rest-api.md §7)."""
+"""`/connector-plugins`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /` and `GET /health` (KIP-1017; spec rest-api.md §8.1-§8.2)."""
+"""`GET /` and `GET /health` (KIP-1017)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector and its config must fulfil before they are used.
+"""Checks of a connector and its config before they are used.
 
 Layer: tasks. Kafka: what `Worker.startConnector` finds by constructing `SinkConnectorConfig`,
 `SourceConnectorConfig` and `WorkerConnector`. A request to create the connector passes some of it.

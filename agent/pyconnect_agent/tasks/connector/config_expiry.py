@@ -41,7 +41,7 @@ class ConfigExpiry:
             timer.start()
 
     def _expire(self) -> None:
-        # Without a supervisor there is nobody to ask, and soon no process.
+        # Without a worker process the request has no receiver, and this process ends soon.
         with contextlib.suppress(OSError):
             self._expired()
 

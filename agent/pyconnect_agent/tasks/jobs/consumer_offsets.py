@@ -1,7 +1,7 @@
 """Short jobs about a connector's offsets, in a process of their own.
 
 Layer: tasks. Kafka: the parts of `Worker` for KIP-875 that need the connector's resolved config:
-its overrides may hold secrets, which no supervisor sees.
+its overrides may hold secrets, which no worker process sees.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Layer: tasks. Kafka: `Worker.modifyConnectorOffsets`. The connector's own `alter_offsets` runs here,
 on an instance that was never started. Nothing is written before the worker has confirmed that the
-connector is still stopped. The supervisor kills this process when its time is over.
+connector is still stopped. The worker process kills this process when its time is over.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _run(
 
 
 def _request_error(exc: BaseException, connector: str, kind: str, text: str) -> RequestError:
-    """Connect's own errors keep their texts; any other is told in Kafka Connect's words."""
+    """Connect's own errors keep their texts; any other error gets Kafka Connect's text."""
     match exc:
         case NotFoundException():
             return NotFoundError(text)

@@ -1,7 +1,7 @@
 """Reads what a connector's own offsets topic holds, in a process of its own.
 
 Layer: tasks. Kafka: the connector store behind `Worker.sourceConnectorOffsets` (KIP-875). The
-overrides with which the topic is read may hold secrets, which no supervisor sees.
+overrides with which the topic is read may hold secrets, which no worker process sees.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One question, one answer: validation of a connector config, description of a plugin.
 
-Layer: tasks. Runs in a process of its own, which the supervisor kills when it takes too long.
+Layer: tasks. Runs in a process of its own, which the worker process kills when it takes too long.
 """
 
 from __future__ import annotations

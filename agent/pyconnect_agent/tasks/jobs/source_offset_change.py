@@ -1,6 +1,6 @@
 """Change a source connector's offsets where they are stored (KIP-875).
 
-Layer: tasks. Kafka: `Worker.modifySourceConnectorOffsets`; spec offsets-and-states.md A6. A reset
+Layer: tasks. Kafka: `Worker.modifySourceConnectorOffsets`. A reset
 writes a tombstone to every raw key of the connector, as it is on the topic. With exactly-once
 support all goes in one transaction of `<group>-<connector>`, the id of the accepted proposal;
 Apache's leaders use the id of task 0, which is fenced too. In the end all is read back.

@@ -34,7 +34,7 @@ SEQUENCE, EPOCH = "pyconnect.source.seq", "pyconnect.source.epoch"
 
 
 def wanted(connector_config: Mapping[str, str]) -> bool:
-    """Tell whether a connector asks for the headers."""
+    """Return whether a connector asks for the headers."""
     return connector_config.get(SETTING, "").strip().lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""What happens when a record's conversion or transformation fails.
+"""The handling of a record whose conversion or transformation fails.
 
 Layer: tasks. Kafka: RetryWithToleranceOperator, KIP-298. The happy path costs nothing: callers try
 the operation themselves and come here with the exception only.
@@ -138,7 +138,7 @@ class Tolerance:
         raise RecordSkipped
 
     def failed(self, failure: Failure) -> Future[None] | None:
-        """Report a failure that nobody retries; raises ConnectException unless tolerated.
+        """Report a failure that is not retried; raises ConnectException unless tolerated.
 
         As in Kafka a tolerated one counts neither as error nor as skipped: `recover` counts
         those, for records it leaves out.

@@ -1,4 +1,4 @@
-"""Settings of a task's Kafka clients for librdkafka (spec task-runtime.md §9).
+"""Settings of a task's Kafka clients for librdkafka.
 
 Layer: tasks. `core.client_configs` says what they are; here what cannot be used is logged. All
 functions raise ConfigException for an override that the worker denies and for a value that cannot

@@ -1,4 +1,4 @@
-"""What a task is started with, resolved.
+"""The resolved configs that a task starts with.
 
 Layer: tasks.
 """

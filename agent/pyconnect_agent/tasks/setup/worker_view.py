@@ -1,4 +1,4 @@
-"""What a child knows of its worker: configuration, plugins, config providers.
+"""The view that a child has of its worker: configuration, plugins, config providers.
 
 Layer: tasks. Made once per process, from the job.
 """

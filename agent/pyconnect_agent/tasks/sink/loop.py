@@ -55,7 +55,7 @@ class ErrantReports(PendingReports, Protocol):
 class SinkLoop:
     """Consumes, converts, delivers and commits until the worker wants an end.
 
-    `report` tells a state to the worker; `now_ms` is any monotonic clock.
+    `report` sends a state to the worker; `now_ms` is any monotonic clock.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from pyconnect_api import OffsetStorageReader, SourceTaskContext, StopSignal, Tr
 
 
 class WorkerSourceTaskContext(SourceTaskContext):
-    """`configs` resolves variables anew at each call."""
+    """`configs` resolves variables again at each call."""
 
     def __init__(
         self,

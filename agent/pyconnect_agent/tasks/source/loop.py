@@ -26,7 +26,7 @@ RETRY_WAIT_S = 0.1
 
 
 class StateReporter(Protocol):
-    """Tells the worker a state."""
+    """Reports a state to the worker."""
 
     def __call__(self, state: State) -> None: ...
 

@@ -27,7 +27,7 @@ class SourceMetrics:
         self._transaction_size = Sampled(sampling)
         self._left_out = 0
         self._active_now = 0
-        # The loop and whoever answers the supervisor both look at what is under way.
+        # The loop and the thread that answers the worker process both look at what is under way.
         self._lock = threading.Lock()
 
     def polled(self, size: int, duration_ms: float) -> None:

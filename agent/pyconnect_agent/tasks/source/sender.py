@@ -1,4 +1,4 @@
-"""What the source loop needs of a delivery guarantee, and what all of them need of a record.
+"""The port of a delivery guarantee for the source loop, and its view of a record.
 
 Layer: tasks. The loop of `source.py` is the same for every delivery guarantee; a sender says what
 happens around each record and batch, and when offsets are committed: `at_least_once_sender.py`,
@@ -92,7 +92,7 @@ def commit_record_of(task: SourceTask) -> CommitRecord | None:
 def tell(
     commit_record: CommitRecord, record: SourceRecord, metadata: RecordMetadata | None
 ) -> None:
-    """Tell a task what became of its record; `metadata` is None when it was not written."""
+    """Notify a task of the result of its record; `metadata` is None when it was not written."""
     try:
         commit_record(record, metadata)
     except Exception:  # Kafka's contract: logged, and the task goes on
@@ -107,7 +107,7 @@ def size_of(outgoing: Outgoing) -> int:
 
 
 def metadata_of(message: DeliveredMessage) -> RecordMetadata:
-    """Return what `commit_record` is told of a delivered record."""
+    """Return the metadata that `commit_record` gets for a delivered record."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     return RecordMetadata(
         topic or "",

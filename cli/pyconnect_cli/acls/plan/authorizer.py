@@ -60,7 +60,7 @@ class Authorizer:
     ) -> Decision:
         """Decide as the broker; `host` None: unknown, bindings for one host do not allow then.
 
-        A DENY for one host counts when the host is unknown: nobody can promise the opposite.
+        A DENY for one host counts when the host is unknown: the opposite cannot be proven.
         """
         if principal in self._super_users:
             return Decision(True, f"{principal} is a super user")

@@ -173,8 +173,8 @@ def _finding(
         return Finding(
             need=need,
             verdict=Verdict.UNKNOWN,
-            evidence=f"{decision.reason}, but brokers allow {need.principal} what no ACL allows:"
-            " is it a super user? (--super-user)",
+            evidence=f"{decision.reason}, but brokers allow {need.principal} more than the ACLs"
+            " do: is it a super user? (--super-user)",
         )
     verdict = Verdict.MISSING if decision.binding is None else Verdict.DENIED
     return Finding(need=need, verdict=verdict, evidence=decision.reason)

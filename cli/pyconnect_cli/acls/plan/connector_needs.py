@@ -92,7 +92,7 @@ class ConnectorNeeds:
             topics.add(configured)
         if not topics:
             self.notes.append(
-                f"{connector.name}: which topics it writes to is not known yet; say so with"
+                f"{connector.name}: its target topics are not known yet; give them with"
                 f" --topic {connector.name}=TOPIC"
             )
         creates = any(key.startswith("topic.creation.") for key in connector.config)
@@ -145,8 +145,8 @@ class ConnectorNeeds:
                 existing = None
             if existing is None:
                 self.notes.append(
-                    f"{self._connector.name}: which topics match topics.regex={pattern} is not"
-                    " known; grants for topics that match are needed as for topics=…"
+                    f"{self._connector.name}: the topics that match topics.regex={pattern} are"
+                    " not known; they need the same grants as topics=…"
                 )
         return sorted(listed)
 

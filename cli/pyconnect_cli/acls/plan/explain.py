@@ -2,7 +2,7 @@
 
 Error texts are those of Kafka's clients and brokers, of Apache's workers and of our agents; the
 names in the text, where there are any, are the resource and the connector. A line of the brokers'
-authorizer tells all: whom it refused what.
+authorizer has all: the principal, the operation and the resource.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class ClusterFacts:
     principals: Mapping[Named, str] = field(default_factory=dict)
 
     def topic_names(self) -> frozenset[str]:
-        """Return the names of topics that configurations and connectors' histories tell."""
+        """Return the names of topics from configurations and from the connectors' histories."""
         names = {worker.properties.get(key) for worker in self.workers for key in SHARED_TOPICS}
         for connector in self.connectors:
             names |= {*connector.topics, *(connector.config.get(key) for key in _TOPIC_KEYS)}

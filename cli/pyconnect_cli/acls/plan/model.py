@@ -54,7 +54,7 @@ class Need(NamedTuple):
 
     `owner`: the connector, or the worker by its URL or file, or the tool. `principal` None: not
     known. `servers`: bootstrap addresses when it is not the workers' own cluster. `phase`: since
-    when. `unasked`: of a worker's client that nobody could ask brokers as, so that what they
+    when. `unasked`: of a worker's client that could not be probed, so that what they
     answered another worker's says nothing of it. A tuple, because large clusters have tens of
     thousands.
     """
@@ -85,7 +85,7 @@ class Verdict(Enum):
 
     @property
     def granted(self) -> bool:
-        """Whether it is there, as far as anybody can tell."""
+        """Whether it is there, as far as known."""
         return self in (Verdict.PROVEN, Verdict.PREDICTED)
 
     @property
@@ -143,7 +143,7 @@ class ProbeKey(NamedTuple):
 
 
 class ProbeAnswer(NamedTuple):
-    """What a broker told a client of itself; `allowed` None: nothing that decides."""
+    """A broker's answer to a client about itself; `allowed` None: it decides nothing."""
 
     allowed: bool | None
     evidence: str
@@ -151,7 +151,7 @@ class ProbeAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that brokers told: bindings per cluster, and probes.
+    """All reports of brokers: bindings per cluster, and probes.
 
     `bindings`: by bootstrap servers as in `Need.servers`; an absent cluster was not asked.
     `open_clusters`: those without an authorizer. `refused`: those that do not let us list ACLs.

@@ -131,8 +131,8 @@ def _collisions(ids: dict[str, list[str]]) -> Iterator[str]:
     for transactional_id, owners in ids.items():
         if len(owners) > 1:
             yield (
-                f"the transactional id {transactional_id} belongs to {' and '.join(owners)}: each"
-                " would fence the other; rename a connector"
+                f"the transactional id {transactional_id} belongs to {' and '.join(owners)},"
+                " which would fence each other; rename a connector"
             )
 
 
@@ -141,8 +141,8 @@ def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNee
     if not secured or own.principal(Role.PRODUCER) != ANONYMOUS:
         return []
     text = (
-        f"{connector.name}: its producer has no security settings although the worker has:"
-        " producers take only producer.* of the worker's properties"
+        f"{connector.name}: its producer has no security settings although the worker"
+        " has some: producers use only the worker's producer.* properties"
     )
     return [text]
 
@@ -150,7 +150,7 @@ def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNee
 def _unknown_principals(needs: Iterable[Need]) -> list[str]:
     unknown = {(need.rule.role, need.owner) for need in needs if need.principal is None}
     return [
-        f"{owner}: the principal of its {role.value} client is not known; say so with"
-        f" --principal {owner}:{role.value}=User:NAME"
+        f"{owner}: the principal of its {role.value} client is not known; give it"
+        f" with --principal {owner}:{role.value}=User:NAME"
         for role, owner in sorted(unknown, key=lambda item: (item[1], item[0].value))
     ]

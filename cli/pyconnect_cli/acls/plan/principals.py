@@ -48,7 +48,7 @@ def overrides_security(role: Role, connector: Config) -> bool:
 
 
 def principal_of(config: Config) -> str | None:
-    """Return the principal, None when the configuration does not tell (TLS, tokens, secrets)."""
+    """Return the principal, None when the configuration does not show it (TLS, tokens, secrets)."""
     principal = security.principal_of(config)
     return None if principal is not None and "${" in principal else principal
 

@@ -1,7 +1,7 @@
 """The table: which client needs which grant, why, and what is seen without it. Pure data.
 
 The ids are those of docs/acls.md. Rows that apply to other brokers than 4.3.1 are not `standard`.
-Symptoms are told as both kinds of worker show them, Apache's and ours, unless one is named.
+Symptoms are those of both kinds of worker, Apache's and ours, unless one is named.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _ROWS = (
         operation=Operation.DESCRIBE_CONFIGS,
         severity=_WARNING,
         why="verify the clean-up policy of the internal topic",
-        symptom="none but a line in the log: the policy is not verified",
+        symptom="only a line in the log: the policy is not verified",
     ),
     Rule(
         id="W7",
@@ -85,8 +85,8 @@ _ROWS = (
         operation=Operation.WRITE,
         first_phase=_PREPARING,
         why="write to the config topic in transactions, as leader; every worker may become it",
-        symptom="elected leader, it cannot claim write privileges (53): requests that need the"
-        " leader time out with 500; Apache's gives up its own tasks, too",
+        symptom="the leader cannot claim write privileges (53): requests that need the"
+        " leader time out with 500; an Apache worker also stops its own tasks",
     ),
     Rule(
         id="W8",
@@ -124,7 +124,7 @@ _ROWS = (
         role=_P,
         operation=Operation.CREATE,
         why="have the broker create the target topic, which does not exist yet",
-        symptom="the records wait for a topic that never comes, or the task fails with 29",
+        symptom="the records wait for a topic that is never created, or the task fails with 29",
     ),
     Rule(
         id="O1",
@@ -162,7 +162,7 @@ _ROWS = (
         operation=Operation.DESCRIBE_CONFIGS,
         severity=_WARNING,
         why="verify the clean-up policy of the offsets topic",
-        symptom="none but a line in the log: the policy is not verified",
+        symptom="only a line in the log: the policy is not verified",
     ),
     Rule(
         id="O6",
@@ -185,7 +185,7 @@ _ROWS = (
         role=_A,
         operation=Operation.WRITE,
         first_phase=_ENABLED,
-        why="fence what older task sets left running, at each reconfiguration",
+        why="fence the producers of older task sets at each reconfiguration",
         symptom="the first start works; after the next reconfiguration all tasks are FAILED:"
         " `Failed to perform zombie fencing`, the cause (53) stands in the leader's log",
     ),
@@ -237,8 +237,8 @@ _ROWS = (
         role=_C,
         operation=Operation.READ,
         why="read the sink's topic",
-        symptom="task FAILED: topic authorization failed (29); with topics.regex the topic is"
-        " left out without a word",
+        symptom="task FAILED: topic authorization failed (29); with topics.regex the topic"
+        " is left out silently",
     ),
     Rule(
         id="K3",
@@ -292,7 +292,7 @@ _ROWS = (
         role=_T,
         operation=Operation.DESCRIBE,
         severity=_WARNING,
-        why="list ACLs, groups and what clients may do to the cluster",
+        why="list ACLs, groups and the allowed operations on the cluster",
         symptom="`acls check` cannot predict: it probes, and more stays unknown",
     ),
     Rule(
@@ -324,7 +324,7 @@ _ROWS = (
         role=_T,
         operation=Operation.READ,
         severity=_WARNING,
-        why="keep others from upgrading the same cluster at the same time",
+        why="hold the lock that prevents two upgrades of the same cluster",
         symptom="`upgrade` refuses to start",
     ),
 )

@@ -173,7 +173,7 @@ def plan_reset(
             return Refusal(
                 message=f"{view.name} has no offset of partition {show_partition(partition)}",
                 exit_code=ExitCode.NOT_FOUND,
-                hint=f"see what there is: pyconnect offsets get {view.name}",
+                hint=f"show its offsets: pyconnect offsets get {view.name}",
             )
     return _checked(view, action, wish, dict.fromkeys(keys))
 
@@ -202,7 +202,7 @@ def plan_alter(
         return Refusal(
             message=f"{view.name}: {'; '.join(doubts[:3])}{more}; nothing was changed",
             exit_code=ExitCode.USAGE,
-            hint=f"compare with: pyconnect offsets get {view.name}; if it is meant: --force",
+            hint=f"compare with: pyconnect offsets get {view.name}; if this is intended: --force",
         )
     return _checked(view, action, wish, {entry.key: entry for entry in wanted})
 

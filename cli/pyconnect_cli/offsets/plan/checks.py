@@ -44,7 +44,7 @@ def refuse_duplicates(entries: Sequence[OffsetEntry], place: str) -> None:
     seen: set[str] = set()
     for entry in entries:
         if entry.key in seen:
-            raise UsageError(f"{place}: partition {show_partition(entry.partition)} stands twice")
+            raise UsageError(f"{place}: partition {show_partition(entry.partition)} occurs twice")
         seen.add(entry.key)
 
 
@@ -58,7 +58,7 @@ def read_entry(document: object, connector_type: str, place: str) -> OffsetEntry
         )
     for member in ("partition", "offset"):
         if member not in entry:
-            hint = "write null to forget the partition's offset" if member == "offset" else None
+            hint = "write null to delete the partition's offset" if member == "offset" else None
             raise UsageError(f"{place}: `{member}` is missing", hint=hint)
     return OffsetEntry(
         partition=read_partition(entry["partition"], connector_type, f"{place}: partition"),

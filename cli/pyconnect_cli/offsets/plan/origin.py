@@ -8,7 +8,7 @@ from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
 from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
 
-FORCE = "if it is meant: --force"
+FORCE = "if this is intended: --force"
 
 
 def require_same_type(snapshot: Snapshot, view: OffsetsView) -> None:
@@ -37,29 +37,30 @@ def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -
     if view.type == "sink" and snapshot.cluster_id != cluster_id:
         raise PreconditionFailed(
             f"the offsets are of Kafka cluster {snapshot.cluster_id}, {view.name} is on"
-            f" {cluster_id}, where the same offsets are other records: nothing was changed",
+            f" {cluster_id}, where these offsets mean other records: nothing was changed",
             hint=FORCE,
         )
 
 
 def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
-    """Raise when a file tells of a connector by another name."""
+    """Raise when a file names another connector."""
     if snapshot.connector != view.name:
         raise PreconditionFailed(
-            f"the file holds the offsets of {snapshot.connector}, not of {view.name}: nothing was"
-            " changed",
+            f"the file contains the offsets of {snapshot.connector}, not of {view.name}:"
+            " nothing was changed",
             hint=FORCE,
         )
 
 
 def require_untouched(snapshot: Snapshot, plan: OffsetsPlan) -> None:
-    """Raise when an undo would overwrite what came after the change, and nobody is asked."""
+    """Raise when an undo without a question would overwrite later changes."""
     if not plan.since:
         return
     first, changed = plan.since[0], counted_partitions(len(plan.since))
     raise PreconditionFailed(
-        f"{plan.view.name}: since the {snapshot.action} of {snapshot.time} the connector or"
-        f" somebody has changed {changed}: {show_partition(first.partition)} was left at"
-        f" {show_offset(first.before)} and is at {show_offset(first.after)}; nothing was changed",
+        f"{plan.view.name}: since the {snapshot.action} of {snapshot.time} the"
+        f" connector or a user has changed {changed}:"
+        f" {show_partition(first.partition)} was left at {show_offset(first.before)}"
+        f" and is at {show_offset(first.after)}; nothing was changed",
         hint="to overwrite that: --force; to see all of it: --dry-run -v",
     )

@@ -1,7 +1,7 @@
 """Offsets of connectors that are no more: which there are, and what may be done to them. Pure.
 
 A source's offsets are records of an offsets topic, key `["connector",{partition}]`, value the
-offset, null to forget (spec internal-topics.md §3). A sink's are a consumer group `connect-NAME`.
+offset, null to forget. A sink's are a consumer group `connect-NAME`.
 The bytes of a key are kept as they were found: only they reach the same record.
 """
 
@@ -51,14 +51,14 @@ class Orphan:
 
     @property
     def written_ms(self) -> int | None:
-        """When the newest was written; a group does not tell."""
+        """When the newest was written; a group does not show it."""
         return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
 
 
 def find_orphans(
     records: Iterable[StoredRecord], groups: Iterable[SinkGroup], existing: Configs
 ) -> list[Orphan]:
-    """Return the orphans by name; a key that is no Connect key belongs to nobody."""
+    """Return the orphans by name; a key that is not a Connect key belongs to no connector."""
     by_name: dict[str, list[StoredRecord]] = {}
     for record in records:
         name = connector_of(record.key)

@@ -77,12 +77,12 @@ def read_snapshot(text: str, place: str) -> Snapshot:
     document = parse_json(text, place)
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise UsageError(
-            f"{place}: is no file of `pyconnect offsets export`",
-            hint="a plain REST body is taken by: pyconnect offsets alter NAME -f FILE",
+            f"{place}: is not a file of `pyconnect offsets export`",
+            hint="for a plain REST body: pyconnect offsets alter NAME -f FILE",
         )
     for member in TEXT_MEMBERS:
         if not isinstance(document.get(member), str):
-            raise UsageError(f"{place}: `{member}` is missing or no text")
+            raise UsageError(f"{place}: `{member}` is missing or not a text")
     left = document.get("left")
     connector_type = str(document["type"])
     return Snapshot(

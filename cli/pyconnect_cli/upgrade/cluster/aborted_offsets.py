@@ -1,4 +1,4 @@
-"""Offsets of aborted transactions that a worker would take for valid ones (upgrade.md §8.1).
+"""Offsets of aborted transactions that a worker would take for valid ones.
 
 Java workers that are not `enabled` read their offsets topic `read_uncommitted`: when the newest
 record of a source partition belongs to an aborted transaction, they go on from there and skip what

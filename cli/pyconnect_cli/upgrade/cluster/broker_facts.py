@@ -46,8 +46,8 @@ def _transaction_log(
         there = len(protocol.brokers())
         if wanted > there:
             text = (
-                f"the transaction log is to be created with {wanted} replicas and there are {there}"
-                " brokers (transaction.state.log.replication.factor)"
+                f"the transaction log needs {wanted} replicas, but there are {there} brokers"
+                " (transaction.state.log.replication.factor)"
             )
             return (text,), ()
         return (), ()
@@ -111,8 +111,8 @@ def topic_findings(
     # Where there is but one replica there is none to lose.
     if not problems and 1 < fewest <= least_in_sync:
         warning = (
-            f"{title} has min.insync.replicas={least_in_sync} and {fewest} replicas: when one"
-            " broker is away nothing can be written"
+            f"{title} has min.insync.replicas={least_in_sync} and {fewest} replicas:"
+            " without one of the brokers nothing can be written"
         )
         return (), (warning,)
     return tuple(problems), ()

@@ -1,7 +1,7 @@
-"""What can be inferred of a Java worker over REST without touching anything (upgrade.md §4).
+"""What can be inferred of a Java worker over REST without touching anything.
 
 `enabled`: its validation stops refusing `exactly.once.support=required`. The rest is `disabled` or
-`preparing`, which only its file tells. The fencing endpoint is asked for a connector that does not
+`preparing`, which only its file shows. The fencing endpoint is asked for a connector that does not
 exist, so it never fences.
 """
 
@@ -51,7 +51,7 @@ def observe(client: ConnectClient, seen: Worker) -> Worker:
 
 
 def has_fencing_endpoint(client: ConnectClient) -> bool | None:
-    """Whether requests to fence are served; None when that cannot be told."""
+    """Whether requests to fence are served; None when that cannot be determined."""
     answer = client.exchange.send(
         Request(
             method="PUT",

@@ -1,4 +1,4 @@
-"""The group of a Connect cluster and its transactions, as the brokers tell them (upgrade.md §4).
+"""The group of a Connect cluster and its transactions, as the brokers report them.
 
 Asks only; nothing here is noticed by a living producer. The layout of a member's bytes (big endian,
 a text is its length as int16 and UTF-8):
@@ -105,7 +105,7 @@ def group_of_workers(protocol: KafkaProtocol, urls: Sequence[str]) -> str:
 
 
 def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
-    """Whether the leader's transactional id is known; None when nobody may or can say.
+    """Whether the leader's transactional id is known; None when it cannot be determined.
 
     A worker that leads at `preparing` or `enabled` initialises it before anything else (KIP-618).
     """
@@ -125,7 +125,7 @@ def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
 def open_transactions(
     protocol: KafkaProtocol, group_id: str, leader: str
 ) -> frozenset[OpenTransaction]:
-    """Return the open transactions of the group's ids; none where brokers cannot tell (< 3.0)."""
+    """Return the open transactions of the group's ids; none before Kafka 3.0."""
     if protocol.broker_version < _WITH_INTROSPECTION:
         return frozenset()
     with translated_errors("list transactions"):

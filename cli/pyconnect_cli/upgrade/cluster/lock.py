@@ -3,7 +3,7 @@
 The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka:
 no topic is needed, a killed holder's membership ends with its session, and one grant is enough:
 Read on it. Two that start at the same moment both refuse. A thread owns the client, which keeps a
-membership alive only while it is polled; `held` tells whether it has lasted without a break.
+membership alive only while it is polled; `held` shows whether it has lasted without a break.
 """
 
 from __future__ import annotations
@@ -138,6 +138,6 @@ def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
 
 def _held_by_another(name: str) -> Conflict:
     return Conflict(
-        f"another run upgrades this cluster: it holds the group {name}",
-        hint="see who runs it; the lock ends with it",
+        f"another run is upgrading this cluster: it holds the lock, group {name}",
+        hint="find that run; the lock ends with it",
     )

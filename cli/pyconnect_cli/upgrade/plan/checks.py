@@ -1,7 +1,7 @@
-"""What forbids an upgrade, and what is only to be known, before its first step. Pure.
+"""The findings that forbid an upgrade before its first step, and the warnings. Pure.
 
-Each check is a generator of findings over one view; the numbers are the invariants of spec
-upgrade.md §3. A blocker says what to do about it.
+Each check is a generator of findings over one view. The hint of a blocker says how to
+remove it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, View, Wor
 from pyconnect_cli.upgrade.plan.transactional_ids import collisions, ids_of, shared_with
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
-AGENTS_ONLY = "only pyconnect's own agents tell; a Java worker's is inferred"
+AGENTS_ONLY = (
+    "only pyconnect's own agents report their phase; the phase of a Java worker is inferred"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,34 +54,34 @@ def findings(view: View, wish: Wish) -> tuple[Finding, ...]:
 
 
 def _group(view: View, wish: Wish) -> Iterator[Finding]:
-    """I1, I5, I6: the group is at rest, led, and the one that the inventory knows."""
+    """The group is stable, has a leader, and has the members of the inventory."""
     if not view.stable:
         yield Finding(
             message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
-            hint="wait until it is through, then try again",
+            hint="wait until it is complete, then try again",
         )
     elif view.leader is None:
         yield Finding(message=f"group {view.group_id} has no leader that is a member")
     members = {worker.url for worker in view.workers if worker.member}
     if wish.inventory and (unknown := sorted(members - set(wish.inventory))):
         yield Finding(
-            message=f"{', '.join(unknown)} is a member and not in the inventory",
+            message=f"{', '.join(unknown)} is a member of the group but not in the inventory",
             hint="add it, or stop it",
         )
     if missing := [worker.url for worker in view.workers if not worker.member]:
         yield Finding(
-            message=f"{', '.join(missing)} is no member of group {view.group_id}",
+            message=f"{', '.join(missing)} is not a member of group {view.group_id}",
             hint="start it, undrain it, or leave it out",
         )
     if wish.only and (strangers := [url for url in wish.only if url not in members]):
         yield Finding(
-            message=f"{', '.join(strangers)}: no worker of this cluster",
-            hint=f"they are {', '.join(sorted(members))}",
+            message=f"{', '.join(strangers)}: not a worker of this cluster",
+            hint=f"its workers are {', '.join(sorted(members))}",
         )
 
 
 def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I2, I3, I21: everybody answers, fits, and runs with the file that is there."""
+    """Every worker answers, has a fitting version, and runs with its present properties file."""
     clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
     if len(clusters) > 1:
         yield Finding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
@@ -87,8 +89,8 @@ def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
         if not worker.reachable:
             yield Finding(
                 message=f"{worker.url} does not answer: {worker.reason}",
-                hint="every worker must be seen; give `address` in the inventory if it is reached"
-                " elsewhere from here",
+                hint="every worker must answer; give `address` in the inventory if this host"
+                " reaches it at another address",
             )
         elif _older(worker, versions.FIRST_WITH_PHASES):
             yield Finding(
@@ -103,8 +105,8 @@ def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
             )
         elif worker.outdated:
             yield Finding(
-                message=f"{worker.url}: its properties file was changed since it was started",
-                hint="restart it first, or take the change back",
+                message=f"{worker.url}: its properties file was changed after its start",
+                hint="restart it first, or revert the change",
             )
         elif _older(worker, versions.FIRST_WITHOUT_KNOWN_FAULTS):
             yield Finding(
@@ -120,34 +122,34 @@ def _older(worker: Worker, first: tuple[int, int, int]) -> bool:
 
 
 def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I5: signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
+    """Signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
         name = "eager" if view.protocol == "default" else view.protocol
         yield Finding(
             message=f"the group's protocol is {name}: requests between workers are not signed,"
-            " because at least one worker speaks no better",
-            hint="connect.protocol=sessioned on every worker, in a rolling of its own",
+            " because at least one worker supports no better protocol",
+            hint="set connect.protocol=sessioned on every worker, in a separate rolling restart",
             blocks=False,
         )
 
 
 def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
-    """I4: `disabled` and `preparing` of a Java worker look alike from outside."""
+    """The REST API of a Java worker does not show whether it is `disabled` or `preparing`."""
     for worker in view.workers:
         if not worker.reachable or worker.source is PhaseSource.TOLD:
             continue
         if worker.source is PhaseSource.UNKNOWN:
             yield Finding(
-                message=f"{worker.url}: its phase cannot be told; it has no source plugin to ask"
-                " with",
+                message=f"{worker.url}: its phase cannot be determined: it has no source plugin for"
+                " the test",
                 hint="give a `show` command in the inventory",
             )
         elif len(worker.phases) > 1 and wish.target is Phase.ENABLED and not wish.full_stop:
             yield Finding(
-                message=f"{worker.url} is a Java worker: whether it is disabled or preparing cannot"
-                " be told from outside",
-                hint="give a `show` command in the inventory that prints the phase of its file; or"
-                " look yourself, and say --declared when every one of them is preparing",
+                message=f"{worker.url} is a Java worker: its REST API does not show whether it is"
+                " disabled or preparing",
+                hint="give a `show` command in the inventory that prints the phase in its file;"
+                " or check by hand that every Java worker is preparing, then give --declared",
                 blocks=not wish.declared,
             )
         else:
@@ -157,40 +159,40 @@ def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _health(view: View, _wish: Wish) -> Iterator[Finding]:
-    """I19, I23: what is FAILED already does not count; open transactions that hang do."""
+    """Warn of instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
         yield Finding(
             message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
-            hint="see it: pyconnect transactions find-hanging",
+            hint="show it: pyconnect transactions find-hanging",
         )
     if not view.states_known:
         yield Finding(
-            message="no worker tells the states of connectors and tasks",
-            hint="see whether they answer: pyconnect health",
+            message="no worker reports the states of connectors and tasks",
+            hint="check whether the workers answer: pyconnect health",
         )
     if failed := sorted(view.failed()):
         yield Finding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
 
 
 def _acls(view: View, wish: Wish) -> Iterator[Finding]:
-    """I10: the grants of the next phase, for every principal."""
+    """The grants of the next phase, for every principal."""
     command = f"pyconnect acls check --phase {wish.target}"
     for blocker in view.acl_blockers:
         yield Finding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
     for unknown in view.acl_unknown:
         yield Finding(
             message=f"ACL not known: {unknown}",
-            hint=f"see {command}; or go on with --accept-unknown",
+            hint=f"see {command}; or continue with --accept-unknown",
             blocks=not wish.accept_unknown,
         )
 
 
 def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
-    """I11 to I14: transactions work, and topics of Connect are what they must be."""
+    """Transactions work, and the topics of Connect have the required settings."""
     brokers = view.brokers
     if not brokers.transactions and wish.target is not Phase.DISABLED:
         yield Finding(
-            message="the brokers have no transactions: those came with Kafka 0.11",
+            message="the brokers do not support transactions, which came with Kafka 0.11",
             hint="exactly-once needs newer brokers",
         )
     for problem in (*brokers.log_problems, *brokers.topic_problems):
@@ -216,13 +218,13 @@ def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _sources(view: View, wish: Wish) -> Iterator[Finding]:
-    """I15, I18 and what a way down means for connectors that demand exactly-once."""
+    """Sources that cannot do exactly-once, and those that require it on a downgrade."""
     for source in view.sources:
         if wish.target is Phase.ENABLED:
             if source.preflight:
                 yield Finding(
                     message=f"{source.name}: {source.preflight[0]}",
-                    hint="see its documentation; it runs on, its records may repeat",
+                    hint="see its documentation; it keeps running, and its records may repeat",
                     blocks=wish.strict or source.requires_exactly_once,
                 )
             interval_ms = source.boundary_interval_ms
@@ -239,8 +241,8 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
                 )
         elif source.requires_exactly_once:
             yield Finding(
-                message=f"{source.name} demands exactly-once (exactly.once.support=required): after"
-                " the way down every change of its configuration is refused",
+                message=f"{source.name} requires exactly-once (exactly.once.support=required):"
+                " after the downgrade every change of its configuration is refused",
                 hint=f"pyconnect connectors patch {source.name} --set"
                 " exactly.once.support=requested",
                 blocks=False,
@@ -248,61 +250,62 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _clients(view: View, wish: Wish) -> Iterator[Finding]:
-    """I14, I17: every client goes to one cluster, with settings that transactions allow."""
+    """Every client uses one cluster, with settings that transactions allow."""
     if wish.target is Phase.DISABLED:
         return
-    why = "no transactional producer can be made with it"
+    why = "no transactional producer can be created with it"
     for setting in view.worker_settings.breaking:
-        yield Finding(message=f"{setting}: {why}, so no leader could write", hint="take it out")
+        yield Finding(message=f"{setting}: {why}, so a leader could not write", hint="remove it")
     for setting in view.worker_settings.replaced:
         yield Finding(message=f"{setting} will be ignored", blocks=False)
     for source in view.sources if wish.target is Phase.ENABLED else ():
         for setting in source.breaking:
             yield Finding(
                 message=f"{source.name}: {setting}: {why}, so its tasks would fail",
-                hint="take it out, or set what the default is",
+                hint="remove it, or set the default value",
             )
         for setting in source.replaced:
             yield Finding(message=f"{source.name}: {setting} will be ignored", blocks=False)
         if source.several_clusters:
             yield Finding(
                 message=f"{source.name}: its producer, consumer and admin client have different"
-                " clusters: offsets and fencing would go to another one than its records",
+                " clusters: offsets and fencing would go to another cluster than its records",
                 hint="give producer, consumer and admin the same bootstrap.servers",
             )
         elif source.own_cluster:
             yield Finding(
-                message=f"{source.name} writes to another cluster, which was not asked: its offsets"
-                " topic, limits and open transactions there are not known",
+                message=f"{source.name} writes to another cluster, which was not checked: its"
+                " offsets topic, limits and open transactions there are not known",
                 blocks=False,
             )
 
 
 def _ids(view: View, wish: Wish) -> Iterator[Finding]:
-    """I16: an id has one owner; while nobody here is transactional nobody uses them."""
+    """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
         return
     for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
         yield Finding(
-            message=f"{collision}: each would fence the other",
+            message=f"{collision}, which would fence each other",
             hint="rename a connector",
             blocks=False,
         )
     for shared in shared_with(view.group_id, view.sources, view.other_groups):
-        yield Finding(message=shared, hint="see its connectors", blocks=False)
+        yield Finding(message=shared, hint="check the connectors of that group", blocks=False)
     if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
         return
     ids = {name for source in view.sources for name in ids_of(view.group_id, source)}
     for name in sorted(ids & {found.transactional_id for found in view.open_transactions}):
         yield Finding(
-            message=f"somebody else writes with the transactional id {name}: no task here does yet",
-            hint="see whose it is: pyconnect transactions describe " + name,
+            message=f"another producer uses the transactional id {name}: no task of this cluster"
+            " uses it yet",
+            hint="find its owner: pyconnect transactions describe " + name,
             blocks=False,
         )
 
 
 def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
-    """A Java worker below `enabled` takes aborted offsets for valid ones (spec upgrade.md §8.1)."""
+    """A Java worker below `enabled` takes aborted offsets for valid ones."""
     enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
     java = [worker.url for worker in enabled if worker.kind is Kind.JAVA]
     if not java or wish.target is Phase.ENABLED:
@@ -310,9 +313,10 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
     remedy = "isolation.level=read_committed at the top level of every Java worker's properties"
     if view.aborted_offsets:
         yield Finding(
-            message=f"{view.offsets_topic} ends with offsets of no committed transaction"
-            f" ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip records",
-            hint=f"{remedy}, restart them, then say --declared",
+            message=f"{view.offsets_topic} ends with offsets of transactions that were not"
+            f" committed ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip"
+            " records",
+            hint=f"{remedy}, restart them, then give --declared",
             blocks=not wish.declared,
         )
     elif view.offsets_topic is None:
@@ -325,28 +329,29 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
 
 
 def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
-    """Workers before 3.5 take STOPPED for PAUSED (spec upgrade.md §9)."""
+    """Workers before 3.5 take STOPPED for PAUSED."""
     if not view.stopped:
         return
     names = ", ".join(view.stopped)
     if wish.hard:
         yield Finding(
-            message=f"STOPPED: {names}; software before 3.5 takes them for PAUSED",
+            message=f"STOPPED: {names}; software before 3.5 treats them as PAUSED",
             hint="resume, pause or delete them first",
         )
     elif any(_older(worker, versions.FIRST_WITH_STOPPED) for worker in view.workers):
         yield Finding(
-            message=f"STOPPED: {names}; a worker before 3.5 takes them for PAUSED", blocks=False
+            message=f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED", blocks=False
         )
 
 
 def _means(view: View, wish: Wish) -> Iterator[Finding]:
-    """Who has to be restarted by hand is told beforehand."""
+    """Warn of the workers that have to be restarted by hand."""
     by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
     chosen = [url for url in by_hand if not wish.only or url in wish.only]
     if chosen:
         yield Finding(
-            message=f"by hand, one after the other (exit 75 each time): {', '.join(chosen)}",
+            message="restarts by hand, one worker at a time (exit 75 each time):"
+            f" {', '.join(chosen)}",
             hint="agents: agent.allow.phase.change=true and --supervise or agent.restart.command;"
             " others: commands in an --inventory file",
             blocks=False,

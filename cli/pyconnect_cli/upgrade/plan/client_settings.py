@@ -1,8 +1,8 @@
-"""Client settings that exactly-once replaces or cannot live with (spec exactly-once.md §5). Pure.
+"""Client settings that exactly-once replaces or cannot live with. Pure.
 
 Layers: a connector's producer and consumer have the worker's `producer.*` and `consumer.*`, then
 the connector's overrides; the leader's producer has the worker's keys without a prefix. Of a Java
-worker whose file nobody gave only the connector's own layer is seen.
+worker whose file was not given only the connector's own layer is seen.
 """
 
 from __future__ import annotations

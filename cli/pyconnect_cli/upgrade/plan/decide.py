@@ -107,7 +107,7 @@ class End:
     halted: Halted | None = None
 
 
-_NO_REST = "the cluster does not come to rest: see its logs"
+_NO_REST = "the cluster does not become stable: see its logs"
 
 Action = Change | Quiesce | Replace | Wait | Again | End
 
@@ -185,13 +185,13 @@ class _Turn:
         """Return what the end of a step waits for; None when all is well.
 
         A process that was killed left its transaction to the coordinator, which aborts it after
-        its timeout: until then readers stand still and its outcome is open (spec upgrade.md §5).
+        its timeout: until then readers stand still and its outcome is open.
         """
         if problem := gate_problem(self.run, self.view):
             return self.wait(problem, _gate_hint(problem))
         if self.memory.lingering:
             ids = sorted({found.transactional_id for found in self.memory.lingering})
-            problem = f"still open from before: the transaction of {', '.join(ids)}"
+            problem = f"the transaction of {', '.join(ids)} is still open since before the step"
             return self.wait(problem, _gate_hint(problem))
         if not self.settled:
             return self.wait("the cluster settles", _NO_REST)
@@ -259,7 +259,7 @@ def _full_stop(turn: _Turn) -> Decision:
         if ("quiesce", url) not in turn.memory.acted and not _is_silent_agent(turn, url):
             return turn.act("quiesce", url, Quiesce(url=url))
     if awake:
-        return turn.wait(f"{awake[0]} still works", f"stop {awake[0]}, then resume")
+        return turn.wait(f"{awake[0]} still runs", f"stop {awake[0]}, then resume")
     for url in pending:
         if (_kind(leg), url) not in turn.memory.acted and not _is_silent_agent(turn, url):
             started = () if url in run.steps else (_step_started(leg, url),)
@@ -289,7 +289,7 @@ def _is_silent_agent(turn: _Turn, url: str) -> bool:
     """Whether a worker that only its own agent can change does not answer now.
 
     It may be on its way back from a restart that was begun before this process: that is waited for.
-    Only agents have told the digest of their file.
+    Only agents report the digest of their file.
     """
     worker = turn.view.by_url.get(url)
     if turn.leg.replace or (worker is not None and worker.reachable):
@@ -308,7 +308,11 @@ def _step_started(leg: Leg, url: str) -> StepStarted:
 
 
 def _verified(turn: _Turn, step: Step, worker: Worker) -> StepVerified:
-    how = "told by the worker" if worker.source is PhaseSource.TOLD else "restarted with it"
+    how = (
+        "reported by the worker"
+        if worker.source is PhaseSource.TOLD
+        else "restarted with this phase"
+    )
     members = sum(each.member for each in turn.view.workers)
     evidence = (
         f"{worker.phase_text}, {how}; version {worker.version}; {members} members,"
@@ -344,20 +348,20 @@ def _not_there(leg: Leg, step: Step, worker: Worker | None) -> str:
 def _step_hint(leg: Leg, url: str) -> str:
     goal = "its new software" if leg.replace else f"exactly.once.source.support={leg.target}"
     return (
-        f"see the log of {url}; start it with {goal}, or with its former file, then run the same"
-        " command again to go on"
+        f"see the log of {url}; start it with {goal}, or with its former file, then"
+        " run the same command again to continue"
     )
 
 
 def _gate_hint(problem: str) -> str:
     if "FAILED" in problem:
         return (
-            "see why: pyconnect tasks list --failed; grant or repair, restart what failed, then run"
-            " the same command again"
+            "see the reason: pyconnect tasks list --failed; repair it, restart the"
+            " failed tasks, then run the same command again"
         )
     if "transaction" in problem:
-        return "see it: pyconnect transactions find-hanging; then run the same command again"
-    return "repair that, then run the same command again to go on"
+        return "show it: pyconnect transactions find-hanging; then run the same command again"
+    return "repair this, then run the same command again to continue"
 
 
 def _halt(memory: Memory, halted: Halted) -> Decision:

@@ -1,7 +1,7 @@
 """What must hold between the steps of an upgrade, and what must never happen in it. Pure.
 
-A gate's problem is waited for, until a deadline. A broken invariant halts the run at once: going on
-could only make it worse. Numbers are those of spec upgrade.md §3.
+A run waits for the end of a gate's problem, until a deadline. A broken invariant halts the run at
+once: going on could only make it worse.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def gate_problem(run: Run, view: View) -> str | None:
     if view.leader is None:
         return "the group has no leader"
     if not view.states_known:
-        return "no worker tells the states of connectors and tasks"
+        return "no worker reports the states of connectors and tasks"
     before = set(run.started.failed)
     if new := sorted(view.failed() - before):
         return f"{', '.join(new)} {'is' if len(new) == 1 else 'are'} FAILED since the run began"
@@ -50,21 +50,23 @@ def broken_invariant(run: Run, view: View) -> Halted | None:
         if worker.url not in run.urls and worker.member:
             version = f", version {worker.version}" if worker.version else ""
             return Halted(
-                reason=f"{worker.url}{version} has joined the group, and is not of this run",
+                reason=f"{worker.url}{version} has joined the group but is not part of this run",
                 hint="stop it and run the same command again; or end this run with pyconnect"
-                " upgrade --cleanup, and begin another with it",
+                " upgrade --cleanup and start another run that includes it",
             )
         if worker.cluster_id and worker.cluster_id != run.started.cluster_id:
             return Halted(
-                reason=f"{worker.url} works on Kafka cluster {worker.cluster_id}, not on"
+                reason=f"{worker.url} uses Kafka cluster {worker.cluster_id}, not"
                 f" {run.started.cluster_id}",
-                hint="give it the properties of the others",
+                hint="give it the properties of the other workers",
             )
         if leg is not None and (problem := _wrong_phase(run, leg, worker)):
-            return Halted(reason=problem, hint="see who changed it, and set it right; then resume")
+            return Halted(
+                reason=problem, hint="find the reason of the change and revert it; then resume"
+            )
     if view.stable and _weaker(view.protocol, run.started.protocol):
         return Halted(
-            reason=f"the group's protocol was {run.started.protocol} and is {view.protocol} now",
+            reason=f"the group's protocol changed from {run.started.protocol} to {view.protocol}",
             hint="give every worker the same connect.protocol as before, then resume",
         )
     return None
@@ -84,7 +86,7 @@ def _wrong_phase(run: Run, leg: Leg, worker: Worker) -> str | None:
 
 
 def is_at_target(run: Run, leg: Leg, worker: Worker) -> bool:
-    """Whether a worker needs no step in this leg, as far as the cluster itself tells."""
+    """Whether a worker needs no step in this leg, as far as the cluster itself shows."""
     if leg.replace:
         return worker.reachable and worker.version != _version_before(run, worker.url)
     return (
@@ -119,7 +121,7 @@ def _weaker(now: str, before: str) -> bool:
 
 
 def leader_problem(leg: Leg, view: View) -> str | None:
-    """Return why the leader's writes are not safe at the end of a leg (I7)."""
+    """Return why the leader's writes are not safe at the end of a leg."""
     if leg.target is Phase.DISABLED or view.leader_writes is not False:
         return None
-    return "the leader has not claimed its transactional id: is it allowed to (acls check)?"
+    return "the leader has not claimed its transactional id: does it have the grant (acls check)?"

@@ -1,9 +1,8 @@
 """What is seen of a Connect cluster that is upgraded, as values. Pure.
 
-A worker's phase is told by pyconnect's own agents. Of a Java worker it can only be inferred: its
-validation tells `enabled` from the rest, and its writing tells `preparing` from `disabled` while it
-leads (spec upgrade.md §4). So each worker has the set of phases that it may be in, and where that
-comes from.
+pyconnect's own agents report their phase. The phase of a Java worker is inferred: its validation
+distinguishes `enabled` from the rest, and its writing distinguishes `preparing` from `disabled`
+while it leads. So each worker has the set of phases that it may be in, and where that comes from.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class SourceConnector:
     boundary_interval_ms: int | None = None
     transaction_timeout_ms: int = 60_000
     preflight: tuple[str, ...] = ()
-    """What validation with `required` says against it; empty: nothing, or it was not asked."""
+    """Errors of a validation with `required`; empty if there are none or it was not validated."""
     replaced: tuple[str, ...] = ()
     breaking: tuple[str, ...] = ()
     own_cluster: bool = False
@@ -179,9 +178,9 @@ class View:
     other_groups: tuple[str, ...] = ()
     leader_transactional_id: str = ""
     states_known: bool = True
-    """Whether any worker told the `instances`: of none nothing is known, least that all is well."""
+    """Whether any worker reported the `instances`; False means that their states are not known."""
     leader_writes: bool | None = None
-    """Whether the leader writes transactionally; None: nobody can say."""
+    """Whether the leader writes transactionally; None if it is not known."""
 
     @property
     def stable(self) -> bool:

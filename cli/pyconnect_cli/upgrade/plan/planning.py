@@ -2,7 +2,7 @@
 
 The ways: disabled → preparing → enabled, each in a run of its own, because exactly-once is only
 safe when every possible leader writes transactionally before the first task relies on it. Down
-again in two rollings, or in one with --direct. --full-stop goes anywhere: nobody works meanwhile.
+again in two rollings, or in one with --direct. --full-stop goes anywhere: no worker runs meanwhile.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Fin
         return (Leg(start=ENABLED, target=DISABLED), *_hard(wish)), None
     if wish.only:
         return (), Finding(
-            message="from enabled to disabled are two rollings, and one of only some workers would"
-            " leave phases that are no neighbours",
+            message="a change from enabled to disabled takes two rolling restarts; with only"
+            " some workers it would leave phases that cannot coexist",
             hint="first: pyconnect upgrade --phase preparing",
         )
     down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
@@ -141,17 +141,17 @@ def _at(workers: tuple[Worker, ...], phase: Phase) -> str:
 
 def _skips(workers: tuple[Worker, ...]) -> Finding:
     return Finding(
-        message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a leader"
-        " could still write what nobody can fence",
+        message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
+        " leader could still write records that cannot be fenced",
         hint="first: pyconnect upgrade --phase preparing; or stop everything: --full-stop",
     )
 
 
 def _too_far(workers: tuple[Worker, ...]) -> Finding:
     return Finding(
-        message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is enabled:"
-        " those phases are no neighbours",
-        hint="bring everybody down: pyconnect upgrade --phase disabled --direct; or --full-stop",
+        message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
+        " enabled: these phases cannot coexist",
+        hint="disable every worker: pyconnect upgrade --phase disabled --direct; or --full-stop",
     )
 
 
@@ -159,15 +159,16 @@ def _notes(view: View, legs: tuple[Leg, ...]) -> tuple[str, ...]:
     notes = []
     if any(leg.target is ENABLED for leg in legs):
         notes.append(
-            "exactly-once begins when the last worker is enabled and every process that ran plain"
-            " tasks has ended; what was duplicated before stays. Consumers then read with"
-            " isolation.level=read_committed."
+            "exactly-once begins when the last worker is enabled and every process that"
+            " ran plain tasks has ended; earlier duplicates stay. Consumers must then"
+            " read with isolation.level=read_committed."
         )
     down = [leg for leg in legs if leg.start is ENABLED and leg.target is not ENABLED]
     if down:
         notes.append(
-            "exactly-once ends with the first worker of this way down: from then on at least once."
-            " Consumers may keep read_committed; they must be ready for repeated records."
+            "exactly-once ends with the first worker of this downgrade; delivery is at"
+            " least once from then on. Consumers may keep read_committed; they must"
+            " accept repeated records."
         )
         if own := sorted({s.offsets_topic for s in view.sources if s.offsets_topic}):
             notes.append(
@@ -176,8 +177,9 @@ def _notes(view: View, legs: tuple[Leg, ...]) -> tuple[str, ...]:
             )
     if any(leg.replace for leg in legs):
         notes.append(
-            "software before 3.3 ignores connectors' own offsets topics: it goes on from the copies"
-            " in the workers' topic, which may be older, so records repeat. Its log complains about"
-            " tasks-fencing records at each start; leave them."
+            "software before 3.3 ignores connectors' own offsets topics: it continues"
+            " from the copies in the workers' topic, which may be older, so records"
+            " repeat. Its log reports errors about tasks-fencing records at each start;"
+            " they are harmless."
         )
     return tuple(notes)

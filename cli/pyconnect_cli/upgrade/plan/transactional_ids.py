@@ -1,4 +1,4 @@
-"""Transactional ids that several would use, each fencing the other (spec exactly-once.md §4). Pure.
+"""Transactional ids that several would use, each fencing the other. Pure.
 
 Ids are names put together with `-` and nothing escaped, so two pairs of names may make the same.
 """
@@ -44,6 +44,6 @@ def shared_with(
             if len(other) > len(group_id) and own.startswith(f"{other}-"):
                 theirs = own.removeprefix(f"{other}-")
                 yield (
-                    f"the ids of {source.name} are those of a connector {theirs} in group {other},"
-                    " if there is one"
+                    f"the transactional ids of {source.name} would be those of a connector"
+                    f" {theirs} in group {other}"
                 )

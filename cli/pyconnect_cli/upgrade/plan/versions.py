@@ -1,4 +1,4 @@
-"""Which versions of Kafka Connect can do what an upgrade needs (spec upgrade.md §2). Pure."""
+"""Which versions of Kafka Connect can do what an upgrade needs. Pure."""
 
 from __future__ import annotations
 

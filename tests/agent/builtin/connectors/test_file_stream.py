@@ -1,4 +1,4 @@
-"""FileStreamSource and FileStreamSink (spec connectors.md §1-2)."""
+"""FileStreamSource and FileStreamSink."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_truncation_waits_by_default(tmp_path: Path) -> None:
 
 
 def test_truncation_can_restart_at_the_beginning(tmp_path: Path) -> None:
-    """Positions begin anew."""
+    """Positions start from the beginning."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path, on_truncate="restart")

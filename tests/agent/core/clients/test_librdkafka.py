@@ -1,4 +1,4 @@
-"""Java's client settings in librdkafka's words (spec internal-topics.md §1.3)."""
+"""Java's client settings in librdkafka's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reducer of the config topic (spec internal-topics.md §2.1-2.4)."""
+"""The reducer of the config topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image of an offset topic (spec internal-topics.md §3.2, §3.3)."""
+"""The image of an offset topic."""
 
 from __future__ import annotations
 

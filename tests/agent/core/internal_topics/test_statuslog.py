@@ -1,4 +1,4 @@
-"""The reducer of the status topic and its rules of writing (spec internal-topics.md §4)."""
+"""The reducer of the status topic and its rules of writing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledged prefixes of source partitions (spec task-runtime.md §4.3)."""
+"""Acknowledged prefixes of source partitions."""
 
 from __future__ import annotations
 

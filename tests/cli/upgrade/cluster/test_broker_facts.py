@@ -1,4 +1,4 @@
-"""What topics of Connect must be, before an upgrade (I13, I14)."""
+"""The required settings of Connect's topics before an upgrade."""
 
 from __future__ import annotations
 

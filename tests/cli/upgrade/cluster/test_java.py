@@ -1,4 +1,4 @@
-"""What the answers of a Java worker mean (upgrade.md §4.4)."""
+"""What the answers of a Java worker mean."""
 
 from __future__ import annotations
 

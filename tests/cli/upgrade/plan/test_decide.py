@@ -178,7 +178,7 @@ def test_states_that_nobody_tells_are_not_taken_for_good() -> None:
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.mute_until_ms = 10**9
-    assert "no worker tells the states of connectors and tasks" in halted(world).reason
+    assert "no worker reports the states of connectors and tasks" in halted(world).reason
     assert world.order == []
 
 
@@ -206,7 +206,7 @@ def test_a_step_waits_for_the_transactions_of_those_before(full_stop: bool) -> N
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2, full_stop=full_stop)
     world.orphans = {ORPHAN: 10**9}
-    assert "still open from before: the transaction of g-c-0" in halted(world).reason
+    assert "the transaction of g-c-0 is still open since before" in halted(world).reason
 
 
 def test_transactions_that_begin_later_are_not_waited_for() -> None:
@@ -265,7 +265,7 @@ def test_a_weaker_protocol_stops_the_run() -> None:
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
     world.protocol = "compatible"
-    assert "was sessioned and is compatible now" in halted(world).reason
+    assert "changed from sessioned to compatible" in halted(world).reason
 
 
 def test_only_the_workers_named_are_changed() -> None:

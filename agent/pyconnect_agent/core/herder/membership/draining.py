@@ -1,7 +1,7 @@
-"""Give up all work, stay up for REST; later take part again (spec agent-admin.md).
+"""Give up all work, stay up for REST; later take part again.
 
 Wherever a rebalance stands: all work stops, the statuses are flushed, then this worker leaves the
-group and joins no more until it is told to. No Kafka counterpart. A drain and its end may come at
+group and joins again only on request. No Kafka counterpart. A drain and its end may come at
 any time and in any order; the last one counts.
 
 Drained, a worker reads on in the internal topics: it answers reads and writes target states, as
@@ -110,7 +110,7 @@ def flushed(turn: Turn) -> None:
 
 
 def drained(turn: Turn) -> None:
-    """Nothing runs here and nobody counts on this worker."""
+    """Nothing runs here and no other worker expects work of this worker."""
     turn.update(phase=Phase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True)
     if not turn.state.drain_wanted:
         _return(turn)

@@ -1,6 +1,6 @@
 """What a leader refuses while members would lead under another transactional id.
 
-Layer: core. Project decision (exactly-once.md §2); no Kafka counterpart. The rule itself is in
+Layer: core. Project decision; no Kafka counterpart. The rule itself is in
 `assign/leader_ids`. Reads, pauses, and restarts of one instance need no leader's write and go on;
 what runs keeps running. The next rebalance in which all agree lets the leader claim its right.
 """

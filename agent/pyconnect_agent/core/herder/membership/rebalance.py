@@ -1,9 +1,9 @@
 """From one assignment to the next: stop what is revoked, catch up, start, join again.
 
-Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener; spec group-protocol.md
-§6-§7. Nothing joins before everything that must not run during the join has stopped, and before
-the leader's operations on the config topic that have begun are through: in Apache's worker one
-thread does both, so a half-done stop of a connector never meets a rebalance there either.
+Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener. Nothing joins before
+everything that must not run during the join has stopped, and before the leader's operations on the
+config topic that have begun are through: in Apache's worker one thread does both, so a half-done
+stop of a connector never meets a rebalance there either.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def join_due(turn: Turn) -> None:
 
 
 def membership_lost(turn: Turn) -> None:
-    """Nothing may run outside the group (group-protocol.md §6.3): stop all, then join again."""
+    """Nothing may run outside the group: stop all, then join again."""
     if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
     work.give_up_everything(turn)
@@ -194,7 +194,7 @@ def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
 
 
 def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
-    """Leave the group and wait before reading again (group-protocol.md §7.4)."""
+    """Leave the group and wait before reading again."""
     turn.end_stage(turn.state.stage)
     if turn.state.phase is Phase.CATCHING_UP and _current(turn, waiter.generation):
         _leave_and_back_off(turn, "taking too long to read the log")

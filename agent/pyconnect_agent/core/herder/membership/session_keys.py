@@ -1,4 +1,4 @@
-"""The leader keeps the group's session key fresh (KIP-507; spec internal-topics.md §2.8).
+"""The leader keeps the group's session key fresh (KIP-507).
 
 Only while the group runs the `sessioned` protocol. Kafka: the key part of DistributedHerder.tick.
 """

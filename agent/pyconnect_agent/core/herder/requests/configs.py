@@ -1,4 +1,4 @@
-"""Operations that read and change connector configs: get, put, patch, delete (rest-api.md §4).
+"""Operations that read and change connector configs: get, put, patch, delete.
 
 After every wait the conditions are looked at again: another worker may have become leader, the
 connector may be gone.
@@ -148,8 +148,7 @@ def tasks_max(config: ConnectorConfig) -> int:
 def written(turn: Turn, operation: Operation, connector: str) -> None:
     """Answer, now that the config is on the topic.
 
-    A standalone worker answers when the connector has started and its task configs are made
-    (rest-api.md §4.1).
+    A standalone worker answers when the connector has started and its task configs are made.
     """
     if turn.state.settings.standalone:
         settling = proceed(turn, operation, Step.SETTLING, stages.STARTING_CONNECTOR)

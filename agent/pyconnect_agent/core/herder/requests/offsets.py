@@ -1,11 +1,11 @@
-"""Altering and resetting a connector's offsets (KIP-875; spec offsets-and-states.md A3).
+"""Altering and resetting a connector's offsets (KIP-875).
 
 Layer: core. Kafka: `DistributedHerder.modifyConnectorOffsets`. Read to the end, check, fence what
 may still run (exactly-once sources), read and check again, ask the connector, read and check once
 more, write. Kafka Connect leaves the last look out: a resume by another worker, or a new config,
 while the connector is asked goes unnoticed there.
 
-A rebalance, a new config or other conditions that fail in between begin it anew or end it; nothing
+A rebalance, a new config or other conditions that fail in between start it again or end it; nothing
 has been written then. Once writing has begun it is finished, whatever happens.
 """
 

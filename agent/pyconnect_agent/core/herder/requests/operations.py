@@ -3,10 +3,10 @@
 Requests for one connector run one after another in its lane; different connectors do not wait for
 each other. Nothing begins during a rebalance, apart from pause and resume, which Apache's worker
 also writes from its REST thread. A restart that arrives while the config topic asks for a rebalance
-is refused, because what it would restart is about to be dealt anew (rest-api.md §2.1).
+is refused, because what it would restart is about to be assigned again.
 
-When the client's time is over it is told the current stage: writes that have begun are finished,
-what still waits is dropped (Apache would run it later).
+When the client's time is over, the answer names the current stage: writes that have begun are
+finished, what still waits is dropped (Apache would run it later).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def fail(turn: Turn, operation: Operation, error: Exception) -> None:
 
 
 def request_error(error: Exception) -> RequestError:
-    """What a client is told about a failed effect."""
+    """The answer to a client about a failed effect."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, PrivilegedWriteError):

@@ -1,4 +1,4 @@
-"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan (rest-api.md §5)."""
+"""Restarts: the legacy ones of an instance by its owner, and KIP-745's by plan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def begin_restart_connector(turn: Turn, operation: Operation, request: RestartCo
 
 
 def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -> None:
-    """Answered when the task has been told to start; whether it runs, its status says."""
+    """Answered when the task has been asked to start; its status shows whether it runs."""
     task_id = request.task_id
     if not turn.state.snapshot.contains(task_id.connector):
         fail(turn, operation, _unknown(task_id.connector))

@@ -1,4 +1,4 @@
-"""What the herder is doing, told to clients whose time is over (spec rest-api.md §2, §8.2)."""
+"""What the herder is doing, as reported to clients whose time is over."""
 
 from __future__ import annotations
 

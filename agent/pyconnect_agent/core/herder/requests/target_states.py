@@ -38,7 +38,7 @@ _LEADER_STOPS = "Only the leader can transition connectors to the STOPPED state.
 
 
 def begin_target_state(turn: Turn, operation: Operation, request: SetTargetState) -> None:
-    """Pause and resume may be written by any worker (internal-topics.md §2.1)."""
+    """Pause and resume may be written by any worker."""
     if not turn.state.snapshot.contains(request.connector):
         fail(turn, operation, _unknown(request.connector))
         return

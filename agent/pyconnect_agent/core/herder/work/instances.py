@@ -2,8 +2,8 @@
 
 Starting is decided by comparing, not by remembering what to do: `reconcile` may be called at any
 time and as often as one likes. Work starts only while the assignment is resolved and no rejoin is
-wanted, so a task never starts from a task set that is about to be dealt anew; it stops as soon as
-it should not run any more (group-protocol.md §7.5, §7.9).
+wanted, so a task never starts from a task set that is about to be assigned again; it stops as soon
+as it should not run any more.
 """
 
 from __future__ import annotations

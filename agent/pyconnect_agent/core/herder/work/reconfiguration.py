@@ -1,8 +1,8 @@
-"""Make the task configs of a running connector anew and apply them if they differ.
+"""Make the task configs of a running connector again and apply them if they differ.
 
-Kafka: DistributedHerder.reconfigureConnectorTasksWithExponentialBackoffRetries; spec
-internal-topics.md §2.6, task-runtime.md §10. Retried without limit, 250 ms doubling to 60 s,
-as long as the connector runs here; a failed connector asks again when it runs again.
+Kafka: DistributedHerder.reconfigureConnectorTasksWithExponentialBackoffRetries. Retried without
+limit, 250 ms doubling to 60 s, as long as the connector runs here; a failed connector asks again
+when it runs again.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pyconnect_agent.core.herder.work import reconfiguration
 from pyconnect_agent.core.ids import State
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
-"""Written only when no other worker has written since (internal-topics.md §4.3)."""
+"""Written only when no other worker has written since."""
 
 
 def connector_reported(turn: Turn, event: ConnectorReported) -> None:

@@ -1,16 +1,16 @@
-"""Before tasks of an exactly-once source connector start here (KIP-618; spec exactly-once.md §9).
+"""Before tasks of an exactly-once source connector start here (KIP-618).
 
 Layer: core. What ran before their task set is fenced by the leader; then the config topic is read
 once more; then they start, unless a newer task set appeared. A task's process asks again when it
-has initialised its producer: nobody older can write from there on, and nobody newer was fenced by
-mistake and goes unnoticed.
+has initialised its producer: no older producer can write from there on, and no newer one was fenced
+by mistake and goes unnoticed.
 
 A task that waits is CLEARING, unless its connector is paused: then it is PAUSED, and nothing is
 fenced until it is resumed. A leader that died, or cannot fence just now, is asked again; when it
 fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. Reading the
 config topic is repeated for as long as it takes, after pauses that grow to 5 s. What waits
-while the group rebalances is forgotten, and asked for anew when work may start again. Whoever
-calls `done` has adopted what was read.
+while the group rebalances is forgotten, and asked for again when work may start again. The caller
+of `done` has adopted the config that was read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST_BACKOFF_MS = 5_000
 def await_clearance(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
     """Let tasks of one connector wait, returns how many are new; one clearance serves all.
 
-    While the connector is paused nothing is fenced: PAUSED is what they are told to be.
+    While the connector is paused nothing is fenced: the tasks are asked to be PAUSED.
     """
     connector = task_ids[0].connector
     share, snapshot = turn.work_of(connector), turn.state.snapshot
@@ -67,7 +67,7 @@ def await_clearance(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
 
 
 def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
-    """Tasks without a process are not run here any more: withdraw what was told of them."""
+    """Tasks without a process are not run here any more: withdraw the reports about them."""
     tasks = turn.work_of(connector).tasks
     for number in numbers:
         if tasks[number].life is Life.PAUSED:
@@ -77,7 +77,7 @@ def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
 
 
 def stopping(turn: Turn) -> None:
-    """The worker ends: what has a process is told so by it."""
+    """The worker ends: it stops the tasks that have a process itself."""
     for connector in turn.work.keys_now():
         gone(turn, connector, sorted(turn.work_of(connector).tasks))
 

@@ -1,4 +1,4 @@
-"""What a sink's record was in Kafka, for those who report its failure.
+"""The Kafka message of a sink's record, for reports of its failure.
 
 Layer: tasks. Kafka: InternalSinkRecord. Only tasks that have somewhere to report to use it: a
 record that keeps its message keeps the original bytes in memory too.

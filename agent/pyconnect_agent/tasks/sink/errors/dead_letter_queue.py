@@ -1,8 +1,8 @@
 """The topic that gets records which could not be processed (Kafka: DeadLetterQueueReporter).
 
-Layer: tasks. The record goes there as it was consumed, optionally with headers that tell what went
-wrong (KIP-298). A thread of its own serves the producer, so that a task may wait for the future of
-a report; `report` may be called from any thread.
+Layer: tasks. The record goes there as it was consumed, optionally with headers that describe what
+went wrong (KIP-298). A thread of its own serves the producer, so that a task may wait for the
+future of a report; `report` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DeadLetterQueue:
         """Send the record; the future fails with KafkaError when it cannot be delivered."""
         self._counts.dead_letter_requests += 1
         done: Future[None] = Future()
-        # Nobody can take back what was sent, so `cancel` has no effect.
+        # A sent record cannot be taken back, so `cancel` has no effect.
         done.set_running_or_notify_cancel()
         message = consumed_of(failure.record)
         headers = list(message.headers() or ())

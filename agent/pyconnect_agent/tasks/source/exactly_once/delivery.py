@@ -1,6 +1,6 @@
 """The parts of a source task whose records and offsets share transactions (KIP-618).
 
-Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask and its builder; spec exactly-once.md §9. The order
+Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask and its builder. The order
 matters: the producer is initialised, which ends what an older instance left open; then the worker
 is asked whether this task's configs are still the newest; only then offsets are read.
 """

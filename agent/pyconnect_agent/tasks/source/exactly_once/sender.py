@@ -1,6 +1,6 @@
 """How a source task's converted records go out exactly-once.
 
-Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask; spec exactly-once.md §12, §13. The loop and the
+Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask. The loop and the
 pipeline are those of every source task. Records and their source offsets go into one transaction;
 a boundary says when it ends. After any failure the task ends: its own position is past the lost
 records, only a new instance reads them again.
@@ -244,7 +244,7 @@ class TransactionalSender:
         LOG.info("transaction aborted as the task asked", extra={"task": self._task_id})
 
     def _commit(self) -> None:
-        """Commit records and offsets together, then tell the task."""
+        """Commit records and offsets together, then notify the task."""
         started_s = self._clock()
         try:
             entries = self._offsets.begin_flush()
@@ -308,7 +308,7 @@ class TransactionalSender:
         raise self._failure("Unrecoverable exception trying to send", error) from error
 
     def _failure(self, text: str, cause: BaseException) -> ConnectException:
-        """Tell a transaction that expired from one that another producer ended."""
+        """Distinguish a transaction that expired from one that another producer ended."""
         age_ms = (self._clock() - self._began_s) * 1000
         expired = self._open and age_ms >= self._producer.transaction_timeout_ms
         if isinstance(cause, ProducerFencedError) and expired:

@@ -77,7 +77,7 @@ def offset_stores(
     """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
 
     `client`, `is_brief`: see `LogUse`. Raises ConfigException for a forbidden override,
-    ConnectException when a cluster cannot be told from the worker's.
+    ConnectException when a cluster cannot be distinguished from the worker's.
     """
     writes = use is OffsetUse.AT_LEAST_ONCE
     log_use = LogUse(client=client, writes=writes, is_brief=is_brief)

@@ -2,8 +2,8 @@
 
 Layer: tasks. Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker;
 and an offsets topic of the connector's own, whose values win over the worker's and are copied
-there. Offsets go out under the raw key that is in use for their partition, whoever wrote it first;
-other keys of equal content are tombstoned.
+there. Offsets go out under the raw key that is in use for their partition, regardless of its first
+writer; other keys of equal content are tombstoned.
 
 Threads: the task's and its committer's, one at a time each. Clients end with the process.
 """

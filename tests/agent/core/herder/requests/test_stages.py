@@ -1,4 +1,4 @@
-"""Texts about what the worker is doing (rest-api.md §2, §8.2)."""
+"""Texts about what the worker is doing."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
 
 
 def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
-    """What waits is asked for anew; the late failure is that of a leader that was."""
+    """The waiting fencing is requested again; the late failure belongs to the former leader."""
     world = world_with(2)
     configured(world, 2, other="value")
     effect_id = until_asked(world)

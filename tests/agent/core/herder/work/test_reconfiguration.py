@@ -1,4 +1,4 @@
-"""Task configs made anew: when they are written, and how failures are retried."""
+"""New task configs: when they are written, and how failures are retried."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_smaller_set_stops_what_is_left_over(world: World) -> None:
 
 
 def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
-    """Nothing of the old generation runs while a rebalance is under way (group-protocol §7.9)."""
+    """Nothing of the old generation runs while a rebalance is under way."""
     world.write_elsewhere(
         *(config_records.task_config(ConnectorTaskId("c", n), {"n": str(n)}) for n in range(3)),
         config_records.tasks_commit("c", 3),
