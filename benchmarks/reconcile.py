@@ -7,7 +7,7 @@ each job in one warm Spark session with 4 GiB. Beside them two reads of the topi
 with it: one as anybody would write it (`plain`), and one with the options that the jobs read with.
 Each job's time is given as a multiple of both, for each isolation level that it reads. The first
 row is the time from no JVM to the answer of a job on a small topic. Prints Markdown rows for
-docs/benchmarks.md.
+docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations

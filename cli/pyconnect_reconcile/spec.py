@@ -1,7 +1,8 @@
 """What a run is asked, as one document: the border between the command line and the jobs. Pure.
 
 Everything a job needs is in it, or in files that it names (properties with secrets, saved
-ranges). docs/reconciliation.md describes each member; unknown ones are errors, near names are told.
+ranges). docs/reference/reconciliation.md describes each member; unknown ones are errors,
+near names are told.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.java
 
 JSON = {"Content-Type": "application/json"}
 OUR_OWN_KEYS = frozenset({"on.truncate"})
-"""Settings that connectors of Apache's do not have; see docs/compatibility.md."""
+"""Settings that connectors of Apache's do not have; see docs/reference/compatibility.md."""
 
 
 def on_both(

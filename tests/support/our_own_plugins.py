@@ -1,4 +1,4 @@
-"""Plugins that an agent has and a bare Java worker lacks; see docs/compatibility.md."""
+"""Plugins that an agent has and a bare Java worker lacks; see docs/reference/compatibility.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a connector's configuration says about its data: topics, files, converters, bounds. Pure.
 
-Members of a spec (docs/reconciliation.md) are made from it; flags and spec files replace them.
+Members of a spec (docs/reference/reconciliation.md) are made from it; flags and spec files
+replace them.
 """
 
 from __future__ import annotations

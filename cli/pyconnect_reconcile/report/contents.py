@@ -1,7 +1,8 @@
 """The report of a run as one document. Pure; `report_files` writes it, `page` draws it.
 
-Schema version 1, described in docs/reconciliation.md. Members are added within a version, never
-changed. Values of records never get here, secrets neither: the spec is told without its files.
+Schema version 1, described in docs/reference/reconciliation.md. Members are added within a
+version, never changed. Values of records never get here, secrets neither: the spec
+is told without its files.
 """
 
 from __future__ import annotations

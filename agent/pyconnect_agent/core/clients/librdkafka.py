@@ -4,9 +4,10 @@ Layer: core. What librdkafka cannot do becomes a warning, or an error where goin
 wrong. Values are texts on both sides. What security means says `pyconnect_clients`; key stores are
 read where clients are made (`kafka/key_stores.py`).
 
-Settings added because librdkafka's defaults do not suit (reasons in docs/design.md): producers
-place keys as Java does (`partitioner=murmur2_random`), consumers ask for more data 10 ms after
-their queue was full instead of 1 s, and read uncommitted unless told otherwise, as Java's do.
+Settings added because librdkafka's defaults do not suit (reasons in
+docs/explanation/design.md): producers place keys as Java does (`partitioner=murmur2_random`),
+consumers ask for more data 10 ms after their queue was full instead of 1 s, and read uncommitted
+unless told otherwise, as Java's do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table: which client needs which grant, why, and what is seen without it. Pure data.
 
-The ids are those of docs/acls.md. Rows that apply to other brokers than 4.3.1 are not `standard`.
-Symptoms are those of both kinds of worker, Apache's and ours, unless one is named.
+The ids are those of docs/reference/acls.md. Rows that apply to other brokers than 4.3.1 are not
+`standard`. Symptoms are those of both kinds of worker, Apache's and ours, unless one is named.
 """
 
 from __future__ import annotations
