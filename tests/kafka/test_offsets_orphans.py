@@ -194,10 +194,3 @@ def test_a_topic_that_may_be_another_clusters_is_not_purged(orphans: Orphans) ->
     properties.write_text(f"offset.storage.topic={orphans.topic}\n")
     assert orphans(*purge, "--worker-config", str(properties)) == 0, orphans.err
     assert orphans.list() == {}
-
-
-def test_a_topic_of_other_records_is_no_offsets_topic(orphans: Orphans) -> None:
-    """A mistyped --topic is refused, not answered with "no orphans": exit 9."""
-    orphans.write((b"order-1", b"{}"))
-    assert orphans("orphans", "list", "--topic", orphans.topic) == 9
-    assert f"{orphans.topic} is no offsets topic" in orphans.err

@@ -90,9 +90,9 @@ def check_offsets(body: bytes) -> None:
     BodyError, and BadRequestError for a body without offsets.
     """
     try:
-        count = _count(each_entry(body.decode(), _DECODER))
+        count = _count(each_entry(body.decode(), _OFFSETS_DECODER))
     except (ValueError, RecursionError):
-        document = _document(body)
+        document = _document(body, decoder=_OFFSETS_DECODER)
         if document is None:
             raise BodyError("The body is empty; a list of offsets is needed") from None
         offsets = _members(document, "the body", ("offsets",)).get("offsets")
@@ -117,16 +117,32 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise BodyError(f"The body is not valid JSON: {constant} is not a number of JSON")
 
 
+def _without_repetition(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse two values of one name: one of them would be lost without a word."""
+    found = dict(members)
+    if len(found) != len(members):
+        names = [name for name, _ in members]
+        repeated = next(name for name in found if names.count(name) > 1)
+        raise BodyError(f'The member "{repeated}" is repeated')
+    return found
+
+
 _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
+_OFFSETS_DECODER = json.JSONDecoder(
+    parse_int=_Number,
+    parse_float=_Number,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_without_repetition,
+)
 
 
-def _document(body: bytes, *, or_more: bool = False) -> Any:
+def _document(body: bytes, *, or_more: bool = False, decoder: json.JSONDecoder = _DECODER) -> Any:
     """Return the document, None for an empty one; `or_more`: other text may follow it."""
     try:
         text = body.decode(json.detect_encoding(body)).strip(" \t\n\r")
         if not text:
             return None
-        return _DECODER.raw_decode(text)[0] if or_more else _DECODER.decode(text)
+        return decoder.raw_decode(text)[0] if or_more else decoder.decode(text)
     except UnicodeDecodeError as error:
         raise BodyError(f"The body is not valid {error.encoding} at byte {error.start}") from error
     except json.JSONDecodeError as error:

@@ -115,6 +115,8 @@ def test_a_body_without_offsets_is_a_bad_request(body: bytes) -> None:
         (b'{"offsets":[{"offset":[]}]}', '"offset" of offset 0 must be an object, not a list'),
         (b'{"offsets":[{"partition":{"a":NaN}}]}', "NaN"),
         (b"\xff", "not valid utf-8 at byte 0"),
+        (b'{"offsets":[{"partition":{},"partition":{}}]}', 'member "partition" is repeated'),
+        (b'{"offsets":[{}],"offsets":[]}', 'member "offsets" is repeated'),
     ],
 )
 def test_bad_offsets_are_refused(body: bytes, message: str) -> None:

@@ -26,6 +26,7 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_connectors.sql import database as database_module
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 
@@ -333,7 +334,7 @@ def test_a_locked_database_is_tried_again_until_the_last_attempt(
     file: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the task fails, with the database's own reason."""
-    monkeypatch.setattr("pyconnect_connectors.sql.database.CONNECT_TIMEOUT_S", 0)
+    monkeypatch.setattr(database_module, "CONNECT_TIMEOUT_S", 0)
     sink = SinkHarness(SqlSinkTask, props(file, max_retries="1"))
     sink.start()
     sink.send(order("a"), value_schema=ORDER)
