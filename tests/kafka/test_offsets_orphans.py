@@ -104,7 +104,7 @@ def test_a_topic_of_records_is_refused(orphans: Orphans) -> None:
     orphans.write((b"a key", b"a record"), (b'["not",1,"two"]', b"x"))
     for command in (("list",), ("purge", "--all", "--yes"), ("purge", "gone", "--yes")):
         assert orphans("orphans", *command, "--topic", orphans.topic) == 2
-        assert f"{orphans.topic}: holds records and no offsets" in orphans.err
+        assert f"{orphans.topic}: contains records, but no offsets" in orphans.err
     orphans.write((GONE, b'{"position":1}'))
     assert list(orphans.list()) == ["gone"]
 
