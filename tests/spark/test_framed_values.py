@@ -163,7 +163,7 @@ def test_members_of_avro_values_are_numbers_and_keys(
     assert answer.places("unparsable") == {frozenset({strange})}
     answer = audit.run("duplicates", **asked, identity="avro:id")
     assert answer.places("duplicate") == {frozenset({(0, 4), twice})}
-    with pytest.raises(ReconcileError, match="what `avro:number` says"):
+    with pytest.raises(ReconcileError, match="a field for `avro:number`"):
         audit.run("sequence", **asked, sequence="avro:number")
     tiers = [
         {"name": name, "side": side(seed, form), "event_time": "avro:at"}

@@ -133,7 +133,7 @@ def test_a_worker_that_missed_a_rebalance_is_found_by_its_reports(
     assert answer.places("regression") == {frozenset(commits)}
     [regression] = answer.of("regression")
     assert "taken over by next:8083" in regression.message
-    assert "without lost:8083 having reported that it ended" in regression.message
+    assert "lost:8083 had not reported its end" in regression.message
     assert len(answer.outcome.findings) == 2
     assert answer.outcome.counts["takeovers"] == 2
 

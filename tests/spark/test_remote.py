@@ -282,7 +282,7 @@ def test_a_server_that_goes_away_is_no_answer(
         proxy.cut()
         ended = reconcile.end(process)
     assert (ended.code, ended.report) == (2, None)
-    assert "the Spark Connect server went away" in ended.err
+    assert "the connection to the Spark Connect server was lost" in ended.err
 
 
 def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Reconcile) -> None:
@@ -320,4 +320,4 @@ def test_what_a_shared_server_cannot_take_is_refused(
     ]
     memory, packages = map(reconcile.end, started)
     assert (memory.code, "refuses the setting spark.driver.memory" in memory.err) == (2, True)
-    assert (packages.code, "takes no packages" in packages.err) == (2, True)
+    assert (packages.code, "does not accept packages" in packages.err) == (2, True)
