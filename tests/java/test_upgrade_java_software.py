@@ -52,7 +52,7 @@ def test_up_by_a_full_stop_and_down_to_other_software(hosts: Hosts, tmp_path: Pa
     options = ("--inventory", hosts.inventory(), "--worker-config", str(file))
     unknown = tool.upgrade("enabled", "--full-stop", "--inventory", hosts.inventory())
     assert unknown.returncode == 9
-    assert "do not report their" in unknown.stderr
+    assert "Java workers do not report it" in unknown.stderr
     tool.must_upgrade("enabled", "--full-stop", *options)
     lines.write(5)
     lines.check(once_after=0)

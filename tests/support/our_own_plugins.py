@@ -6,7 +6,7 @@ import re
 
 OUR_OWN_PLUGINS = re.compile(
     r"io\.confluent\.connect\..*|org\.apache\.kafka\.connect\.(tools|integration)\..*"
-    r"|pyconnect_(agent|connectors)\..*"
+    r"|pyconnect_(connectors|testkit)\..*"
 )
 """Classes: Confluent's converters, test connectors, the generator, connectors of extras."""
 
