@@ -67,7 +67,7 @@ def goes_on_after_a_kill(cluster: Cluster, tool: Tool, target: str, *options: st
     """The same command resumes; the worker that was done is not repeated."""
     before = len(tool.journal())
     told = tool.must_upgrade(target, *options)
-    assert "goes on" in told
+    assert "continues" in told
     assert phases(cluster) == [target] * 3
     run = tool.journal()[tool.started_at(before) :]
     verified = [entry.url for entry in run if isinstance(entry, StepVerified)]
@@ -154,7 +154,7 @@ def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
             },
         )
         agent.process.start()
-        assert "goes on" in tool.must_upgrade("preparing")
+        assert "continues" in tool.must_upgrade("preparing")
         assert phases(cluster) == ["preparing"]
 
 
