@@ -103,7 +103,11 @@ def test_a_hung_put_is_killed_and_its_task_goes_on_without_touching_its_neighbou
     eventually(lambda: here.states("sink") == ("RUNNING", "FAILED"), WAIT_S)
     restart = "/connectors/sink/tasks/0/restart"
     # 409 while the other worker has not read the newest configs: clients repeat it.
-    eventually(lambda: other.call("POST", restart).status == 204, WAIT_S)
+    eventually(
+        lambda: other.call("POST", restart).status == 204,
+        WAIT_S,
+        lambda: str(other.call("POST", restart).body),
+    )
     eventually(lambda: written("first"), WAIT_S)
     assert (processes(here), processes(other)) == before
 
