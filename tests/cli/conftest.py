@@ -21,6 +21,15 @@ class Outcome(NamedTuple):
 
 Run = Callable[..., Outcome]
 
+NAME_WORDS = {
+    "connectors": ("connectors", "get", ""),
+    "tasks": ("tasks", "describe", ""),
+    "plugins": ("plugins", "describe", ""),
+    "loggers": ("loggers", "set", ""),
+    "contexts": ("--context", ""),
+}
+"""Words after which the Tab key offers names of a kind."""
+
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:

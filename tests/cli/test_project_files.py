@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
@@ -35,15 +35,10 @@ def strange_url(stranger: FakeConnect) -> Iterator[str]:
 def tab(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
     """Press the Tab key in the current directory, where names of a kind belong."""
     environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-    words = {
-        "connectors": ("connectors", "get", ""),
-        "tasks": ("tasks", "describe", ""),
-        "contexts": ("--context", ""),
-    }
 
     def names(kind: str) -> list[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *words[kind]],
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *NAME_WORDS[kind]],
             env={**environ, "PYTHONPATH": str(CLI)},
             capture_output=True,
             text=True,

@@ -26,7 +26,7 @@ from pyconnect_cli.completion.offers import Line, offers
 from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.nouns import NOUNS
 from pyconnect_cli.verbs import load_noun
-from tests.cli.conftest import Run
+from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
 
@@ -406,18 +406,11 @@ def test_dynamic_names_come_from_the_cluster_and_never_fail(
 @pytest.fixture
 def ask(environ: dict[str, str], tmp_path: Path) -> Callable[..., list[str]]:
     """Ask for names of a kind as a shell does; the cache is the test's own."""
-    words = {
-        "connectors": ("connectors", "get", ""),
-        "tasks": ("tasks", "describe", ""),
-        "plugins": ("plugins", "describe", ""),
-        "loggers": ("loggers", "set", ""),
-        "contexts": (),
-    }
 
     def candidates(kind: str, *options: str) -> list[str]:
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *words[kind]],
+            [sys.executable, "-m", "pyconnect_cli", "__complete", *options, *NAME_WORDS[kind]],
             env={**environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
             cwd=ROOT / "cli",
             capture_output=True,

@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -42,9 +42,8 @@ PATHS = {
 }
 
 
-def candidates(kind: str, options: Sequence[str]) -> list[str]:
-    """Return the names, from the cache when they are fresh."""
-    given = given_options(options)
+def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
+    """Return the names, from the cache when they are fresh; `given`: settings by option name."""
     if kind == "contexts":
         # Not of the settings: the context that is being typed is none of them yet.
         named = given.get("config")
@@ -155,20 +154,3 @@ NAMES: Mapping[str, Callable[[object], list[str]]] = {
     "plugins": _class_names,
     "loggers": _members,
 }
-
-
-def given_options(options: Sequence[str]) -> dict[str, object]:
-    """Read `--url U`, `--context C` and `--config F` in either spelling."""
-    given: dict[str, object] = {}
-    words = list(options)
-    while words:
-        name, equals, value = words.pop(0).partition("=")
-        if not equals:
-            value = words.pop(0) if words else ""
-        key = name.lstrip("-")
-        if key == "url":
-            urls = given.get("url", ())
-            given["url"] = (*urls, value) if isinstance(urls, tuple) else (value,)
-        else:
-            given[key] = value
-    return given

@@ -109,7 +109,7 @@ class Line:
     noun: Noun | None = None
     path: str = ""
     command: Command | None = None
-    settings: list[str] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
     open_option: Option | None = None
     only_arguments: bool = False
 
@@ -177,8 +177,12 @@ class Line:
         return [Offer(name) for name in candidates(kind, self.settings)] if kind else []
 
     def _keep(self, flag: str, value: str) -> None:
-        if flag in SETTINGS_OF_NAMES:
-            self.settings += [flag, value]
+        if flag == "--url":
+            urls = self.settings.get("url", ())
+            assert isinstance(urls, tuple)
+            self.settings["url"] = (*urls, value)
+        elif flag in SETTINGS_OF_NAMES:
+            self.settings[flag.lstrip("-")] = value
 
     def _enter(self, word: str) -> None:
         """Go from the root to a noun, from a noun to a verb."""
