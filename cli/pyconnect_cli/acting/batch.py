@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -62,11 +63,9 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
     try:
         batch.run()
     except KeyboardInterrupt:
-        if batch.under_way:
-            session.output.message(
-                "waiting for the requests under way; the next signal ends the run at once"
-            )
-        batch.settle(None)
+        batch.settle(
+            None, "waiting for the requests under way; the next signal ends the run at once"
+        )
         batch.report(each=True)
         raise
     except WaitTimedOut:
@@ -138,12 +137,13 @@ class _Batch:
             self._print_ended()
         self._print_ended()
 
-    def settle(self, timeout_s: float | None) -> None:
-        """Let steps under way come to their end; a second signal ends the waiting."""
-        try:
+    def settle(self, timeout_s: float | None, announcement: str = "") -> None:
+        """Let steps under way come to their end; the next signal ends the waiting."""
+        # The next signal may come as soon as the announcement is printed.
+        with suppress(KeyboardInterrupt, WaitTimedOut):
+            if announcement and self.under_way:
+                self._session.output.message(announcement)
             wait(self._futures.values(), timeout_s)
-        except (KeyboardInterrupt, WaitTimedOut):
-            return
 
     def report(self, *, each: bool = False) -> None:
         """Print what was not printed yet; from here on the record does not change.
