@@ -43,13 +43,16 @@ def topic() -> str:
 def copy_file(
     agent: Agent, directory: Path, topic: str, *, sink_session_timeout_ms: int = 45_000
 ) -> tuple[Path, Path]:
-    """Create both connectors and return their files once 1,000 lines are copied."""
+    """Create both connectors; return their files when 1,000 lines are copied and both run."""
     source, sink = directory / "in.txt", directory / "out.txt"
     append_lines(source, 1, 1_000)
     agent.create("source", source_config(source, topic))
     session = {"consumer.override.session.timeout.ms": str(sink_session_timeout_ms)}
     agent.create("sink", sink_config(sink, topic) | session)
     wait_until_equal(sink, source)
+    # Lines may arrive before the worker has read the statuses back from their topic.
+    for name in ("source", "sink"):
+        agent.wait_for_states(name, "RUNNING", "RUNNING")
     return source, sink
 
 
