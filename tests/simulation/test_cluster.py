@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Phase
@@ -283,3 +285,19 @@ def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
     worker.inbox.append(on.Undrain())
     cluster.settle()
     cluster.check_rest()
+
+
+def test_a_change_that_is_read_during_a_join_does_not_refuse_restarts_for_ever() -> None:
+    """The leader made the assignment from the changed configs already."""
+    state = settled_cluster(2, connectors(1, 2)).leader().state
+    assert state.membership is not None
+    state = replace(state, phase=Phase.JOINING, rejoin_wanted=True, rebalance_expected=True)
+    generation = state.membership.generation + 1
+    joined = on.Joined(
+        member_id=state.membership.member_id,
+        generation=generation,
+        assignment=state.membership.assignment,
+    )
+    after, _ = decide(state, joined, now_ms=0)
+    assert (after.phase, after.rejoin_wanted) == (Phase.RESOLVED, False)
+    assert not after.rebalance_expected

@@ -192,6 +192,7 @@ class Cluster:
             assert worker.state.phase is Phase.RESOLVED
             assert worker.state.snapshot == snapshot
             assert not worker.state.scheduled_rebalance
+            assert not worker.state.rebalance_expected
             assert worker.state.waiters == {}
             assert worker.state.operations == {}
             self._check_runs_what_it_owns(worker)

@@ -295,7 +295,7 @@ class HerderState:
     `operations` in order of arrival; `lanes`: connector -> request ids, the first one is active.
     `stops_in_flight` counts unanswered `StopWork` effects. `claims_outdated`: work was given up
     while a join that claims it is under way. `rebalance_expected`: the config topic asks for a
-    join that has not begun yet.
+    join that has not brought its assignment yet.
     """
 
     settings: HerderSettings

@@ -354,7 +354,8 @@ def _read_config(turn: Turn) -> None:
 def _resolve(turn: Turn) -> None:
     """Start the work; when something was revoked, join again so that others get it."""
     membership = _membership(turn)
-    turn.update(phase=Phase.RESOLVED, ready=True)
+    # The leader assigned from the configs that asked for a rebalance while this join was under way.
+    turn.update(phase=Phase.RESOLVED, ready=True, rebalance_expected=False)
     if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
         _warn_of_other_config_topic(turn)
     if membership.is_leader:
