@@ -4,9 +4,10 @@
 
 Both workers stay up. Each case is run once by each without being measured, then `--runs` times by
 both, the other one first every second time. A run has a connector and a topic or file of its own.
-A rate is counted from the first record to be seen at the other end until the last. The ratio is
-that of two runs that follow each other: the median, and the lowest and the highest. With `--busy`
-another process uses a processor all the time. Java has the options of Kafka's own start script.
+A rate is counted from the first records that arrive, committed or not, until the last one is
+committed. The ratio is that of two runs that follow each other: the median, and the lowest and the
+highest. With `--busy` another process uses a processor all the time. Java has the options of
+Kafka's own start script.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -84,49 +86,59 @@ class Worker:
             call_url(self.url, "DELETE", path, None, {})
 
 
-def counted_rate(count: Callable[[], int], target: int) -> float:
-    """Return records/s of a count that grows to `target`."""
-    first, began_s = 0, 0.0
+def counted_rate(arrived: Callable[[], int], committed: Callable[[], int], target: int) -> float:
+    """Return records/s from the first that have arrived until `target` are committed."""
     deadline_s = time.monotonic() + TIMEOUT_S
-    while (seen := count()) < target:
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"{seen} of {target} records")
-        if seen and not first:
-            first, began_s = seen, time.monotonic()
-        time.sleep(POLL_S)
-    if not first or first > target / 2:
+    first = _wait_for(arrived, 1, deadline_s)
+    began_s = time.monotonic()
+    if first > target / 2:
         raise ValueError(f"{first} of {target} records came at once: give more --lines")
+    _wait_for(committed, target, deadline_s)
     return (target - first) / (time.monotonic() - began_s)
 
 
-def source_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bench.bootstrap_servers,
-            "group.id": "meter",
-            "isolation.level": "read_committed",
-        }
-    )
-    place = TopicPartition(topic, 0)
+def _wait_for(count: Callable[[], int], target: int, deadline_s: float) -> int:
+    while (seen := count()) < target:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{seen} of {target} records")
+        time.sleep(POLL_S)
+    return seen
 
-    def end() -> int:
+
+def source_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
+    place = TopicPartition(topic, 0)
+    uncommitted, committed = (
+        Consumer(
+            {
+                "bootstrap.servers": bench.bootstrap_servers,
+                "group.id": "meter",
+                "isolation.level": level,
+            }
+        )
+        for level in ("read_uncommitted", "read_committed")
+    )
+
+    def end(consumer: Consumer) -> int:
         return int(consumer.get_watermark_offsets(place, timeout=30)[1])
 
-    try:
-        with worker.running({**bench.source(topic), **case.settings}):
-            return counted_rate(end, bench.lines)
-    finally:
-        consumer.close()
+    with (
+        contextlib.closing(uncommitted),
+        contextlib.closing(committed),
+        worker.running({**bench.source(topic), **case.settings}),
+    ):
+        return counted_rate(partial(end, uncommitted), partial(end, committed), bench.lines)
 
 
 def sink_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
     output = bench.directory / unique_name("out")
     config = {**bench.sink(topic, output), **case.settings}
+
+    def written() -> int:
+        return output.stat().st_size // LINE_BYTES if output.exists() else 0
+
     try:
         with worker.running(config):
-            return counted_rate(
-                lambda: output.stat().st_size // LINE_BYTES if output.exists() else 0, bench.lines
-            )
+            return counted_rate(written, written, bench.lines)
     finally:
         output.unlink(missing_ok=True)
 
