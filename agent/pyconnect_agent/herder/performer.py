@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from pyconnect_agent.children.ports import Children
 from pyconnect_agent.core.errors import AgentError, BadRequestError
@@ -97,35 +97,18 @@ class EffectPerformer:
         self._under_way: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
 
-    def perform(self, effect: do.Effect) -> None:
-        match effect:
-            case do.Reply():
-                self._reply(effect)
-            case do.WakeAt(at_ms=at_ms, timer=timer):
-                self._wake(at_ms, timer)
-            case do.RequestRejoin():
-                self._to.group.request_rejoin(effect)
-            case do.LeaveGroup(reason=reason):
-                self._to.group.leave(reason)
-            case do.WarnOfOtherConfigTopic():
-                _warn_of_other_config_topic(effect)
-            case (
-                do.StartConnector()
-                | do.StartTask()
-                | do.StopWork()
-                | do.TransitionConnector()
-                | do.TransitionTask()
-                | do.GenerateTaskConfigs()
-                | do.ValidateConfig()
-                | do.FenceProducers()
-                | do.AnswerTaskStart()
-                | do.PrepareOffsetChange()
-                | do.CommitOffsetChange()
-                | do.AbandonOffsetChange()
-            ):
-                self._perform_on_children(effect)
-            case _:
-                self._perform_on_stores(effect)
+    def perform(self, effect: do.PerformedEffect) -> None:
+        """Begin an effect; an event brings its result."""
+        if isinstance(effect, do.GroupEffect):
+            self._perform_on_group(effect)
+        elif isinstance(effect, do.ChildEffect):
+            self._perform_on_children(effect)
+        elif isinstance(effect, do.StatusEffect):
+            self._perform_on_statuses(effect)
+        elif isinstance(effect, do.ConfigWrite):
+            self._write_config(effect)
+        else:
+            self._perform_here(effect)
 
     def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Await a blocking call of a client of the herder in the pool."""
@@ -151,7 +134,49 @@ class EffectPerformer:
         handle = asyncio.get_running_loop().call_later(delay_s, due)
         self._timers.add(handle)
 
-    def _perform_on_children(self, effect: do.Effect) -> None:
+    def _perform_here(
+        self,
+        effect: do.Reply
+        | do.WakeAt
+        | do.ReadConfigToEnd
+        | do.ClaimWrites
+        | do.SendTaskConfigs
+        | do.RequestFencing
+        | do.ApplyLoggerLevel,
+    ) -> None:
+        match effect:
+            case do.Reply():
+                self._reply(effect)
+            case do.WakeAt(at_ms=at_ms, timer=timer):
+                self._wake(at_ms, timer)
+            case do.ReadConfigToEnd(effect_id=effect_id, timeout_ms=timeout_ms):
+                read = partial(self._to.config_store.refresh, timeout_ms)
+                self._on_config_topic(self._config_reads, effect_id, read)
+            case do.ClaimWrites(effect_id=effect_id):
+                self._answer(effect_id, _in_thread(self._leader_writes, self._claim_writes))
+            case do.SendTaskConfigs(effect_id=effect_id, leader_url=leader_url):
+                sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
+                self._answer(effect_id, sending, about=effect.connector)
+            case do.RequestFencing(effect_id=effect_id, leader_url=leader, connector=connector):
+                fencing = self._to.request_fencing(leader, connector)
+                self._answer(effect_id, fencing, about=connector)
+            case do.ApplyLoggerLevel(namespace=namespace, level=level):
+                self._to.apply_logger_level(namespace, level)
+            case _:
+                assert_never(effect)
+
+    def _perform_on_group(self, effect: do.GroupEffect) -> None:
+        match effect:
+            case do.RequestRejoin():
+                self._to.group.request_rejoin(effect)
+            case do.LeaveGroup(reason=reason):
+                self._to.group.leave(reason)
+            case do.WarnOfOtherConfigTopic():
+                _warn_of_other_config_topic(effect)
+            case _:
+                assert_never(effect)
+
+    def _perform_on_children(self, effect: do.ChildEffect) -> None:
         children = self._to.children
         match effect:
             case do.StartConnector():
@@ -192,43 +217,30 @@ class EffectPerformer:
             case do.AbandonOffsetChange(connector=connector):
                 children.abandon_offset_change(connector)
             case _:
-                raise TypeError(f"no effect on children: {type(effect).__name__}")
+                assert_never(effect)
 
-    def _perform_on_stores(self, effect: do.Effect) -> None:
-        statuses = self._to.status_store
+    def _perform_on_statuses(self, effect: do.StatusEffect) -> None:
+        store, statuses = self._to.status_store, self._to.statuses
         match effect:
-            case do.ReadConfigToEnd(effect_id=effect_id, timeout_ms=timeout_ms):
-                read = partial(self._to.config_store.refresh, timeout_ms)
-                self._on_config_topic(self._config_reads, effect_id, read)
-            case do.SendTaskConfigs(effect_id=effect_id, leader_url=leader_url):
-                sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
-                self._answer(effect_id, sending, about=effect.connector)
-            case do.RequestFencing(effect_id=effect_id, leader_url=leader, connector=connector):
-                fencing = self._to.request_fencing(leader, connector)
-                self._answer(effect_id, fencing, about=connector)
-            case do.ClaimWrites(effect_id=effect_id):
-                self._answer(effect_id, _in_thread(self._leader_writes, self._claim_writes))
             case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
-                statuses.put_connector(connector, status, safe=safe)
+                store.put_connector(connector, status, safe=safe)
             case do.PutTaskStatus(task_id=task_id, status=status, safe=safe):
-                statuses.put_task(task_id, status, safe=safe)
+                store.put_task(task_id, status, safe=safe)
             case do.ReadStatus(effect_id=effect_id, connector=connector):
-                info = self._to.statuses.state_info(connector, self._snapshot())
+                info = statuses.state_info(connector, self._snapshot())
                 self._post(on.EffectDone(effect_id=effect_id, result=info))
             case do.FlushStatuses(effect_id=effect_id):
-                flush = partial(statuses.flush, FLUSH_TIMEOUT_MS)
+                flush = partial(store.flush, FLUSH_TIMEOUT_MS)
                 self._answer(effect_id, _in_thread(self._io, flush))
             case do.CleanStatuses(snapshot=snapshot, revoked=revoked):
-                self._to.statuses.clean(snapshot, revoked)
+                statuses.clean(snapshot, revoked)
             case do.ForgetTopics(connectors=connectors):
                 for connector in connectors:
-                    self._to.statuses.forget_topics(connector)
-            case do.ApplyLoggerLevel(namespace=namespace, level=level):
-                self._to.apply_logger_level(namespace, level)
+                    statuses.forget_topics(connector)
             case _:
-                self._write_config(effect)
+                assert_never(effect)
 
-    def _write_config(self, effect: do.Effect) -> None:
+    def _write_config(self, effect: do.ConfigWrite) -> None:
         store = self._to.config_store
         match effect:
             case do.WriteConnectorConfig(connector=connector):
@@ -265,7 +277,7 @@ class EffectPerformer:
                 write = partial(store.put_session_key, key)
                 self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case _:
-                raise TypeError(f"no known effect: {type(effect).__name__}")
+                assert_never(effect)
 
     def _claim_writes(self) -> None:
         """Claim even if the privileges are held: another worker may have fenced them."""

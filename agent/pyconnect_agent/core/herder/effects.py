@@ -346,35 +346,39 @@ ConfigWrite = (
     | WriteTaskCountRecord
 )
 
-Effect = (
-    RequestRejoin
-    | LeaveGroup
-    | WarnOfOtherConfigTopic
-    | ReadConfigToEnd
-    | ClaimWrites
-    | ConfigWrite
-    | SendTaskConfigs
-    | FenceProducers
-    | PrepareOffsetChange
-    | CommitOffsetChange
-    | AbandonOffsetChange
-    | RequestFencing
-    | AnswerTaskStart
-    | StartConnector
+GroupEffect = RequestRejoin | LeaveGroup | WarnOfOtherConfigTopic
+
+ChildEffect = (
+    StartConnector
     | StartTask
     | StopWork
     | TransitionConnector
     | TransitionTask
     | GenerateTaskConfigs
     | ValidateConfig
-    | ReadStatus
-    | PutConnectorStatus
-    | PutTaskStatus
-    | FlushStatuses
-    | CleanStatuses
-    | ForgetTopics
+    | FenceProducers
+    | AnswerTaskStart
+    | PrepareOffsetChange
+    | CommitOffsetChange
+    | AbandonOffsetChange
+)
+
+StatusEffect = (
+    ReadStatus | PutConnectorStatus | PutTaskStatus | FlushStatuses | CleanStatuses | ForgetTopics
+)
+
+PerformedEffect = (
+    GroupEffect
+    | ChildEffect
+    | StatusEffect
+    | ConfigWrite
+    | ReadConfigToEnd
+    | ClaimWrites
+    | SendTaskConfigs
+    | RequestFencing
     | ApplyLoggerLevel
     | Reply
     | WakeAt
-    | Abort
 )
+
+Effect = PerformedEffect | Abort
