@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyconnect_agent.config_file import load_properties
-from pyconnect_agent.core.errors import BadRequestError, RequestError, WorkerStartError
+from pyconnect_agent.core.errors import RequestError, WorkerStartError
 from pyconnect_agent.core.herder.requests.messages import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.java import json_text
@@ -60,9 +60,6 @@ async def create_connectors(herder: Herder, files: Sequence[ConnectorFile]) -> N
     """Create all in order; WorkerStartError, naming the file, for the first that fails."""
     for file in files:
         try:
-            infos = await herder.validate(file.config, timeout_ms=APPLY_TIMEOUT_MS)
-            if text := infos.error_text():
-                raise BadRequestError(text)
             request = PutConnectorConfig(
                 connector=file.name,
                 config=file.config,

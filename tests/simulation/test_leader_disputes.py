@@ -111,13 +111,20 @@ def test_a_group_that_agrees_on_an_own_id_writes() -> None:
     cluster.check_rest()
 
 
-def test_a_change_that_has_begun_is_not_written_into_a_dispute() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}),
+        ask.PutConnectorConfig(connector="c", config={TASKS: "2"}),
+    ],
+)
+def test_a_change_that_has_begun_is_not_written_into_a_dispute(change: ask.Request) -> None:
     """A config is being validated when the other member comes: it is refused, not written."""
     cluster = settled_cluster(2, [ask.PutConnectorConfig(connector="c", config={TASKS: "1"})])
     leader, other = cluster.leader(), cluster.follower()
     other.crash()
     cluster.settle()
-    patching = cluster.ask(leader, ask.PatchConnectorConfig(connector="c", patch={TASKS: "2"}))
+    patching = cluster.ask(leader, change)
     leader.deliver()
     [validation] = leader.answers
     leader.answers.remove(validation)

@@ -105,6 +105,9 @@ class FakeHerder:
         self.timeouts_ms.append(timeout_ms)
         if ConfigInfos in self.held:
             raise RequestTimedOutError(timed_out_text(self.stage))
+        return self._validated(config)
+
+    def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
         connector_class = config.get("connector.class")
         if connector_class is None:
             members = ", ".join(
@@ -258,6 +261,8 @@ class FakeHerder:
                 return success_text(is_reset=offsets is None, complete=True)
 
     def _put(self, request: requests.PutConnectorConfig) -> requests.PutResult:
+        if text := self._validated(request.config).error_text():
+            raise BadRequestError(text)
         exists = request.connector in self.configs
         if exists and not request.allow_replace:
             raise AlreadyExistsError(f"Connector {request.connector} already exists")

@@ -289,16 +289,9 @@ def test_an_unexpected_failure_is_500_with_its_own_message(
     assert [record.message for record in caplog.records if record.exc_info] == ["request failed"]
 
 
-def test_all_steps_share_one_time_budget(herder: FakeHerder) -> None:
-    """Validation and the herder together have the request's 90 seconds."""
-    call(herder, "PUT", "/connectors/c/config", CONFIG, request_timeout_ms=5_000)
-    validation_ms, submission_ms = herder.timeouts_ms
-    assert 4_000 < submission_ms <= validation_ms <= 5_000
-
-
 def test_a_timed_out_validation_has_no_final_dot(herder: FakeHerder) -> None:
     """Apache's worker writes that text differently at this endpoint."""
-    herder.held = {ConfigInfos}
+    herder.held = {ConfigInfos, requests.PutConnectorConfig}
     herder.stage = Stage(description="polling", started_ms=0)
     target = "/connector-plugins/FileStreamSource/config/validate"
     expected = (

@@ -305,12 +305,11 @@ def _resume(turn: Turn, operation: Operation, result: Any) -> None:
         return
     request = operation.request
     match request:
-        case ask.PutConnectorConfig():
-            config_requests.written(turn, operation, request.connector)
-        case ask.PatchConnectorConfig() if operation.step is Step.VALIDATING:
-            config_requests.patch_validated(turn, operation, request)
-        case ask.PatchConnectorConfig():
-            config_requests.written(turn, operation, request.connector)
+        case ask.PutConnectorConfig() | ask.PatchConnectorConfig():
+            if operation.step is Step.VALIDATING:
+                config_requests.validated(turn, operation, request)
+            else:
+                config_requests.written(turn, operation, request.connector)
         case ask.StopConnector():
             state_requests.resume_stop(turn, operation, request)
         case ask.RestartConnectorAndTasks():

@@ -59,7 +59,6 @@ async def create_connector(exchange: Exchange) -> Response:
         raise NullBodyError("a connector's name and config")
     name = (body.name or "").strip(_TRIMMED)
     config = _with_name(body.config, name)
-    await _refuse_invalid(exchange, config)
     forwarded_body: dict[str, object] = {"name": name, "config": config}
     if body.initial_state is not None:
         forwarded_body["initial_state"] = _INITIAL_STATE_NAMES[body.initial_state]
@@ -98,7 +97,6 @@ async def get_config(exchange: Exchange) -> Response:
 
 async def put_config(exchange: Exchange) -> Response:
     config = _with_name(await exchange.bind(bind_config), exchange.connector)
-    await _refuse_invalid(exchange, config)
     answer = await exchange.submit_or_forward(
         PutConnectorConfig(connector=exchange.connector, config=config),
         method="PUT",
@@ -146,12 +144,6 @@ def _with_name(config: ConfigBody | None, name: str) -> ConfigBody:
             f"({name})"
         )
     return config
-
-
-async def _refuse_invalid(exchange: Exchange, config: ConfigBody) -> None:
-    infos = await exchange.herder.validate(config, timeout_ms=exchange.deadline.remaining_ms())
-    if text := infos.error_text():
-        raise BadRequestError(text)
 
 
 def _info(answer: PutResult | WorkerResponse) -> Any:

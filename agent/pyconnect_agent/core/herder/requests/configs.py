@@ -90,9 +90,11 @@ def read(
 
 
 def begin_put(turn: Turn, operation: Operation, request: PutConnectorConfig) -> None:
-    if not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, "Only the leader can set connector configs."))
-        return
+    if _leads(turn, operation):
+        _validate(turn, operation, request.connector, request.config)
+
+
+def _put_validated(turn: Turn, operation: Operation, request: PutConnectorConfig) -> None:
     exists = turn.state.snapshot.contains(request.connector)
     if exists and not request.allow_replace:
         error = AlreadyExistsError(f"Connector {request.connector} already exists")
@@ -193,37 +195,57 @@ def _answer_put(turn: Turn, operation: Operation, connector: str) -> None:
 
 
 def begin_patch(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
-    if not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, "Only the leader can set connector configs."))
+    if not _leads(turn, operation):
         return
     config = turn.state.snapshot.connector_config(request.connector)
     if config is None:
         fail(turn, operation, not_found(request.connector))
         return
-    merged = patched(config, request)
-    stage = stages.validating_config(request.connector)
-    proceed(turn, operation, Step.VALIDATING, stage, config=merged)
-    turn.emit(
-        ValidateConfig(
-            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-            connector=request.connector,
-            config=merged,
-            timeout_ms=turn.state.settings.validation_timeout_ms,
-        )
-    )
+    _validate(turn, operation, request.connector, patched(config, request))
 
 
-def patch_validated(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
-    if not turn.state.serving:
-        begin_again(turn, operation)
-        return
+def _patch_validated(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
     config = turn.state.snapshot.connector_config(request.connector)
-    if config is None or not turn.state.is_leader or patched(config, request) != operation.config:
+    if config is None or patched(config, request) != operation.config:
         # The config changed while the merged one was validated: merge and validate again.
         begin_patch(turn, operation, request)
         return
     assert operation.config is not None
     _write(turn, operation, request.connector, operation.config, target_state=None, created=False)
+
+
+def validated(
+    turn: Turn, operation: Operation, request: PutConnectorConfig | PatchConnectorConfig
+) -> None:
+    """The config is valid; the worker may have ceased to lead or to serve meanwhile."""
+    if not turn.state.serving:
+        begin_again(turn, operation)
+    elif _leads(turn, operation):
+        match request:
+            case PutConnectorConfig():
+                _put_validated(turn, operation, request)
+            case PatchConnectorConfig():
+                _patch_validated(turn, operation, request)
+
+
+def _leads(turn: Turn, operation: Operation) -> bool:
+    """Return whether this worker leads; otherwise the operation has failed."""
+    if not turn.state.is_leader:
+        fail(turn, operation, not_leader(turn, "Only the leader can set connector configs."))
+    return turn.state.is_leader
+
+
+def _validate(turn: Turn, operation: Operation, connector: str, config: ConnectorConfig) -> None:
+    stage = stages.validating_config(connector)
+    proceed(turn, operation, Step.VALIDATING, stage, config=config)
+    turn.emit(
+        ValidateConfig(
+            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
+            connector=connector,
+            config=config,
+            timeout_ms=turn.state.settings.validation_timeout_ms,
+        )
+    )
 
 
 def patched(config: ConnectorConfig, request: PatchConnectorConfig) -> ConnectorConfig:

@@ -122,10 +122,19 @@ def test_a_patch_removes_keys_that_are_null(world: World) -> None:
     assert not reply.result.created
 
 
-def test_a_patch_whose_merge_is_invalid_changes_nothing(world: World) -> None:
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}),
+        ask.PutConnectorConfig(connector="c", config={"text": "bad"}),
+        # An existing name is refused only when its config is valid, as by Apache's worker.
+        ask.PutConnectorConfig(connector="c", config={"text": "bad"}, allow_replace=False),
+    ],
+)
+def test_an_invalid_config_changes_nothing(world: World, request_: ask.Request) -> None:
     """The validation's text reaches the client."""
     before = list(world.log)
-    number = world.ask(ask.PatchConnectorConfig(connector="c", patch={"text": "bad"}))
+    number = world.ask(request_)
     world.deliver()
     effect_id = max(world.state.waiters)
     world.answers.clear()
