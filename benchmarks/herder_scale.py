@@ -28,7 +28,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
-    ConnectProtocol,
+    ProtocolVersion,
     Subscription,
     decode_assignment,
     decode_subscription,
@@ -70,7 +70,7 @@ class Group:
     def _round(self, subscriptions: Mapping[str, bytes]) -> tuple[AssignorState, dict[str, bytes]]:
         self.generation += 1
         election = Election(
-            protocol=ConnectProtocol.SESSIONED,
+            protocol=ProtocolVersion.SESSIONED,
             leader="w00",
             generation=self.generation,
             last_completed_generation=self.generation - 1,
@@ -86,7 +86,7 @@ class Group:
     def _subscription(self, member: str) -> bytes:
         return encode_subscription(
             Subscription(
-                version=ConnectProtocol.SESSIONED,
+                version=ProtocolVersion.SESSIONED,
                 url=f"http://{member}:8083/",
                 config_offset=self.snapshot.offset,
                 allocation=self.claims[member],

@@ -29,7 +29,7 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
-    ConnectProtocol,
+    ProtocolVersion,
     Subscription,
     Work,
     encode_assignment,
@@ -75,10 +75,10 @@ def test_the_phases_of_exactly_once_are_the_same_in_the_same_order() -> None:
     assert set(phases) == {support.value for support in ExactlyOnceSourceSupport}
 
 
-@pytest.mark.parametrize("protocol", list(ConnectProtocol))
+@pytest.mark.parametrize("protocol", list(ProtocolVersion))
 @pytest.mark.parametrize("own_leader_id", [None, "other"])
 def test_a_members_bytes_are_read_as_they_are_written(
-    protocol: ConnectProtocol, own_leader_id: str | None
+    protocol: ProtocolVersion, own_leader_id: str | None
 ) -> None:
     """Its URL, and the leader's, whatever comes behind them."""
     work = Work.of(["c"], [ConnectorTaskId("c", 0)])
@@ -89,7 +89,7 @@ def test_a_members_bytes_are_read_as_they_are_written(
         version=protocol,
         url=URL,
         config_offset=7,
-        allocation=None if protocol is ConnectProtocol.EAGER else assignment,
+        allocation=None if protocol is ProtocolVersion.EAGER else assignment,
         leader_transactional_id=own_leader_id,
     )
     group = kafka_group._group(

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from pyconnect_agent.core.herder.events import RejoinNeeded
 from pyconnect_agent.core.herder.requests import messages as ask
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from tests.simulation.requests import (
     CONFIGS,
     CONNECTOR_NAMES,
@@ -43,7 +43,7 @@ INDEXES = st.integers(0, MOST_WORKERS - 1)
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    protocol = ConnectProtocol.SESSIONED
+    protocol = ProtocolVersion.SESSIONED
     exactly_once = False
 
     @initialize(
@@ -181,11 +181,11 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 class EagerClusterMachine(ClusterMachine):
-    protocol = ConnectProtocol.EAGER
+    protocol = ProtocolVersion.EAGER
 
 
 class CompatibleClusterMachine(ClusterMachine):
-    protocol = ConnectProtocol.COMPATIBLE
+    protocol = ProtocolVersion.COMPATIBLE
 
 
 class ExactlyOnceClusterMachine(ClusterMachine):

@@ -20,7 +20,7 @@ from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.herder.state import Life, Phase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.protocol.messages import ConnectProtocol, Work
+from pyconnect_agent.core.protocol.messages import ProtocolVersion, Work
 from pyconnect_agent.core.reporting import Status
 from tests.support.cluster_producers import ExactlyOnceWorker, Producers
 from tests.support.cluster_worker import Worker
@@ -51,7 +51,7 @@ class Cluster:
 
     size: int
     exactly_once: bool = False
-    protocol: ConnectProtocol = ConnectProtocol.SESSIONED
+    protocol: ProtocolVersion = ProtocolVersion.SESSIONED
     max_delay_ms: int = MAX_DELAY_MS
     now_ms: int = 1_000_000
     log: list[LogRecord] = field(default_factory=list)

@@ -92,7 +92,7 @@ class World(Performer):
             self.read_log()
         elif self.answers:
             self.answer(self.answerable()[0])
-        elif any(not isinstance(timer, on.RequestDeadline) for _, timer in self.timers):
+        elif any(not isinstance(timer, on.RequestExpiry) for _, timer in self.timers):
             self._drop_stale_deadlines()
             self.pass_time()
         else:
@@ -151,7 +151,7 @@ class World(Performer):
         self.timers = [
             (at_ms, timer)
             for at_ms, timer in self.timers
-            if not (isinstance(timer, on.RequestDeadline) and timer.request_id in self.replies)
+            if not (isinstance(timer, on.RequestExpiry) and timer.request_id in self.replies)
         ]
 
 

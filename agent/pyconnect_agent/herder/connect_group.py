@@ -32,8 +32,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
-    ConnectProtocol,
     ProtocolDecodeError,
+    ProtocolVersion,
     Subscription,
     decode_assignment,
     decode_subscription,
@@ -57,7 +57,7 @@ class GroupOptions:
 
     membership: MembershipSettings
     worker_url: str
-    protocol: ConnectProtocol
+    protocol: ProtocolVersion
     scheduled_rebalance_max_delay_ms: int
     open_timeout_ms: int
     leader_ids: LeaderIds
@@ -160,7 +160,7 @@ class ConnectGroup:
     def joined(self, joined: JoinedGroup) -> None:
         try:
             assignment = decode_assignment(joined.assignment)
-            protocol = ConnectProtocol.of_group_name(joined.protocol_name)
+            protocol = ProtocolVersion.of_group_name(joined.protocol_name)
         except (ProtocolDecodeError, ValueError) as exc:
             # A leader that left this member out sends it nothing at all.
             LOG.warning("assignment cannot be read; joining again", extra={"reason": str(exc)})
@@ -202,7 +202,7 @@ class ConnectGroup:
     def assign(
         self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        protocol = ConnectProtocol.of_group_name(protocol_name)
+        protocol = ProtocolVersion.of_group_name(protocol_name)
         subscriptions = {m: _subscription_of(m, data) for m, data in members.items()}
         self._compare_leader_ids(subscriptions)
         election = Election(
@@ -234,10 +234,10 @@ class ConnectGroup:
                 extra={"key": KEY, "own_id": ids.own, "other_ids": dict(others)},
             )
 
-    def _subscription(self, protocol: ConnectProtocol, config_offset: int) -> bytes:
+    def _subscription(self, protocol: ProtocolVersion, config_offset: int) -> bytes:
         last = self._last
         allocation = None
-        if last is not None and protocol is not ConnectProtocol.EAGER:
+        if last is not None and protocol is not ProtocolVersion.EAGER:
             # Revocations have been handled before any join; carrying them would change the
             # metadata for ever.
             allocation = replace(last, version=protocol, assigned=self._owned, revoked=NO_WORK)

@@ -15,7 +15,7 @@ from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.session_key import signature_headers
 
 
-class WorkerClient(Protocol):
+class RequestSender(Protocol):
     """Raises a RequestError for anything but success."""
 
     async def send(
@@ -33,7 +33,7 @@ class InternalRequests:
 
     def __init__(
         self,
-        client: WorkerClient,
+        client: RequestSender,
         *,
         algorithm: str,
         session_key: Callable[[], SessionKey | None],

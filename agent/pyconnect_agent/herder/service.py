@@ -37,7 +37,7 @@ from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
     LoggerLevel,
@@ -51,7 +51,7 @@ from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import GroupPorts
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
-from pyconnect_agent.herder.internal_requests import InternalRequests, WorkerClient
+from pyconnect_agent.herder.internal_requests import InternalRequests, RequestSender
 from pyconnect_agent.herder.local_group import LocalGroup
 from pyconnect_agent.herder.loop import HerderLoop
 from pyconnect_agent.herder.performer import (
@@ -116,7 +116,7 @@ class HerderService:
         catalog: Catalog,
         levels: RuntimeLevels,
         clock: WorkerClock,
-        client: WorkerClient,
+        client: RequestSender,
     ) -> None:
         self._options = options
         self._stores = stores
@@ -361,7 +361,7 @@ class HerderService:
         membership = self._loop.state.membership
         if membership is None:
             return self._options.permitted_algorithms is not None
-        return membership.assignment.version >= ConnectProtocol.SESSIONED
+        return membership.assignment.version >= ProtocolVersion.SESSIONED
 
     def _make_group(self) -> Group:
         loop = self._loop

@@ -27,7 +27,7 @@ from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
@@ -109,7 +109,7 @@ class AgentAdmin:
             "leader_url": state.leader_url,
             "generation": None if membership is None else membership.generation,
             "protocol": (
-                ConnectProtocol(membership.assignment.version).name.lower()
+                ProtocolVersion(membership.assignment.version).name.lower()
                 if membership is not None and distributed
                 else None
             ),

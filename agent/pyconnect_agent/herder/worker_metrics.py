@@ -11,7 +11,7 @@ from pyconnect_agent.core.herder.state import HerderState
 from pyconnect_agent.core.metrics.catalog import REBALANCE
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 
 
 class ChildMetrics(Protocol):
@@ -32,7 +32,7 @@ async def worker_metrics(
         "connect-protocol": (
             ""
             if membership is None
-            else ConnectProtocol(membership.assignment.version).name.upper()
+            else ProtocolVersion(membership.assignment.version).name.upper()
         ),
         "leader-name": state.leader_url or "",
         "epoch": -1 if membership is None else membership.generation,

@@ -112,7 +112,7 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
         self._hooks.rejoin_needed()
 
 
-class Membership:
+class GroupMembership:
     """One member of the group; see the module's threading rule."""
 
     def __init__(self, settings: MembershipSettings, hooks: MembershipHooks) -> None:

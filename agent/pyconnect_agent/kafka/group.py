@@ -22,8 +22,8 @@ from typing import Protocol
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.kafka._group_adapter import (
+    GroupMembership,
     JoinedGroup,
-    Membership,
     MembershipHooks,
     MembershipSettings,
 )
@@ -96,7 +96,7 @@ class GroupThread:
         self._herder_alive = herder_alive
         self._condition = threading.Condition()
         self._wishes = _Wishes()
-        self._membership = Membership(settings, _WakingHooks(hooks, self._wake))
+        self._membership = GroupMembership(settings, _WakingHooks(hooks, self._wake))
         self._thread = long_lived.Thread("group", self._run, on_death=listener.failed)
         self._announced = False
         self._coordinator_lost = False

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.rest.access_log import log_access
-from pyconnect_agent.rest.deadline import RequestDeadline
+from pyconnect_agent.rest.deadline import RequestBudget
 from pyconnect_agent.rest.errors import error_response, refused_page
 from pyconnect_agent.rest.exchange import Exchange, Services
 from pyconnect_agent.rest.media_types import BadMediaType, content_type
@@ -118,7 +118,7 @@ class RestApplication:
             request=request,
             services=self._services,
             parameters=match.parameters,
-            deadline=RequestDeadline(self._services.request_timeout_ms, now_s),
+            deadline=RequestBudget(self._services.request_timeout_ms, now_s),
         )
         return await match.route.resource(exchange)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class RequestDeadline:
+class RequestBudget:
     """`timeout_ms` from now; `now_s` is a monotonic clock in seconds."""
 
     __slots__ = ("_at_s", "_now_s")

@@ -20,7 +20,7 @@ from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess
-from pyconnect_agent.rest.deadline import RequestDeadline
+from pyconnect_agent.rest.deadline import RequestBudget
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
 from pyconnect_agent.rest.media_types import JSON, content_type
@@ -57,7 +57,7 @@ class Exchange:
     request: Request
     services: Services
     parameters: Mapping[str, str]
-    deadline: RequestDeadline
+    deadline: RequestBudget
 
     @property
     def herder(self) -> Herder:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.herder.connect_group import GroupOptions
 from pyconnect_agent.kafka.group import MembershipSettings
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
@@ -37,7 +37,7 @@ def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
             retry_backoff_ms=config.retry_backoff_ms,
         ),
         worker_url=worker_url,
-        protocol=ConnectProtocol[config.connect_protocol.name],
+        protocol=ProtocolVersion[config.connect_protocol.name],
         scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
         open_timeout_ms=OPEN_TIMEOUT_MS,
         leader_ids=config.leader_ids,

@@ -11,7 +11,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
-    ConnectProtocol,
+    ProtocolVersion,
     Work,
     decode_subscription,
     encode_assignment,
@@ -34,7 +34,7 @@ class Group:
             GroupOptions(
                 membership=NO_SETTINGS,
                 worker_url="http://w/",
-                protocol=ConnectProtocol.SESSIONED,
+                protocol=ProtocolVersion.SESSIONED,
                 scheduled_rebalance_max_delay_ms=0,
                 open_timeout_ms=0,
                 leader_ids=LeaderIds(own="own", apaches="own", fencing=False),
@@ -68,7 +68,7 @@ class Group:
 def assignment() -> bytes:
     return encode_assignment(
         Assignment(
-            version=ConnectProtocol.SESSIONED,
+            version=ProtocolVersion.SESSIONED,
             leader="m",
             leader_url="http://w/",
             config_offset=3,

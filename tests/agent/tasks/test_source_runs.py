@@ -18,11 +18,11 @@ from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
     RequestedTransactions,
-    TransactionBoundary,
 )
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK
 from pyconnect_agent.core.offsets.submitted import CommittableOffsets
@@ -120,7 +120,7 @@ class Surroundings:
     refused: frozenset[int] = frozenset()
     stops: int | None = None
     tolerate_all: bool = False
-    boundary: Callable[[], TransactionBoundary] = PollBoundary
+    boundary: Callable[[], BoundaryPolicy] = PollBoundary
 
     def transform(self, step: int, seen: list[object]) -> Callable[[SourceRecord], Any]:
         def apply(record: SourceRecord) -> SourceRecord | None:
@@ -475,7 +475,7 @@ def test_an_ordinary_poll_goes_to_the_producer_at_once(
     "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
 )
 def test_runs_are_not_for_what_looks_at_each_record(
-    boundary: Callable[[], TransactionBoundary],
+    boundary: Callable[[], BoundaryPolicy],
 ) -> None:
     """A boundary of the connector's own, and a hook for each record."""
 

@@ -8,7 +8,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.metrics.sampled import Sampling
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.status import MemoryStatusStore
@@ -77,7 +77,7 @@ def test_membership_is_as_the_worker_says(protocol: str) -> None:
         ),
         "http://w:1/",
     )
-    assert options.protocol is ConnectProtocol[protocol.upper()]
+    assert options.protocol is ProtocolVersion[protocol.upper()]
     membership = options.membership
     assert membership.session_timeout_ms == 20_001
     assert membership.heartbeat_interval_ms == 3_001

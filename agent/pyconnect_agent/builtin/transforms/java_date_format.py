@@ -15,8 +15,8 @@ from operator import attrgetter
 from pyconnect_agent.builtin.transforms.java_date_pattern import (
     MONTHS,
     WEEKDAYS,
-    Field,
     Literal,
+    PatternField,
     date_pattern_elements,
 )
 from pyconnect_agent.builtin.transforms.java_date_reader import JavaDateReader
@@ -37,7 +37,7 @@ class JavaDateFormat:
         """Compile the pattern; ValueError with Java's text if it is wrong."""
         self.pattern = pattern
         elements = date_pattern_elements(pattern)
-        fields = [element for element in elements if isinstance(element, Field)]
+        fields = [element for element in elements if isinstance(element, PatternField)]
         self._template = "".join(map(_template, elements))
         fields = [field for field in fields if _constant(field) is None]
         # Plain attributes are read by one call in C.
@@ -70,7 +70,7 @@ class JavaDateFormat:
         return self._reader.milliseconds(text)
 
 
-def _template(element: Field | Literal) -> str:
+def _template(element: PatternField | Literal) -> str:
     if isinstance(element, Literal):
         return element.text.replace("%", "%%")
     constant = _constant(element)
@@ -83,14 +83,14 @@ def _template(element: Field | Literal) -> str:
     return f"%0{element.count}d"
 
 
-def _constant(field: Field) -> str | None:
+def _constant(field: PatternField) -> str | None:
     """Return the text of a field that is the same for all moments in UTC, None for others."""
     if field.letter == "z":
         return "Coordinated Universal Time" if field.count >= 4 else "UTC"
     return _CONSTANTS.get(field.letter)
 
 
-def _attribute(field: Field) -> str | None:
+def _attribute(field: PatternField) -> str | None:
     if field.letter == "y":
         return None if field.count == 2 else "year"
     if field.letter in {"M", "L"}:
@@ -98,7 +98,7 @@ def _attribute(field: Field) -> str | None:
     return _ATTRIBUTES.get(field.letter)
 
 
-def _part(field: Field) -> _Part:
+def _part(field: PatternField) -> _Part:
     attribute = _attribute(field)
     if attribute is not None and field.letter != "S":
         return attrgetter(attribute)

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PatternField:
     """A letter and how often it is repeated."""
 
     letter: str
@@ -55,15 +55,15 @@ class Literal:
     text: str
 
 
-def date_pattern_elements(pattern: str) -> tuple[Field | Literal, ...]:
+def date_pattern_elements(pattern: str) -> tuple[PatternField | Literal, ...]:
     """Return the elements of a pattern; ValueError with Java's text for one that is wrong."""
-    elements: list[Field | Literal] = []
+    elements: list[PatternField | Literal] = []
     for match in _TOKEN.finditer(pattern):
         if match["field"]:
             letter = match["field"][0]
             if letter not in _FIELD_LETTERS:
                 raise ValueError(f"Illegal pattern character '{letter}'")
-            field = Field(letter, len(match["field"]))
+            field = PatternField(letter, len(match["field"]))
             if letter == "X" and field.count > 3:
                 raise ValueError(f"invalid ISO 8601 format: length={field.count}")
             elements.append(field)

@@ -15,8 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 from pyconnect_agent.builtin.transforms.java_date_pattern import (
     MONTHS,
     WEEKDAYS,
-    Field,
     Literal,
+    PatternField,
     date_pattern_elements,
 )
 from pyconnect_api import DataException
@@ -71,7 +71,7 @@ class JavaDateReader:
         """Compile the pattern; DataException for letters that can be written only."""
         self._pattern = pattern
         elements = date_pattern_elements(pattern)
-        self._fields = tuple(element for element in elements if isinstance(element, Field))
+        self._fields = tuple(element for element in elements if isinstance(element, PatternField))
         if any(field.letter in _NOT_READABLE for field in self._fields):
             raise DataException(
                 f"Timestamps of the pattern ({pattern}) can be written but not read: "
@@ -111,7 +111,7 @@ class JavaDateReader:
                 f"({self._pattern}), but not every field is in its range"
             ) from None
 
-    def _value(self, field: Field, text: str) -> int:
+    def _value(self, field: PatternField, text: str) -> int:
         """Return the number a field's text stands for; ValueError out of its range."""
         match field.letter:
             case "y" | "Y":
@@ -148,10 +148,10 @@ class JavaDateReader:
         return has_two_digits and milliseconds < timestamp_to_milliseconds(self._century_start)
 
 
-def _regex_of(element: Field | Literal, following: Field | Literal) -> str:
+def _regex_of(element: PatternField | Literal, following: PatternField | Literal) -> str:
     if isinstance(element, Literal):
         return re.escape(element.text)
-    if element.is_numeric and isinstance(following, Field) and following.is_numeric:
+    if element.is_numeric and isinstance(following, PatternField) and following.is_numeric:
         return _abutting(element.count)
     # Java passes over blanks before numbers and zones, not before other words.
     blanks = r"[ \t]*+" if element.is_numeric or element.letter in _ZONE_LETTERS else ""
@@ -167,7 +167,7 @@ def _abutting(count: int) -> str:
     return rf"(?=(?s:.{{{count}}}))({'|'.join(choices)})"
 
 
-def _content_of(field: Field) -> str:
+def _content_of(field: PatternField) -> str:
     match field.letter:
         case "M" | "L" if not field.is_numeric:
             return _any_of([*MONTHS, *(name[:3] for name in MONTHS)])

@@ -18,7 +18,7 @@ from pyconnect_agent.core.protocol.messages import (
     NO_WORK,
     Assignment,
     AssignmentError,
-    ConnectProtocol,
+    ProtocolVersion,
     Subscription,
     Work,
 )
@@ -33,7 +33,7 @@ class Election:
     `last_completed_generation` is -1 before this worker ever completed a join.
     """
 
-    protocol: ConnectProtocol
+    protocol: ProtocolVersion
     leader: str
     generation: int
     last_completed_generation: int
@@ -85,7 +85,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         return state, Verdict(assignments=assignments, owners=None, ahead=tuple(ahead))
 
     configured = configured_work(snapshot)
-    if election.protocol is ConnectProtocol.EAGER:
+    if election.protocol is ProtocolVersion.EAGER:
         complete = assign_eagerly(election.members, configured)
         assigned, revoked, delay_ms = complete, dict.fromkeys(election.members, NO_WORK), 0
     else:

@@ -33,7 +33,7 @@ class Batch(Enum):
     WHOLE = auto()
 
 
-class TransactionBoundary(Protocol):
+class BoundaryPolicy(Protocol):
     """`watches_records` False: `after_record` always says CONTINUE and need not be asked."""
 
     watches_records: bool

@@ -157,7 +157,7 @@ def _settle(turn: Turn) -> None:
 
 def _timer_due(turn: Turn, timer: on.Timer) -> None:
     match timer:
-        case on.RequestDeadline():
+        case on.RequestExpiry():
             operations.deadline_passed(turn, timer)
         case on.ClearanceRetry():
             clearances.retry(turn, timer)

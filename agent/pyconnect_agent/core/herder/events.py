@@ -152,7 +152,7 @@ class ConfigExpired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestDeadline:
+class RequestExpiry:
     request_id: int
 
 
@@ -205,7 +205,7 @@ class JoinRetry:
 
 
 Timer = (
-    RequestDeadline
+    RequestExpiry
     | ClearanceRetry
     | TaskStartRetry
     | JoinRetry

@@ -15,7 +15,7 @@ from pyconnect_agent.core.java import json_text
 from pyconnect_api import DataException
 
 PartitionOffset = tuple[Mapping[str, object] | None, Mapping[str, object] | None]
-Entries = dict[bytes, bytes | None]
+SourceEntries = dict[bytes, bytes | None]
 
 
 class OffsetWriter:
@@ -34,7 +34,7 @@ class OffsetWriter:
         for partition, offset in offsets:
             self._waiting[partition_key(self._connector, partition)] = (partition, offset)
 
-    def begin_flush(self) -> Entries:
+    def begin_flush(self) -> SourceEntries:
         """Return what is to be written; empty when there is nothing, and no flush began.
 
         Raises DataException for an offset that has no bytes: no flush began then.

@@ -1,6 +1,6 @@
 """Subscription and assignment messages of the `connect` group, protocol versions 0, 1 and 2.
 
-Kafka: ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415, KIP-507). Big-endian;
+Kafka: ProtocolVersion and IncrementalCooperativeConnectProtocol (KIP-415, KIP-507). Big-endian;
 `str` = int16 byte length + UTF-8, `nbytes` = int32 length (-1 = null) + bytes, arrays = int32 count
 (-1 = null) + elements; no tagged fields.
 
@@ -47,7 +47,7 @@ class AssignmentError(IntEnum):
     CONFIG_MISMATCH = 1
 
 
-class ConnectProtocol(IntEnum):
+class ProtocolVersion(IntEnum):
     """Protocol names of the group by their version; the member is what `connect.protocol` says."""
 
     EAGER = 0
@@ -60,16 +60,16 @@ class ConnectProtocol(IntEnum):
         return {0: "default", 1: "compatible", 2: "sessioned"}[self.value]
 
     @classmethod
-    def of_group_name(cls, name: str) -> ConnectProtocol:
+    def of_group_name(cls, name: str) -> ProtocolVersion:
         """ValueError for a name no Connect worker offers."""
         for protocol in cls:
             if protocol.group_name == name:
                 return protocol
         raise ValueError(f"unknown group protocol: {name}")
 
-    def offered(self) -> tuple[ConnectProtocol, ...]:
+    def offered(self) -> tuple[ProtocolVersion, ...]:
         """What a worker configured for this protocol offers, preferred first."""
-        return tuple(protocol for protocol in reversed(ConnectProtocol) if protocol <= self)
+        return tuple(protocol for protocol in reversed(ProtocolVersion) if protocol <= self)
 
 
 @dataclass(frozen=True, slots=True)

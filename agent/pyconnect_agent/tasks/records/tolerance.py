@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class Stage(Enum):
+class RecordStage(Enum):
     """Where a record failed; the names are Kafka's."""
 
     TASK_POLL = "TASK_POLL"
@@ -40,7 +40,7 @@ class Stage(Enum):
 class Failure:
     """A failed operation; `record` is a SourceRecord as polled, or a consumed message."""
 
-    stage: Stage
+    stage: RecordStage
     class_name: str
     error: Exception
     record: object
@@ -101,7 +101,7 @@ class Tolerance:
 
     def recover(
         self,
-        stage: Stage,
+        stage: RecordStage,
         operator: type,
         error: Exception,
         record: object,

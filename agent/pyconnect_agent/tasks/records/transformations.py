@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectRecord, Predicate, Transformation
 
 
@@ -100,7 +100,9 @@ class Chain:
                 record = step(record)
             except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
                 error = None
-                record = self._recover(Stage.TRANSFORMATION, kind, exc, original, step, record)
+                record = self._recover(
+                    RecordStage.TRANSFORMATION, kind, exc, original, step, record
+                )
             if record is None:
                 return None
         return record

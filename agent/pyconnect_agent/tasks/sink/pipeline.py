@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
@@ -147,14 +147,14 @@ def _record_maker(
             key_schema, key = key_data(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             key_schema, key = recover(
-                Stage.KEY_CONVERTER, key_class, exc, message, key_data, *arguments
+                RecordStage.KEY_CONVERTER, key_class, exc, message, key_data, *arguments
             )
         arguments = (topic, kafka_headers, message.value())
         try:
             value_schema, value = value_data(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             value_schema, value = recover(
-                Stage.VALUE_CONVERTER, value_class, exc, message, value_data, *arguments
+                RecordStage.VALUE_CONVERTER, value_class, exc, message, value_data, *arguments
             )
         headers = read_headers(message, topic, kafka_headers) if kafka_headers else None
         timestamp_type, timestamp = message.timestamp()
@@ -192,7 +192,7 @@ def _header_reader(
             return headers_of(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             return tolerance.recover(
-                Stage.HEADER_CONVERTER, header_class, exc, message, headers_of, *arguments
+                RecordStage.HEADER_CONVERTER, header_class, exc, message, headers_of, *arguments
             )
 
     return read

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.tolerance import Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import RecordStage, Tolerance
 from pyconnect_agent.tasks.records.topic_creation import TopicCreation
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters
@@ -89,13 +89,15 @@ def _compose_one(
         try:
             key = key_bytes(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
-            key = recover(Stage.KEY_CONVERTER, key_class, exc, original, key_bytes, *arguments)
+            key = recover(
+                RecordStage.KEY_CONVERTER, key_class, exc, original, key_bytes, *arguments
+            )
         arguments = (topic, headers, record.value_schema, record.value)
         try:
             value = value_bytes(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             value = recover(
-                Stage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
+                RecordStage.VALUE_CONVERTER, value_class, exc, original, value_bytes, *arguments
             )
         if known_topics is not None and topic not in known_topics:
             assert topics is not None
@@ -130,7 +132,7 @@ def _header_writer(
             return headers_of(record, topic)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
             return tolerance.recover(
-                Stage.HEADER_CONVERTER, header_class, exc, original, headers_of, record, topic
+                RecordStage.HEADER_CONVERTER, header_class, exc, original, headers_of, record, topic
             )
 
     return write

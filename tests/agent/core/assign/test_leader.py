@@ -11,7 +11,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
     AssignmentError,
-    ConnectProtocol,
+    ProtocolVersion,
     Subscription,
     Work,
 )
@@ -29,7 +29,7 @@ def elect(
     members: dict[str, Subscription],
     joined_with: ConfigSnapshot,
     latest: ConfigSnapshot | None = None,
-    protocol: ConnectProtocol = ConnectProtocol.SESSIONED,
+    protocol: ProtocolVersion = ProtocolVersion.SESSIONED,
 ) -> Verdict:
     _, verdict = perform_assignment(
         AssignorState(),
@@ -91,8 +91,8 @@ def test_an_inconsistent_connector_contributes_no_tasks() -> None:
     assert verdict.assignments["m1"].assigned == Work.of(["c"])
 
 
-@pytest.mark.parametrize("protocol", list(ConnectProtocol))
-def test_owners_name_the_advertised_url_of_every_item(protocol: ConnectProtocol) -> None:
+@pytest.mark.parametrize("protocol", list(ProtocolVersion))
+def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion) -> None:
     """Also of work that a member keeps from before."""
     kept = Work.of(["a"], [ConnectorTaskId("a", 0)])
     verdict = elect(
@@ -106,5 +106,5 @@ def test_owners_name_the_advertised_url_of_every_item(protocol: ConnectProtocol)
     assert verdict.owners.connectors["a"] == "http://m1:8083/"
     assert verdict.owners.connectors["b"] == "http://m2:8083/"
     assert verdict.assignments["m2"].leader_url == "http://m1:8083/"
-    if protocol is not ConnectProtocol.EAGER:
+    if protocol is not ProtocolVersion.EAGER:
         assert verdict.assignments["m1"].assigned.empty, "kept work is not sent again"

@@ -12,8 +12,8 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.protocol.messages import (
     Assignment,
     AssignmentError,
-    ConnectProtocol,
     ProtocolDecodeError,
+    ProtocolVersion,
     Subscription,
     Work,
     decode_assignment,
@@ -213,9 +213,9 @@ def test_missing_trailing_fields_default() -> None:
 
 def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
     """`sessioned` offers three names, `eager` one."""
-    assert [p.group_name for p in ConnectProtocol.SESSIONED.offered()] == [
+    assert [p.group_name for p in ProtocolVersion.SESSIONED.offered()] == [
         "sessioned",
         "compatible",
         "default",
     ]
-    assert [p.group_name for p in ConnectProtocol.EAGER.offered()] == ["default"]
+    assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_api import ConnectException, DataException, RetriableException
 
 
@@ -49,11 +49,14 @@ def test_none_reports_and_fails() -> None:
     made, reports = tolerance()
     error = DataException("bad")
     with pytest.raises(ConnectException, match="Tolerance exceeded in error handler") as raised:
-        made.recover(Stage.VALUE_CONVERTER, str, error, "record", str)
+        made.recover(RecordStage.VALUE_CONVERTER, str, error, "record", str)
     assert raised.value.__cause__ is error
     assert reports.failures == [
         Failure(
-            stage=Stage.VALUE_CONVERTER, class_name="builtins.str", error=error, record="record"
+            stage=RecordStage.VALUE_CONVERTER,
+            class_name="builtins.str",
+            error=error,
+            record="record",
         )
     ]
 
@@ -62,7 +65,7 @@ def test_all_reports_and_skips() -> None:
     """The record is left out."""
     made, reports = tolerance(tolerate_all=True)
     with pytest.raises(RecordSkipped):
-        made.recover(Stage.TRANSFORMATION, str, DataException("bad"), "record", str)
+        made.recover(RecordStage.TRANSFORMATION, str, DataException("bad"), "record", str)
     assert len(reports.failures) == 1
 
 
@@ -80,7 +83,7 @@ def test_retriable_failures_are_repeated_until_they_succeed() -> None:
         return result
 
     first = RetriableException("1")
-    assert made.recover(Stage.KEY_CONVERTER, str, first, "r", operation, "x") == "value"
+    assert made.recover(RecordStage.KEY_CONVERTER, str, first, "r", operation, "x") == "value"
     assert waits.waits_s == [0.3, 0.6, 1.2]
     assert reports.failures == []
 
@@ -91,7 +94,7 @@ def test_a_stop_ends_the_retries() -> None:
     waits.set()
     made, reports = tolerance(timeout_ms=-1, waits=waits)
     with pytest.raises(ConnectException):
-        made.recover(Stage.KEY_CONVERTER, str, RetriableException("1"), "r", str)
+        made.recover(RecordStage.KEY_CONVERTER, str, RetriableException("1"), "r", str)
     assert len(reports.failures) == 1
 
 
@@ -99,4 +102,4 @@ def test_without_a_retry_timeout_a_retriable_failure_is_final() -> None:
     """Kafka would skip the record in silence; here it fails like the rest."""
     made, _ = tolerance()
     with pytest.raises(ConnectException):
-        made.recover(Stage.KEY_CONVERTER, str, RetriableException("1"), "r", str)
+        made.recover(RecordStage.KEY_CONVERTER, str, RetriableException("1"), "r", str)

@@ -6,7 +6,7 @@ It speaks the incremental protocol's language, so that the herder knows only one
 from __future__ import annotations
 
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
-from pyconnect_agent.core.protocol.messages import Assignment, ConnectProtocol, Work
+from pyconnect_agent.core.protocol.messages import Assignment, ProtocolVersion, Work
 
 
 def local_assignment(
@@ -16,7 +16,7 @@ def local_assignment(
     names = snapshot.connectors()
     configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
     return Assignment(
-        version=ConnectProtocol.COMPATIBLE,
+        version=ProtocolVersion.COMPATIBLE,
         leader=member_id,
         leader_url=worker_url,
         config_offset=snapshot.offset,

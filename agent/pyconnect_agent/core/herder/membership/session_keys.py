@@ -10,7 +10,7 @@ from pyconnect_agent.core.herder.events import SessionKeyDue
 from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import SessionKeyWaiter
-from pyconnect_agent.core.protocol.messages import ConnectProtocol
+from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.session_key import key_length_bytes, needs_new_key, next_rotation_ms
 
 RETRY_MS = 1_000
@@ -26,7 +26,7 @@ def keep_fresh(turn: Turn) -> None:
         or not state.is_leader
         or state.privilege is not WritePrivilege.HELD
         or state.membership is None
-        or state.membership.assignment.version != ConnectProtocol.SESSIONED
+        or state.membership.assignment.version != ProtocolVersion.SESSIONED
         or not needs_new_key(
             state.snapshot.session_key,
             algorithm=settings.algorithm,

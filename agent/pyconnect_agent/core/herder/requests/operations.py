@@ -24,7 +24,7 @@ from pyconnect_agent.core.errors import (
     ServiceUnavailableError,
 )
 from pyconnect_agent.core.herder.effects import Reply
-from pyconnect_agent.core.herder.events import RequestArrived, RequestDeadline
+from pyconnect_agent.core.herder.events import RequestArrived, RequestExpiry
 from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.messages import (
     FenceZombies,
@@ -59,7 +59,7 @@ def arrived(turn: Turn, event: RequestArrived) -> None:
     if turn.state.rebalance_expected and isinstance(event.request, _RESTARTS):
         turn.emit(Reply(request_id=event.request_id, error=ConflictError(STALE_CONFIGURATION)))
         return
-    timer = RequestDeadline(request_id=event.request_id)
+    timer = RequestExpiry(request_id=event.request_id)
     turn.wake_at(event.deadline_ms, timer)
     enqueue(turn, event.request_id, event.request, deadline_ms=event.deadline_ms)
 
@@ -77,7 +77,7 @@ def enqueue(
     turn.may_begin.append(request_id)
 
 
-def deadline_passed(turn: Turn, timer: RequestDeadline) -> None:
+def deadline_passed(turn: Turn, timer: RequestExpiry) -> None:
     operation = turn.operations.get(timer.request_id)
     if operation is None or operation.answered:
         return

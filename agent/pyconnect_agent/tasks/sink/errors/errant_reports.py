@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection
 from concurrent.futures import Future
 
-from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, serialized
 from pyconnect_api import (
@@ -40,7 +40,7 @@ class ErrantRecords(ErrantRecordReporter):
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Report; see the API. Raises what converters raise for a record of the task's own."""
         failure = Failure(
-            stage=Stage.TASK_PUT,
+            stage=RecordStage.TASK_PUT,
             class_name=_SINK_TASK,
             error=error,
             record=self._reportable(record),

@@ -28,7 +28,7 @@ from pyconnect_agent.kafka.task_producer import (
     TaskProducer,
 )
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Failure, Stage, Tolerance
+from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
@@ -280,7 +280,7 @@ class AtLeastOnceSender:
             return
         self._tolerance.failed(
             Failure(
-                stage=Stage.KAFKA_PRODUCE,
+                stage=RecordStage.KAFKA_PRODUCE,
                 class_name=f"{__name__}.{type(self).__qualname__}",
                 error=error,
                 record=record,

@@ -12,15 +12,14 @@ from collections.abc import Mapping
 
 from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
-from pyconnect_agent.core.config.connector_config import SourceSettings
-from pyconnect_agent.core.config.connector_config import TransactionBoundary as BoundaryKind
+from pyconnect_agent.core.config.connector_config import SourceSettings, TransactionBoundary
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
     RequestedTransactions,
-    TransactionBoundary,
 )
 from pyconnect_agent.core.exactly_once.transactional_ids import task_transactional_id
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
@@ -59,7 +58,7 @@ class ExactlyOnceDelivery:
         self._producer = TransactionalProducer(config.properties, config.max_block_ms)
         boundary = _boundary(settings, worker)
         self.transaction_context: TransactionContext | None = None
-        if settings.transaction_boundary is BoundaryKind.CONNECTOR:
+        if settings.transaction_boundary is TransactionBoundary.CONNECTOR:
             requested = RequestedTransactions()
             boundary, self.transaction_context = ConnectorBoundary(requested), requested
         self._warn_of_long_interval(settings, worker)
@@ -105,7 +104,10 @@ class ExactlyOnceDelivery:
     def _warn_of_long_interval(self, settings: SourceSettings, worker: WorkerConfig) -> None:
         interval_ms = _interval_ms(settings, worker)
         limit_ms = self._producer.transaction_timeout_ms
-        if settings.transaction_boundary is BoundaryKind.INTERVAL and interval_ms >= limit_ms:
+        if (
+            settings.transaction_boundary is TransactionBoundary.INTERVAL
+            and interval_ms >= limit_ms
+        ):
             LOG.warning(
                 "transactions may expire: the interval between commits is not shorter than the"
                 " producer's transaction.timeout.ms",
@@ -113,8 +115,8 @@ class ExactlyOnceDelivery:
             )
 
 
-def _boundary(settings: SourceSettings, worker: WorkerConfig) -> TransactionBoundary:
-    if settings.transaction_boundary is BoundaryKind.INTERVAL:
+def _boundary(settings: SourceSettings, worker: WorkerConfig) -> BoundaryPolicy:
+    if settings.transaction_boundary is TransactionBoundary.INTERVAL:
         return IntervalBoundary(_interval_ms(settings, worker))
     return PollBoundary()
 

@@ -24,7 +24,7 @@ COPIED_AT_ONCE = 10_000
 """Each write is one message to the worker."""
 
 
-class WriteOffsets(Protocol):
+class WriteCopies(Protocol):
     """Write to the worker-wide topic and wait for acknowledgement. Raises AgentError, OSError."""
 
     def __call__(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
@@ -33,7 +33,7 @@ class WriteOffsets(Protocol):
 class WorkerCopies:
     """Best effort: a copy that fails is a warning, and its partition's next one makes it good."""
 
-    def __init__(self, write: WriteOffsets, timeout_ms: int) -> None:
+    def __init__(self, write: WriteCopies, timeout_ms: int) -> None:
         self._write = write
         self._timeout_ms = timeout_ms
         self._changed = threading.Condition()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyconnect_agent.core.offsets.source import Entries, OffsetWriter, PartitionOffset
+from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
 from pyconnect_agent.tasks.source.run import last_place
 from pyconnect_api import DataException, SourceRecord
 
@@ -36,7 +36,7 @@ class TransactionOffsets:
         """The transaction was aborted: what was wrong with its offsets does not matter."""
         self._error = None
 
-    def begin_flush(self) -> Entries:
+    def begin_flush(self) -> SourceEntries:
         """Return what is to be written; empty when there is nothing, and no flush began.
 
         Raises DataException when an offset has no bytes.

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
-from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, TransactionBoundary
+from pyconnect_agent.core.exactly_once.transaction_boundary import BoundaryPolicy, Decision
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
@@ -77,7 +77,7 @@ class TransactionalSender:
         connector: str,
         task: SourceTask,
         producer: TransactionProducer,
-        boundary: TransactionBoundary,
+        boundary: BoundaryPolicy,
         offsets: OffsetStores,
         topics: ActiveTopics,
         stop_requested: Callable[[], bool],

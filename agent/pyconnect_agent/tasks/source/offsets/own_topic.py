@@ -31,7 +31,7 @@ from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
 from pyconnect_agent.tasks.source.offsets.stores import (
     OffsetStores,
-    OwnOffsets,
+    OwnOffsetsStore,
     WorkerOffsets,
     WorkerStore,
 )
@@ -86,7 +86,7 @@ def offset_stores(
         topic = worker.offset_storage_topic if isinstance(worker, DistributedConfig) else ""
         return WorkerOffsets(topic, store, reads_first=use is OffsetUse.EXACTLY_ONCE)
     topic, log = found
-    return OwnOffsets(topic, log, store, worker.offset_flush_timeout_ms)
+    return OwnOffsetsStore(topic, log, store, worker.offset_flush_timeout_ms)
 
 
 def own_offset_log(

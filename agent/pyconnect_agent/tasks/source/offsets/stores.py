@@ -148,7 +148,7 @@ class WorkerOffsets:
         """Nothing is left to do."""
 
 
-class OwnOffsets:
+class OwnOffsetsStore:
     """An offsets topic of the connector's own first, the worker's store second.
 
     `log`: writable at-least-once, else read only. Every tombstone is in the worker's store before

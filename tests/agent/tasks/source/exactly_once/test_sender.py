@@ -11,11 +11,11 @@ from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, ProducerFencedError
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
+    BoundaryPolicy,
     ConnectorBoundary,
     IntervalBoundary,
     PollBoundary,
     RequestedTransactions,
-    TransactionBoundary,
 )
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.metrics.catalog import SOURCE_TASK, TASK
@@ -60,7 +60,7 @@ class Task(SourceTask):
 class Case:
     """A sender and its surroundings."""
 
-    boundary: TransactionBoundary = field(default_factory=PollBoundary)
+    boundary: BoundaryPolicy = field(default_factory=PollBoundary)
     offsets: FakeOffsets = field(default_factory=FakeOffsets)
     producer: FakeTransactions = field(default_factory=FakeTransactions)
     task: Task = field(default_factory=Task)

@@ -11,7 +11,7 @@ from pyconnect_agent.tasks.source.offsets.own_topic import (
     offset_stores,
     own_offset_log,
 )
-from pyconnect_agent.tasks.source.offsets.stores import OwnOffsets, WorkerOffsets
+from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
 from pyconnect_api import ConfigException
 from tests.support.fake_offsets import FakeWorkerStore
 from tests.support.worker_properties import distributed
@@ -91,5 +91,5 @@ def test_who_has_no_topic_of_its_own_asks_the_worker(use: OffsetUse) -> None:
     assert stores.start(lambda: False)
     assert store.reads == (1 if use is OffsetUse.EXACTLY_ONCE else 0)
     own = offset_stores(worker, "c", OWN, store, client="c-0", use=use)
-    assert isinstance(own, OwnOffsets)
+    assert isinstance(own, OwnOffsetsStore)
     assert own.topic == "mine"

@@ -11,7 +11,7 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.tasks.source.exactly_once.offset_copies import COPIED_AT_ONCE, WorkerCopies
 from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
-from pyconnect_agent.tasks.source.offsets.stores import OwnOffsets, WorkerOffsets
+from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
 from pyconnect_api import ConnectException
 from tests.support.eventually import eventually
 from tests.support.fake_log import FakeLog, FakeTopic
@@ -29,14 +29,14 @@ def never() -> bool:
     return False
 
 
-def own(worker: FakeWorkerStore, topic: FakeTopic | None = None) -> tuple[OwnOffsets, FakeLog]:
+def own(worker: FakeWorkerStore, topic: FakeTopic | None = None) -> tuple[OwnOffsetsStore, FakeLog]:
     log = FakeLog(topic)
-    stores = OwnOffsets("own", log, worker, WAIT_MS)
+    stores = OwnOffsetsStore("own", log, worker, WAIT_MS)
     assert stores.start(never)
     return stores, log
 
 
-def copied(stores: OwnOffsets, worker: FakeWorkerStore) -> dict[bytes, bytes | None]:
+def copied(stores: OwnOffsetsStore, worker: FakeWorkerStore) -> dict[bytes, bytes | None]:
     stores.close()
     return {key: value for write in worker.writes for key, value in write.items()}
 
@@ -213,7 +213,7 @@ def test_a_start_that_fails_says_of_which_topic() -> None:
             raise KafkaError("no")
 
     with pytest.raises(ConnectException, match="offsets topic 'own'"):
-        OwnOffsets("own", Unreadable(), worker, WAIT_MS).start(never)
+        OwnOffsetsStore("own", Unreadable(), worker, WAIT_MS).start(never)
 
 
 def test_an_unforeseen_failure_to_copy_ends_the_task(deaths: list[BaseException]) -> None:
