@@ -76,7 +76,7 @@ class Group:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.membership, self.owner = Membership(), Owner()
-        monkeypatch.setattr(group, "Membership", lambda _settings, _hooks: self.membership)
+        monkeypatch.setattr(group, "GroupMembership", lambda _settings, _hooks: self.membership)
         self.thread = GroupThread(SETTINGS, self.owner, self.owner, herder_alive=lambda: True)
 
     def fail(self, *failures: Exception) -> None:
@@ -146,7 +146,7 @@ def test_what_is_broken_can_be_closed() -> None:
             raise RuntimeError("unforeseen")
 
     broken = Broken()
-    membership = _group_adapter.Membership(SETTINGS, create_autospec(MembershipHooks))
+    membership = _group_adapter.GroupMembership(SETTINGS, create_autospec(MembershipHooks))
     membership._client = membership._coordinator = broken  # type: ignore[assignment]
     membership.close(0)
     assert broken.closed == 2
