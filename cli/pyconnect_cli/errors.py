@@ -16,6 +16,8 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── PartialFailure                8  part of a batch failed
 ├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
 ├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
+├── Undecided                    11  an audit that could not compare
+├── OutputLost                   74  standard output or a file that cannot be written
 ├── WaitTimedOut                124  the state waited for did not come in time
 │   └── OutOfTime               124  the run's time was over before a request was sent
 └── Interrupted                 130  Ctrl-C
@@ -42,6 +44,8 @@ class ExitCode(IntEnum):
     PARTIAL_FAILURE = 8
     PRECONDITION = 9
     SERVER_ERROR = 10
+    UNDECIDED = 11
+    OUTPUT_LOST = 74
     NEEDS_OPERATOR = 75
     TIMED_OUT = 124
     INTERRUPTED = 130
@@ -59,6 +63,8 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.PARTIAL_FAILURE: "part of a batch failed",
     ExitCode.PRECONDITION: "precondition not met: not STOPPED, not confirmed, version",
     ExitCode.SERVER_ERROR: "server error (HTTP 5xx), not Connect's answer, or an internal error",
+    ExitCode.UNDECIDED: "an audit could not decide: its report or its message says why",
+    ExitCode.OUTPUT_LOST: "output cannot be written, as on a full disk; the work itself is done",
     ExitCode.NEEDS_OPERATOR: "an operator's step is needed; run the command again after it",
     ExitCode.TIMED_OUT: "a wait timed out",
     ExitCode.INTERRUPTED: "interrupted",
@@ -144,6 +150,18 @@ class ServerError(PyconnectError):
     """HTTP 5xx, or an answer that no Connect worker gives; raised by `client`."""
 
     exit_code = ExitCode.SERVER_ERROR
+
+
+class Undecided(PyconnectError):
+    """An audit neither agrees nor differs."""
+
+    exit_code = ExitCode.UNDECIDED
+
+
+class OutputLost(PyconnectError):
+    """Standard output, or a file that the command was asked to write, cannot be written."""
+
+    exit_code = ExitCode.OUTPUT_LOST
 
 
 class WaitTimedOut(PyconnectError):

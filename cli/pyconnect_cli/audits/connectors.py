@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import Undecided, UsageError
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 
@@ -68,7 +68,7 @@ def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document
         if (entry.partition or {}).get("filename") == file and entry.offset is not None
     ]
     if not positions:
-        raise UsageError(
+        raise Undecided(
             f"the connector has committed no offset of {file} yet, so nothing can be compared",
             hint="wait for offset.flush.interval.ms, then run it again",
         )
