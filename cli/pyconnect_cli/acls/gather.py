@@ -48,8 +48,8 @@ class Gathered:
     evidence: Evidence
 
 
-def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gathered:
-    """Ask workers and brokers; `phase` None: the one after that of the workers.
+def gather(session: Session, options: AclOptions) -> Gathered:
+    """Ask workers and brokers; without a phase, for the one after that of the workers.
 
     UsageError when no worker's configuration is known.
     """
@@ -60,11 +60,9 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
             hint="give --worker-config worker.properties, or --worker-property for each of"
             f" group.id, {', '.join(SHARED_TOPICS)}",
         )
-    wanted = (
-        min((worker.phase for worker in workers), key=lambda p: p.rank).following
-        if phase is None
-        else phase
-    )
+    wanted = options.phase
+    if wanted is None:
+        wanted = min((worker.phase for worker in workers), key=lambda p: p.rank).following
     reports = _agent_reports(session, workers, wanted)
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
