@@ -20,7 +20,6 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.options import NoBackupOption
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
 from pyconnect_cli.offsets.output import MOST_LINES, undo_command
 from pyconnect_cli.offsets.plan.orphans import SINK, Orphan
@@ -29,7 +28,7 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import BatchChangingVerb
+from pyconnect_cli.verbs import BatchCronVerb
 
 OFFSETS_TOPIC = "offset.storage.topic"
 app = typer.Typer(help="Show, export and purge offsets of deleted connectors, directly in Kafka.")
@@ -96,7 +95,7 @@ def export(
     export_snapshot(session, keeper.snapshot(orphan), file)
 
 
-@app.command(cls=BatchChangingVerb)
+@app.command(cls=BatchCronVerb)
 def purge(
     context: typer.Context,
     names: OrphanNames = None,
@@ -128,7 +127,9 @@ def purge(
             help="properties file of a worker, which names its offsets topic",
         ),
     ] = None,
-    no_backup: NoBackupOption = False,
+    no_backup: Annotated[
+        bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
+    ] = False,
 ) -> None:
     """Delete offsets of deleted connectors; existing connectors are refused, `undo` restores."""
     session = session_of(context)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.acting.wait import SETTLE_S, wait_for_state
+from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
@@ -50,11 +50,11 @@ EXTERNAL = "manages offsets externally"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What happens around the change itself; `wait`: until RUNNING once it was resumed."""
+    """What happens around the change itself."""
 
     wish: Wish
-    wait: bool = False
     backup: bool = True
+    force: bool = False
 
 
 def change_offsets(
@@ -100,9 +100,8 @@ def change_offsets(
     finally:
         for identity in run.stored:
             session.output.message(f"undo: {undo_command(session, identity)}")
-    if around.wait and around.wish.resume:
-        names = [plan.view.name for plan in plans]
-        wait_for_state(session, names, "RUNNING", settle_s=SETTLE_S)
+    goal = "RUNNING" if around.wish.resume else "STOPPED"
+    wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
 
 def change_new_connector(
