@@ -6,6 +6,7 @@ parser) read the same rows. A row's value, when given, is found in `Session.give
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "UNASSIGNED")
@@ -30,6 +31,12 @@ class OptionSpec(NamedTuple):
     def name(self) -> str:
         """The key of the option's value: `--no-color` is `no_color`."""
         return self.flags[0].lstrip("-").replace("-", "_")
+
+    @property
+    def text(self) -> str:
+        """The help, with the values that it does not name itself."""
+        named = all(choice.lower() in self.help.lower() for choice in self.choices)
+        return self.help if named else f"{self.help}: {', '.join(self.choices)}"
 
 
 GLOBAL_OPTIONS = (
@@ -203,11 +210,12 @@ SELECTED_BATCH_OPTIONS = (
 WAIT_OPTIONS = (
     OptionSpec(
         ("--wait",),
-        "state to wait for after the change, of the connector and its tasks",
-        "STATE",
+        "state of the connectors and their tasks to wait for after the change (default: the state"
+        " that the command leads to)",
+        "[STATE]",
         choices=WAIT_STATES,
     ),
-    OptionSpec(("--stable",), "time for which that state has to last (default 0)", "TIME"),
+    OptionSpec(("--stable",), "with --wait: time for which the state has to last", "TIME"),
 )
 
 CRON_OPTIONS = (
@@ -221,3 +229,35 @@ CRON_OPTIONS = (
         "FILE",
     ),
 )
+
+FORMER_OPTIONS = {
+    "transactions": {"--group-id": "--group"},
+    "acls generate": {"--format": "--output"},
+    "reconcile sequence": {"--group": "--per"},
+}
+"""By noun or verb: former names of options, which are still read."""
+
+
+def current_options(path: str, words: Sequence[str]) -> list[str]:
+    """Return a verb's words with the present names of its options."""
+    end = words.index("--") if "--" in words else len(words)
+    former = {
+        old: new
+        for place, names in FORMER_OPTIONS.items()
+        if f"{path} ".startswith(f"pyconnect {place} ")
+        for old, new in names.items()
+    }
+    named = [word.partition("=") for word in words[:end]]
+    return ["".join((former.get(flag, flag), *rest)) for flag, *rest in named] + list(words[end:])
+
+
+def without_bare_wait(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the words without a `--wait` that no state follows, and whether there was one."""
+    end = words.index("--") if "--" in words else len(words)
+    following = [*words[1:end], ""]
+    kept = [
+        word
+        for word, after in zip(words[:end], following, strict=False)
+        if word != "--wait" or after.upper() in WAIT_STATES
+    ]
+    return [*kept, *words[end:]], len(kept) < end

@@ -26,7 +26,8 @@ def root_help(width: int | None = None) -> str:
     """Return the help of the command itself, wrapped to `width` columns (the terminal's)."""
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
-    options = [*map(describe_option, GLOBAL_OPTIONS), ("-h, --help", "help page")]
+    own = [("--version", "version of this command"), ("-h, --help", "help page")]
+    options = [*map(describe_option, GLOBAL_OPTIONS), *own]
     return "\n".join(
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
@@ -47,7 +48,7 @@ def root_help(width: int | None = None) -> str:
 def describe_option(option: OptionSpec) -> tuple[str, str]:
     """Return an option's flags with its value, and its help with its variable."""
     flags = ", ".join(sorted(option.flags, key=len))
-    text = f"{option.help} [{option.env}]" if option.env else option.help
+    text = f"{option.text} [{option.env}]" if option.env else option.text
     return (f"{flags} {option.metavar}".rstrip(), text)
 
 
