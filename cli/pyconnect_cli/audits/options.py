@@ -36,8 +36,9 @@ SPARK_OPTIONS = (
 
 
 class ReconcileVerb(ActingVerb):
-    """A job: Spark's options, the report's, and what cron needs."""
+    """A job: Spark's options, the report's, and what cron needs. It changes nothing."""
 
+    changes = False
     shared_specs = (
         ("Report", REPORT_OPTIONS),
         ("Schema registry", REGISTRY_OPTIONS),

@@ -34,7 +34,7 @@ from pyconnect_cli.transactions.find import (
     refuse_living,
 )
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import PlannedVerb
 
 app = typer.Typer(help="List and describe connectors' transactions, and abort those that hang.")
 
@@ -42,9 +42,9 @@ PURPOSE = "only Kafka's brokers know about transactions"
 GroupOption = Annotated[
     str | None,
     typer.Option(
-        "--group-id",
-        metavar="ID",
-        help="group id of the workers (default: as the agents report it)",
+        "--group",
+        metavar="NAME",
+        help="group.id of the workers (default: as the agents report it)",
     ),
 ]
 ConnectorOption = Annotated[
@@ -255,7 +255,7 @@ def find_hanging(
         )
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def abort(
     context: typer.Context,
     topic: Annotated[
@@ -314,7 +314,7 @@ def abort(
     session.output.line(f"{topic}:{partition}: aborted")
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def terminate(
     context: typer.Context,
     transactional_id: Annotated[
