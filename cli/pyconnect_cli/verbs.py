@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -27,6 +28,7 @@ from pyconnect_cli.parsing.options import (
     SELECTED_BATCH_OPTIONS,
     SELECTION_OPTIONS,
     WAIT_OPTIONS,
+    OptionGroups,
     OptionSpec,
     current_options,
     without_bare_wait,
@@ -47,6 +49,8 @@ else:
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 FILE_PARAMETERS = frozenset({"file", "files"})
+SUBJECTS = frozenset({"Selection", "Data"})
+"""Groups of options that say what a command acts on."""
 NAMES_ONLY = "pyconnect.names_only"
 """Key of a context in which help pages name their shared options and explain none."""
 BRACES = re.compile(r"\{(.*)\}")
@@ -89,7 +93,7 @@ def choice_type(choices: Sequence[str]) -> object:
 class SharedOptions(_Parsed):
     """What verbs and nouns have in common: options that are not their function's parameters."""
 
-    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = ()
+    shared_specs: OptionGroups = ()
     formats: tuple[str, ...] = ()
     _shared: list[TyperOption] | None = None
 
@@ -233,7 +237,7 @@ class BatchVerb(ChangingVerb):
 class ActingVerb(ChangingVerb):
     """A command that changes connectors, also by cron: selection, batches, waiting."""
 
-    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = (
+    shared_specs: OptionGroups = (
         ("Selection", SELECTION_OPTIONS),
         ("Batch", SELECTED_BATCH_OPTIONS),
         ("Waiting", WAIT_OPTIONS),
@@ -257,7 +261,8 @@ class ActingVerb(ChangingVerb):
                 words += _texts(value)
             elif param.name in FILE_PARAMETERS:
                 words += [word for text in _texts(value) for word in ("--file", text)]
-        for spec in SELECTION_OPTIONS:
+        chosen_by = [specs for title, specs in self.shared_specs if title in SUBJECTS]
+        for spec in chain.from_iterable(chosen_by):
             value = given.get(spec.name)
             if value is True:
                 words.append(spec.flags[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from pyconnect_cli.errors import EXIT_CODE_MEANINGS
+from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.session import session_of
 
@@ -16,7 +16,7 @@ app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_co
 def exit_codes() -> str:
     """The table of exit codes, from the errors themselves."""
     lines = ["Exit codes, the same for every command:", ""]
-    lines += [f"  {int(code):>3}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()]
+    lines += [f"  {code.value:>3}  {code.meaning}" for code in ExitCode]
     return "\n".join(lines)
 
 

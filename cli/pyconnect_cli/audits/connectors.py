@@ -26,12 +26,12 @@ def simple_class(config: Config) -> str:
     return (config.get("connector.class") or "").rpartition(".")[2]
 
 
-def value_form(config: Config, default_converter: str | None) -> str | None:
+def value_form(config: Config) -> str | None:
     """Return how values of the topic are compared, as the value converter writes them.
 
     None: the converter is not known, or it is the worker's, which REST does not report.
     """
-    converter = config.get("value.converter") or default_converter or ""
+    converter = config.get("value.converter") or ""
     match converter.rpartition(".")[2]:
         case "StringConverter" | "ByteArrayConverter":
             return "bytes"

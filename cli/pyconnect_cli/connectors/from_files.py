@@ -141,9 +141,7 @@ def apply(
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
     if not no_validate:
         _validate_all(session, [p.file for p in changes if p.file is not None])
-    if dry_run:
-        if changes and session.given.get("exit_code"):
-            raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+    if session.ends_with_plan(changes=bool(changes)):
         return
     deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
     if deletions:

@@ -79,8 +79,9 @@ def change_offsets(
     plans = [plan for plan in planned.values() if isinstance(plan, OffsetsPlan)]
     show_plans(session, plans, refused, backup=around.backup, dry_run=dry_run)
     needed = [plan.view.name for plan in plans if plan.needed]
-    if dry_run:
-        _end_dry_run(session, needed, refused)
+    if dry_run and refused:
+        raise PartialFailure(f"{len(refused)} would be refused")
+    if session.ends_with_plan(changes=bool(needed)):
         return
     run = _Run(session, action, planner, around)
     if needed:
@@ -309,12 +310,3 @@ def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
     kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
     kind = kinds.get(refusal.exit_code, PyconnectError)
     return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
-
-
-def _end_dry_run(
-    session: Session, needed: Sequence[str], refused: Sequence[PyconnectError]
-) -> None:
-    if refused:
-        raise PartialFailure(f"{len(refused)} would be refused")
-    if needed and session.given.get("exit_code"):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)

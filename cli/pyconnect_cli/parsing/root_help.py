@@ -27,7 +27,11 @@ def root_help(width: int | None = None) -> str:
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
     own = [("--version", "version of this command"), ("-h, --help", "help page")]
-    options = [*map(describe_option, GLOBAL_OPTIONS), *own]
+    options = [
+        (flags, f"{text} [{option.env}]")
+        for option in GLOBAL_OPTIONS
+        for flags, text in (describe_option(option),)
+    ]
     return "\n".join(
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
@@ -38,7 +42,7 @@ def root_help(width: int | None = None) -> str:
             *definition_lines(nouns, columns),
             "",
             "Options:",
-            *definition_lines(options, columns),
+            *definition_lines([*options, *own], columns),
             "",
             EPILOG,
         ]
@@ -46,10 +50,9 @@ def root_help(width: int | None = None) -> str:
 
 
 def describe_option(option: OptionSpec) -> tuple[str, str]:
-    """Return an option's flags with its value, and its help with its variable."""
+    """Return an option's flags with its value, and its help."""
     flags = ", ".join(sorted(option.flags, key=len))
-    text = f"{option.text} [{option.env}]" if option.env else option.text
-    return (f"{flags} {option.metavar}".rstrip(), text)
+    return (f"{flags} {option.metavar}".rstrip(), option.text)
 
 
 def definition_lines(rows: Iterable[tuple[str, str]], width: int) -> list[str]:

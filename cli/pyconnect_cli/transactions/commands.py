@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
@@ -302,9 +302,7 @@ def abort(
             f"abort in {topic}:{partition}: producer {producer_id}, epoch {producer.epoch},"
             f" records from offset {producer.first_offset} on, idle for {_idle(producer)}"
         )
-        if session.given.get("dry_run"):
-            if session.given.get("exit_code"):
-                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        if session.ends_with_plan(changes=True):
             return
         session.confirm("abort it? Consumers of committed records will never see its records")
         abort_transaction(protocol, producer)
@@ -346,9 +344,7 @@ def terminate(
             f"terminate {transactional_id}: {listed.state}, open for {listed.age}, in"
             f" {len(found[0].partitions)} partitions; its producer is fenced"
         )
-        if session.given.get("dry_run"):
-            if session.given.get("exit_code"):
-                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        if session.ends_with_plan(changes=True):
             return
         session.confirm("end it? Consumers of committed records will never see its records")
         terminate_transaction(protocol, found[0])

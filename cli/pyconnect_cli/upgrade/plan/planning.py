@@ -151,7 +151,7 @@ def _too_far(workers: tuple[Worker, ...]) -> Finding:
     return Finding(
         message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
         " enabled: these phases cannot coexist",
-        hint="disable every worker: pyconnect upgrade run --phase disabled --direct; or --full-stop",
+        hint="disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
     )
 
 
