@@ -268,7 +268,7 @@ def crash_and_recover(places: Workplace, url: str, agent_pid: int, middle: int) 
     )
     print(pyconnect("tasks", "list", SOURCE, url=url), end="")
     answer = pyconnect(
-        "connectors", "restart", SOURCE, "--include-tasks", "--only-failed",
+        "connectors", "restart", SOURCE, "--only-failed",
         "--wait", "RUNNING", "--timeout", "30s", "--yes", url=url,
     )  # fmt: skip
     print(answer, end="")

@@ -10,7 +10,9 @@ from types import FrameType
 
 from pyconnect_cli.render.streams import prepare_streams, tell, write_data
 
-INTERRUPTED = 130  # as `errors.ExitCode`, which is not imported before its time
+# As `errors.ExitCode`, which is not imported before its time.
+INTERRUPTED = 130
+OUTPUT_LOST = 74
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if fault is None or isinstance(fault, BrokenPipeError):
             sys.exit(0)
         tell(f"error: standard output cannot be written: {fault.strerror}")
-        sys.exit(2)
+        sys.exit(OUTPUT_LOST)
+    if words[0] == "--version":
+        words[0] = "version"
     if words[0] == "__complete":
         from pyconnect_cli.completion.offers import print_offers
 

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 import typer
 import typer.main
 
-from pyconnect_cli.errors import ExitCode, Interrupted, PyconnectError, Unreachable, UsageError
+from pyconnect_cli.errors import (
+    ExitCode,
+    Interrupted,
+    OutputLost,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
 from pyconnect_cli.parsing.near_names import near_names
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.render.streams import discard, tell
@@ -48,7 +55,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> i
         return report(session, Interrupted("interrupted"))
     except OSError as fault:
         if fault.filename is not None:
-            return report(session, UsageError(f"{fault.filename}: {fault.strerror}"))
+            kind = OutputLost if fault.errno in UNWRITABLE else UsageError
+            return report(session, kind(f"{fault.filename}: {fault.strerror}"))
         if fault.errno not in UNWRITABLE:
             return report(session, internal_fault(fault))
         # The parser prints its help texts itself.
@@ -90,9 +98,9 @@ def internal_fault(fault: Exception) -> PyconnectError:
     return error
 
 
-def unwritten_error(fault: OSError) -> PyconnectError:
+def unwritten_error(fault: OSError) -> OutputLost:
     """Return that results are lost: the command itself went on to its end."""
-    return UsageError(
+    return OutputLost(
         f"standard output cannot be written: {fault.strerror}",
         hint="the command has finished its work; only its output is lost",
     )

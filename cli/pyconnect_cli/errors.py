@@ -16,6 +16,8 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── PartialFailure                8  part of a batch failed
 ├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
 ├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
+├── Undecided                    11  an audit that could not compare
+├── OutputLost                   74  standard output or a file that cannot be written
 ├── WaitTimedOut                124  the state waited for did not come in time
 │   └── OutOfTime               124  the run's time was over before a request was sent
 └── Interrupted                 130  Ctrl-C
@@ -26,43 +28,37 @@ Exit code 75 (an operator has to do something, then runs the command again) is r
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ExitCode(IntEnum):
     """What the shell gets; the same meaning for every command."""
 
-    OK = 0
-    NEGATIVE = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    NOT_AUTHENTICATED = 4
-    FORBIDDEN = 5
-    CONFLICT = 6
-    UNREACHABLE = 7
-    PARTIAL_FAILURE = 8
-    PRECONDITION = 9
-    SERVER_ERROR = 10
-    NEEDS_OPERATOR = 75
-    TIMED_OUT = 124
-    INTERRUPTED = 130
+    meaning: str
 
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Keep the meaning beside the number."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
 
-EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: "success, or nothing to change",
-    ExitCode.NEGATIVE: "negative result: a difference, an audit mismatch, a failed check",
-    ExitCode.USAGE: "usage: arguments, an unusable file, a configuration the worker refuses",
-    ExitCode.NOT_FOUND: "not found: connector, task, plugin, context, or nothing selected",
-    ExitCode.NOT_AUTHENTICATED: "not authenticated (HTTP 401)",
-    ExitCode.FORBIDDEN: "forbidden (HTTP 403), or an ACL is missing",
-    ExitCode.CONFLICT: "conflict after retries (HTTP 409), or another run holds the lock",
-    ExitCode.UNREACHABLE: "unreachable: no worker answered",
-    ExitCode.PARTIAL_FAILURE: "part of a batch failed",
-    ExitCode.PRECONDITION: "precondition not met: not STOPPED, not confirmed, version",
-    ExitCode.SERVER_ERROR: "server error (HTTP 5xx), not Connect's answer, or an internal error",
-    ExitCode.NEEDS_OPERATOR: "an operator's step is needed; run the command again after it",
-    ExitCode.TIMED_OUT: "a wait timed out",
-    ExitCode.INTERRUPTED: "interrupted",
-}
+    OK = 0, "success, or nothing to change"
+    NEGATIVE = 1, "negative result: a difference, an audit mismatch, a failed check"
+    USAGE = 2, "usage: arguments, an unusable file, a configuration the worker refuses"
+    NOT_FOUND = 3, "not found: connector, task, plugin, context, or nothing selected"
+    NOT_AUTHENTICATED = 4, "not authenticated (HTTP 401)"
+    FORBIDDEN = 5, "forbidden (HTTP 403), or an ACL is missing"
+    CONFLICT = 6, "conflict after retries (HTTP 409), or another run holds the lock"
+    UNREACHABLE = 7, "unreachable: no worker answered"
+    PARTIAL_FAILURE = 8, "part of a batch failed"
+    PRECONDITION = 9, "precondition not met: not STOPPED, not confirmed, version"
+    SERVER_ERROR = 10, "server error (HTTP 5xx), not Connect's answer, or an internal error"
+    UNDECIDED = 11, "an audit could not decide: its report or its message says why"
+    OUTPUT_LOST = 74, "output cannot be written, as on a full disk; the work itself is done"
+    NEEDS_OPERATOR = 75, "an operator's step is needed; run the command again after it"
+    TIMED_OUT = 124, "a wait timed out"
+    INTERRUPTED = 130, "interrupted"
 
 
 class PyconnectError(Exception):
@@ -144,6 +140,18 @@ class ServerError(PyconnectError):
     """HTTP 5xx, or an answer that no Connect worker gives; raised by `client`."""
 
     exit_code = ExitCode.SERVER_ERROR
+
+
+class Undecided(PyconnectError):
+    """An audit neither agrees nor differs."""
+
+    exit_code = ExitCode.UNDECIDED
+
+
+class OutputLost(PyconnectError):
+    """Standard output, or a file that the command was asked to write, cannot be written."""
+
+    exit_code = ExitCode.OUTPUT_LOST
 
 
 class WaitTimedOut(PyconnectError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pyconnect_cli.errors import Interrupted, PreconditionFailed
+from pyconnect_cli.errors import ExitCode, Interrupted, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
@@ -182,6 +182,13 @@ class Session:
         """Close what was opened."""
         for client in self._clients:
             client.close()
+
+    def ends_with_plan(self, *, changes: bool) -> bool:
+        """Return whether --dry-run was given; with --exit-code, changes are then exit 1."""
+        dry_run = bool(self.given.get("dry_run"))
+        if dry_run and changes and self.given.get("exit_code"):
+            raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        return dry_run
 
     def confirm(self, question: str) -> None:
         """Return when the user agrees; raise PreconditionFailed (exit 9) otherwise."""

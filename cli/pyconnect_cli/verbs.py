@@ -10,14 +10,15 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.errors import PyconnectError, UsageError
+from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
 from pyconnect_cli.parsing.options import (
     BATCH_OPTIONS,
@@ -27,7 +28,10 @@ from pyconnect_cli.parsing.options import (
     SELECTED_BATCH_OPTIONS,
     SELECTION_OPTIONS,
     WAIT_OPTIONS,
+    OptionGroups,
     OptionSpec,
+    current_options,
+    without_bare_wait,
 )
 from pyconnect_cli.parsing.root_help import root_help
 from pyconnect_cli.session import session_of
@@ -45,6 +49,10 @@ else:
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 FILE_PARAMETERS = frozenset({"file", "files"})
+SUBJECTS = frozenset({"Selection", "Data"})
+"""Groups of options that say what a command acts on."""
+NAMES_ONLY = "pyconnect.names_only"
+"""Key of a context in which help pages name their shared options and explain none."""
 BRACES = re.compile(r"\{(.*)\}")
 
 
@@ -62,14 +70,11 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         # A plain number: the range that the parser would choose is shown as `[x>=0]`.
         switch = {"count": True, "default": 0, "type": int}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
-    text = spec.help
     if spec.choices:
         kind["type"] = choice_type(spec.choices)
-        if not all(choice.lower() in text.lower() for choice in spec.choices):
-            text = f"{text}: {', '.join(spec.choices)}"
     return TyperOption(
         param_decls=[spec.name, *spec.flags],
-        help=text,
+        help=spec.text,
         multiple=spec.repeatable,
         expose_value=False,
         callback=keep,
@@ -88,7 +93,8 @@ def choice_type(choices: Sequence[str]) -> object:
 class SharedOptions(_Parsed):
     """What verbs and nouns have in common: options that are not their function's parameters."""
 
-    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = ()
+    shared_specs: OptionGroups = ()
+    formats: tuple[str, ...] = ()
     _shared: list[TyperOption] | None = None
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
@@ -118,8 +124,9 @@ class SharedOptions(_Parsed):
         if (examples := EXAMPLES.get(path)) and isinstance(formatter, HelpText):
             with formatter.section("Examples"):
                 formatter.write_lines([f"pyconnect {example}" for example in examples])
-        formatter.write_paragraph()
-        formatter.write_text(self.more(ctx))
+        if not ctx.meta.get(NAMES_ONLY):
+            formatter.write_paragraph()
+            formatter.write_text(self.more(ctx))
 
     def more(self, ctx: Context) -> str:  # noqa: ARG002 - a noun's answer needs it
         """Return where there is more help."""
@@ -128,13 +135,32 @@ class SharedOptions(_Parsed):
     def shared_options(self) -> list[TyperOption]:
         """Return the shared options, the same objects at each call."""
         if self._shared is None:
-            specs = [spec for _, group in self.shared_specs for spec in group]
-            self._shared = [shared_option(spec) for spec in (*specs, *GLOBAL_OPTIONS)]
+            own = [spec for _, group in self.shared_specs for spec in group]
+            specs = [
+                spec._replace(
+                    choices=(*spec.choices, *self.formats),
+                    help=f"{spec.help}, or {', '.join(self.formats)}",
+                )
+                if spec.name == "output" and self.formats
+                else spec
+                for spec in (*own, *GLOBAL_OPTIONS)
+            ]
+            self._shared = [shared_option(spec) for spec in specs]
         return self._shared
 
     def format_shared(self, context: Context, formatter: HelpFormatter) -> None:
         """Write the shared options into a verb's help, each group under its name."""
         by_name = {option.name: option for option in self.shared_options()}
+        if context.meta.get(NAMES_ONLY):
+            if not self.shared_specs:
+                return
+            names = [
+                (title, ", ".join(spec.flags[0] for spec in specs))
+                for title, specs in self.shared_specs
+            ]
+            with formatter.section("Shared options"):
+                formatter.write_dl(names)
+            return
         common = tuple(spec for spec in GLOBAL_OPTIONS if spec.common)
         for title, specs in (*self.shared_specs, ("Global options", common)):
             records = [by_name[spec.name].get_help_record(context) for spec in specs]
@@ -144,6 +170,17 @@ class SharedOptions(_Parsed):
 
 class Verb(SharedOptions, TyperCommand):
     """A command; global options may follow it."""
+
+    changes = False
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words; options may have their former names, and `--wait` no state."""
+        words = current_options(ctx.command_path, args)
+        if ("--wait",) in (option.flags for _, group in self.shared_specs for option in group):
+            words, alone = without_bare_wait(words)
+            if alone:
+                session_of(ctx).given["wait"] = ""  # type: ignore[arg-type] # the same class
+        return super().parse_args(ctx, words)
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return the command's own parameters and the shared ones."""
@@ -155,7 +192,7 @@ class Verb(SharedOptions, TyperCommand):
         options: list[tuple[str, str]] = []
         for param in super().get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and not (ctx.meta.get(NAMES_ONLY) and param.name == "help"):
                 (arguments if param.param_type_name == "argument" else options).append(record)
         for title, records in (("Arguments", arguments), ("Options", options)):
             if records:
@@ -179,12 +216,31 @@ class SelectingVerb(Verb):
     shared_specs = (("Selection", SELECTION_OPTIONS),)
 
 
-class ActingVerb(Verb):
-    """A command that changes connectors: selection, batches, waiting, cron."""
+class ChangingVerb(Verb):
+    """A command that changes something; a person types it."""
 
-    shared_specs: tuple[tuple[str, tuple[OptionSpec, ...]], ...] = (
+    changes = True
+
+
+class PlannedVerb(ChangingVerb):
+    """A command that shows what it will change, and asks."""
+
+    shared_specs = (("Plan", PLAN_OPTIONS),)
+
+
+class BatchVerb(ChangingVerb):
+    """A command that changes all that its arguments name, and asks."""
+
+    shared_specs = (("Batch", BATCH_OPTIONS),)
+
+
+class ActingVerb(ChangingVerb):
+    """A command that changes connectors, also by cron: selection, batches, waiting."""
+
+    shared_specs: OptionGroups = (
         ("Selection", SELECTION_OPTIONS),
-        ("Batch", (*SELECTED_BATCH_OPTIONS, *WAIT_OPTIONS)),
+        ("Batch", SELECTED_BATCH_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
         ("Cron", CRON_OPTIONS),
     )
 
@@ -205,7 +261,8 @@ class ActingVerb(Verb):
                 words += _texts(value)
             elif param.name in FILE_PARAMETERS:
                 words += [word for text in _texts(value) for word in ("--file", text)]
-        for spec in SELECTION_OPTIONS:
+        chosen_by = [specs for title, specs in self.shared_specs if title in SUBJECTS]
+        for spec in chain.from_iterable(chosen_by):
             value = given.get(spec.name)
             if value is True:
                 words.append(spec.flags[0])
@@ -214,14 +271,8 @@ class ActingVerb(Verb):
         return words
 
 
-class ChangingVerb(ActingVerb):
-    """A command that changes the one thing that its arguments name."""
-
-    shared_specs = (("Plan", PLAN_OPTIONS), ("Cron", CRON_OPTIONS))
-
-
-class BatchChangingVerb(ActingVerb):
-    """A command that changes all that its arguments name, without a selection."""
+class BatchCronVerb(ActingVerb):
+    """A command that changes all that its arguments name, also by cron."""
 
     shared_specs = (("Batch", BATCH_OPTIONS), ("Cron", CRON_OPTIONS))
 
@@ -229,17 +280,7 @@ class BatchChangingVerb(ActingVerb):
 class CreatingVerb(ActingVerb):
     """A command that makes connectors from files: there is nothing to select yet."""
 
-    shared_specs = (("Batch", (*BATCH_OPTIONS, *WAIT_OPTIONS)), ("Cron", CRON_OPTIONS))
-
-
-class SelectingChangingVerb(ActingVerb):
-    """A command that changes a selection and has a `--wait` of its own, without a state."""
-
-    shared_specs = (
-        ("Selection", SELECTION_OPTIONS),
-        ("Batch", SELECTED_BATCH_OPTIONS),
-        ("Cron", CRON_OPTIONS),
-    )
+    shared_specs = (("Batch", BATCH_OPTIONS), ("Waiting", WAIT_OPTIONS), ("Cron", CRON_OPTIONS))
 
 
 class NounGroup(SharedOptions, TyperGroup):
@@ -264,7 +305,7 @@ class NounGroup(SharedOptions, TyperGroup):
     ) -> tuple[str | None, Command | None, list[str]]:
         """Find the verb; an unknown one is answered with the near ones."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise unknown_word(ctx, args[0], self.list_commands(ctx))
+            raise unknown_word(ctx, args[0], self)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -297,6 +338,32 @@ class NounGroup(SharedOptions, TyperGroup):
             )
 
 
+class UpgradeGroup(NounGroup):
+    """A noun whose verb `run` may be left out: `pyconnect upgrade --phase preparing`."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words; without a verb they are those of `run`."""
+        return super().parse_args(ctx, self.with_verb(ctx, args))
+
+    def with_verb(self, ctx: Context, args: list[str]) -> list[str]:
+        """Return the words with their verb first, if they have none; two were options once."""
+        if self._names_verb(ctx, args) or {"-h", "--help"} & set(args):
+            return args
+        former = {"--plan": "plan", "--cleanup": "abandon"}
+        verb = next((former[word] for word in args if word in former), "run")
+        return [verb, *(word for word in args if word not in former)]
+
+    def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
+        """Whether a word is not an option or the value of one."""
+        options = [p for p in self.commands["run"].get_params(ctx) if isinstance(p, TyperOption)]
+        with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
+        before = ["", *args]
+        return any(
+            not word.startswith("-") and last not in with_value
+            for last, word in zip(before, args, strict=False)
+        )
+
+
 class RootGroup(NounGroup):
     """`pyconnect` itself: nouns are imported when they are used."""
 
@@ -326,11 +393,15 @@ def summary(command: Command) -> str:
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 
-def unknown_word(context: Context, word: str, known: Sequence[str]) -> Exception:
-    """Return the usage error for a noun or verb that does not exist."""
-    from pyconnect_cli.errors import UsageError
+def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
+    """Return the usage error for a noun or verb that does not exist, with the near ones.
 
-    near = near_names(word, known)
+    A verb that changes something is proposed only for a word that is nearer to it than to every
+    verb that reads.
+    """
+    known = group.list_commands(context)
+    changing = [name for name, verb in group.commands.items() if getattr(verb, "changes", False)]
+    near = near_verbs(word, [name for name in known if name not in changing], changing)
     path = context.command_path
     hint = f"did you mean {' or '.join(f'`{path} {name}`' for name in near)}?" if near else None
     return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
@@ -350,7 +421,7 @@ def adopt(app: typer.Typer) -> None:
     app.rich_markup_mode = None
     app.pretty_exceptions_enable = False
     app._add_completion = False  # noqa: SLF001 - typer has no other way once the app exists
-    app.info.cls = NounGroup
+    app.info.cls = app.info.cls if app.info.cls is UpgradeGroup else NounGroup
     app.info.no_args_is_help = False
     app.info.context_settings = CONTEXT_SETTINGS
     for command in app.registered_commands:

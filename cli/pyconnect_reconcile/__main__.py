@@ -1,6 +1,6 @@
 """`python -m pyconnect_reconcile SPEC --report DIR`, also as the file that spark-submit runs.
 
-Exit codes: 0 agree, 1 differ, 2 could not tell or usage, 130 interrupted.
+Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.run import run
 from pyconnect_reconcile.spec import Spec, read_spec
 
-CANNOT_TELL = 2
+USAGE = 2
+UNDECIDED = 11
 INTERRUPTED = 130
 
 
@@ -43,10 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return run(load_spec(options.spec), options.report, events).value
+        spec = load_spec(options.spec)
     except ReconcileError as error:
         events.error(error.message, error.hint)
-        return CANNOT_TELL
+        return USAGE
+    try:
+        return run(spec, options.report, events).value
+    except ReconcileError as error:
+        events.error(error.message, error.hint)
+        return UNDECIDED
     except KeyboardInterrupt:
         events.error("interrupted", None)
         return INTERRUPTED
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # An exit status of 1 would say that the sides differ.
         traceback.print_exc()
         events.error(f"the run failed: {type(exc).__name__}: {exc}", "spark.log has the trace")
-        return CANNOT_TELL
+        return UNDECIDED
 
 
 def load_spec(path: Path) -> Spec:

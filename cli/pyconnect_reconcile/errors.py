@@ -1,4 +1,4 @@
-"""Why a run could not tell; exit code 2.
+"""Why a run could not decide; exit code 11.
 
 ReconcileError        a run cannot begin or go on
 └── RecordsRemoved    records of the range were gone when they were read; becomes a finding

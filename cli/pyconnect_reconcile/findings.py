@@ -24,7 +24,7 @@ class Verdict(Enum):
 
     AGREE = 0
     DIFFER = 1
-    UNKNOWN = 2
+    UNKNOWN = 11
 
     @property
     def word(self) -> str:

@@ -28,13 +28,13 @@ class SandboxError(Exception):
 class JavaUnavailable(SandboxError):
     """No Java, or one older than Kafka needs; raised by `java`."""
 
-    exit_code = 2
+    exit_code = 9
 
 
 class JarsUnavailable(SandboxError):
     """No way to get Kafka's jars, or a directory without them; raised by `jars`."""
 
-    exit_code = 2
+    exit_code = 9
 
 
 class JarResolutionFailed(SandboxError):

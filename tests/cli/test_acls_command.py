@@ -192,7 +192,7 @@ def test_strimzi_users_are_yaml_documents(run: Run, worker_file: str) -> None:
     """One per principal."""
     outcome = run(
         *("acls", "generate", "--worker-config", worker_file, "--phase", "enabled", "--all"),
-        *("--format", "strimzi", "--strimzi-cluster", "kafka"),
+        *("-o", "strimzi", "--strimzi-cluster", "kafka"),
     )
     users = list(yaml.safe_load_all(outcome.out))
     assert {user["metadata"]["name"] for user in users} == {"worker", "writer", "reader"}
@@ -203,7 +203,7 @@ def test_terraform_has_a_block_per_grant(run: Run, worker_file: str) -> None:
     """As many as the JSON has entries."""
     arguments = ("acls", "generate", "--worker-config", worker_file, "--all")
     grants = json.loads(run(*arguments, "-o", "json").out)["grants"]
-    blocks = run(*arguments, "--format", "terraform").out.split("\n\n")
+    blocks = run(*arguments, "-o", "terraform").out.split("\n\n")
     assert len(blocks) == len(grants)
     assert all(block.startswith('resource "kafka_acl" ') for block in blocks)
 

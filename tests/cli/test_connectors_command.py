@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
 
@@ -58,6 +58,99 @@ def test_verbs_change_the_state_and_wait_for_it(
     outcome = run("connectors", verb, "orders", "--wait", state, "--timeout", "5s")
     assert outcome.code == 0, outcome.err
     assert connect.connectors["orders"].state == state
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"), [("pause", "PAUSED"), ("stop", "STOPPED"), ("restart", "RUNNING")]
+)
+def test_wait_without_a_state_is_for_the_one_that_the_verb_leads_to(
+    run: Run, connect: FakeConnect, verb: str, state: str
+) -> None:
+    """The option may stand before the name; a name is not taken for a state."""
+    connect.stale_statuses["orders"] = [FakeConnector(config={}, state="UNASSIGNED")] * 3
+    outcome = run("connectors", verb, "--wait", "orders", "--timeout", "5s")
+    assert outcome.code == 0, outcome.err
+    assert connect.stale_statuses["orders"] == []
+    assert connect.connectors["orders"].state == state
+
+
+def test_a_deletion_is_waited_for_and_has_no_other_state(run: Run, connect: FakeConnect) -> None:
+    """The option means the same for every verb."""
+    refused = run("connectors", "delete", "orders", "--yes", "--wait", "RUNNING")
+    assert (refused.code, "orders" in connect.connectors) == (2, True)
+    assert run("connectors", "delete", "orders", "--yes", "--wait").code == 0
+    assert connect.requests[-1] == "GET /connectors/orders/status"
+
+
+def test_a_change_of_a_paused_connector_leads_back_to_paused(
+    run: Run, connect: FakeConnect
+) -> None:
+    """A wait for RUNNING would never end."""
+    connect.connectors["orders"].enter("PAUSED")
+    outcome = run(
+        "connectors", "patch", "orders", "--set", "a=b", "--wait", "--timeout", "5s", "--yes"
+    )
+    assert outcome.code == 0, outcome.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "query"),
+    [
+        ((), {"includeTasks": ["true"]}),
+        (("--include-tasks", "--only-failed"), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
+        (("--connector-only",), {}),
+    ],
+)
+def test_a_restart_includes_the_tasks_unless_told_otherwise(
+    run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
+) -> None:
+    """`--include-tasks` was an option and is still read."""
+    assert run("connectors", "restart", "orders", *flags).code == 0
+    assert connect.queries["POST /connectors/orders/restart"] == query
+
+
+def test_a_dry_run_of_create_asks_the_worker(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """A wrong configuration and an existing name are found before they are sent."""
+    connect.invalid_keys = ("tasks.max",)
+    file = tmp_path / "new.json"
+    file.write_text('{"connector.class": "N"}')
+    create = ("connectors", "create", "-f", str(file), "--dry-run")
+    assert run(*create, "new").out == "would create new\n"
+    wrong = run(*create, "new", "--set", "tasks.max=x")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "new: tasks.max: is bad" in wrong.err
+    assert run(*create, "orders").code == 6
+    assert set(connect.connectors) == {"orders", "broken"}
+
+
+def test_a_dry_run_of_apply_validates(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
+    """The plan is shown, and a configuration that the worker would refuse ends it."""
+    connect.invalid_keys = ("tasks.max",)
+    (tmp_path / "b.json").write_text('{"name": "b", "connector.class": "N", "tasks.max": "x"}')
+    outcome = run("connectors", "apply", "-f", str(tmp_path), "--dry-run")
+    assert outcome.code == 2
+    assert outcome.out == "+ create b\n"
+    assert "b: tasks.max: is bad" in outcome.err
+    assert run("connectors", "apply", "-f", str(tmp_path), "--dry-run", "--no-validate").code == 0
+
+
+def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: FakeConnect) -> None:
+    """Of connectors that exist, after a confirmation."""
+    assert run("topics", "list", "orders").out.split() == ["TOPIC", "t1"]
+    assert run("topics", "reset", "orders").code == 9
+    assert run("topics", "reset", "orders", "none", "--yes").code == 3
+    assert connect.connectors["orders"].topics == ["t1"]
+    assert run("topics", "reset", "orders", "broken", "--yes").code == 0
+    assert "no topics used yet" in run("topics", "list", "orders").err
+
+
+def test_the_former_verb_of_topics_works(run: Run, connect: FakeConnect) -> None:
+    """`connectors topics NAME`, with `--reset`."""
+    assert run("connectors", "topics", "orders").out.split() == ["TOPIC", "t1"]
+    assert run("connectors", "topics", "orders", "--reset", "--yes").code == 0
+    assert connect.connectors["orders"].topics == []
 
 
 def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:

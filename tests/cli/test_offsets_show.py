@@ -37,6 +37,33 @@ def test_get_of_an_unknown_connector_is_exit_3_with_the_near_names(run: Run) -> 
     assert "did you mean `orders`?" in outcome.err
 
 
+def test_get_shows_several_connectors(run: Run, stored: FakeConnector) -> None:
+    """By name or by a selection; as JSON, the REST body of each by its name."""
+    lines = run("offsets", "get", "orders", "broken").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["CONNECTOR", *["orders"] * 2, *["broken"] * 2]
+    document = json.loads(run("offsets", "get", "--type", "source", "-o", "json").out)
+    assert document == {"orders": {"offsets": stored.offsets}}
+    assert run("offsets", "get").code == 2
+
+
+def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> None:
+    """Several do not fit into one file; each file can be imported again."""
+    assert run("offsets", "export", "--all").code == 2
+    directory = tmp_path / "saved"
+    assert run("offsets", "export", "--all", "--dir", str(directory)).code == 0
+    assert {file.name for file in directory.iterdir()} == {"broken.json", "orders.json"}
+    file = str(directory / "broken.json")
+    assert run("offsets", "import", "broken", "-f", file, "--dry-run").code == 0
+
+
+def test_a_file_that_cannot_be_written_has_a_code_of_its_own(run: Run, tmp_path: Path) -> None:
+    """Nothing was wrong with the command."""
+    (tmp_path / "file").write_text("")
+    outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"))
+    assert outcome.code == 74
+    assert "cannot be written" in outcome.err
+
+
 def test_history_lists_the_newest_change_first(run: Run) -> None:
     """With what was about to be done, and how many partitions are kept."""
     assert run("offsets", "alter", "broken", "--set", "t:0=5", "--yes").code == 0

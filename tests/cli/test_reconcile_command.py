@@ -133,7 +133,7 @@ def test_a_source_without_a_committed_offset_cannot_be_told(run: Run, connect: F
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
     outcome = run("reconcile", "source-topic", "new", *KAFKA)
-    assert outcome.code == 2
+    assert outcome.code == 11
     assert "no offset of /f yet" in outcome.err
 
 
@@ -197,16 +197,16 @@ def test_without_brokers_it_says_how_to_name_them(run: Run) -> None:
 
 
 def test_without_spark_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 2 with the command, before anything is started."""
+    """Exit 9 with the command, before anything is started."""
     monkeypatch.setattr(spark_jars, "find_spec", lambda name: None)
     outcome = run("reconcile", "duplicates", "t", "--kafka-bootstrap", "b:9092")
-    assert outcome.code == 2
+    assert outcome.code == 9
     assert install_command("reconcile") in outcome.err
 
 
 def test_without_java_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint is that of the machine's own package manager."""
-    with pytest.raises(spark_jars.UsageError, match="Spark needs Java 17") as caught:
+    with pytest.raises(spark_jars.PreconditionFailed, match="Spark needs Java 17") as caught:
         spark_jars.require_java({"PATH": "/nowhere"})
     assert "install it" in (caught.value.hint or "")
 

@@ -17,13 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
 
+from pyconnect_cli.__main__ import main
 from pyconnect_cli.completion.commands import completion_script
 from pyconnect_cli.completion.offers import Line, offers
 from pyconnect_cli.parsing.examples import EXAMPLES
+from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 from pyconnect_cli.verbs import load_noun
 from tests.cli.conftest import NAME_WORDS, Run
@@ -138,6 +141,7 @@ def test_short_commands_do_without_rich() -> None:
 import sys
 from importlib import import_module
 from pyconnect_cli.app import run
+from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 for noun in NOUNS:
     import_module(noun.module)
@@ -481,3 +485,79 @@ def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
     outcome = run("connectors", "pasue", "x")
     assert outcome.code == 2
     assert "did you mean `pyconnect connectors pause`" in outcome.err
+
+
+@pytest.mark.wire
+def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
+    """`connectors status` resembles `restart`; nobody may be led from a look to a change."""
+    hint = run("connectors", "status", "orders").err.splitlines()[1]
+    assert (
+        hint == "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"
+    )
+
+
+def mistyped(word: str) -> set[str]:
+    """All that is one key away: a letter left out, doubled, replaced or exchanged with the next."""
+    edits = {word[:at] + word[at + 1 :] for at in range(len(word))}
+    edits |= {word[:at] + word[at] + word[at:] for at in range(len(word))}
+    edits |= {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    for at in range(len(word)):
+        edits |= {word[:at] + letter + word[at + 1 :] for letter in ascii_lowercase}
+    return edits - {word, ""}
+
+
+def test_a_mistyped_reading_verb_never_proposes_a_changing_one() -> None:
+    """One wrong key in any reading verb of any noun."""
+    for path, command in every_command():
+        verbs = getattr(command, "commands", {})
+        changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
+        reading = [name for name in verbs if name not in changing]
+        for verb in reading:
+            for word in mistyped(verb) - set(verbs):
+                proposed = near_verbs(word, reading, changing)
+                assert not set(proposed) & set(changing), f"{path} {word}: {proposed}"
+
+
+def test_a_mistyped_changing_verb_is_proposed() -> None:
+    """One exchange of neighbours, as of every verb."""
+    for path, command in every_command():
+        verbs = getattr(command, "commands", {})
+        changing = [name for name, verb in verbs.items() if getattr(verb, "changes", False)]
+        reading = [name for name in verbs if name not in changing]
+        for verb in changing:
+            word = verb[:2] + verb[3] + verb[2] + verb[4:] if len(verb) > 3 else f"{verb}{verb[-1]}"
+            assert verb in near_verbs(word, reading, changing), f"{path} {word}"
+
+
+def test_every_verb_that_changes_something_says_so() -> None:
+    """A hint for a mistyped verb depends on it; a new verb has to be named here."""
+    changing = {
+        path
+        for path, command in every_command()
+        if getattr(command, "changes", False) and not command.hidden
+    }
+    assert {path.rpartition(" ")[2] for path in changing} == {
+        "abandon", "abort", "alter", "apply", "copy", "create", "delete", "down", "drain", "edit",
+        "import", "kill", "patch", "pause", "purge", "reset", "restart", "resume", "run", "seek",
+        "set", "stop", "terminate", "trust", "undo", "undrain", "untrust", "up", "use", "demo",
+    }  # fmt: skip
+
+
+def test_only_verbs_for_cron_take_a_lock() -> None:
+    """An editor, a kill or an abort needs a person; what cron repeats can be locked."""
+    locked = {
+        path
+        for path, command in every_command()
+        if any(o.name == "lock" for o in getattr(command, "shared_options", list)())
+    }
+    assert {"connectors restart", "connectors apply", "tasks restart", "offsets copy"} <= locked
+    assert not {"connectors edit", "tasks kill", "transactions abort", "agent drain"} & locked
+
+
+@pytest.mark.wire
+def test_the_version_is_an_option_too(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of every program."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == run("version").out

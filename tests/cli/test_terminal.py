@@ -175,7 +175,7 @@ def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnec
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
+    assert process.returncode == 74
     assert b"standard output cannot be written: No space left on device" in err
     assert b"Traceback" not in err
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
@@ -187,11 +187,11 @@ def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnec
 def test_a_help_text_that_cannot_be_written_is_no_traceback(
     start: Start, arguments: list[str]
 ) -> None:
-    """Exit 2 for a full disk."""
+    """A full disk has an exit code of its own."""
     with Path("/dev/full").open("wb") as full:
         process = start(*arguments, stdout=full)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
+    assert process.returncode == 74
     assert b"cannot be written" in err
     assert b"Traceback" not in err
 

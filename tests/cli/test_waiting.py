@@ -75,7 +75,7 @@ def test_a_failure_from_before_a_restart_does_not_end_the_wait(
     # One for the selection, two for looks within the time that statuses may lag.
     connect.stale_statuses["broken"] = [old, old, old]
     outcome = run(
-        "connectors", "restart", "broken", "--include-tasks", "--wait", "RUNNING",
+        "connectors", "restart", "broken", "--wait", "RUNNING",
         "--timeout", "60s",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err

@@ -119,16 +119,16 @@ def test_transactions_are_listed_with_their_owners(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "somebody-else"}
     )
     foreign.init_transactions(30)
-    listed = pyconnect("transactions", "list", "--group-id", "g", "-o", "json")
+    listed = pyconnect("transactions", "list", "--group", "g", "-o", "json")
     assert listed.code == 0, listed.err
     (one,) = json.loads(listed.out)
     assert (one["owner"], one["task"], one["state"]) == ("numbers", 0, "Ongoing")
     assert one["partitions"] == [{"topic": TOPIC, "partition": 0}]
-    everything = pyconnect("txn", "ls", "--group-id", "g", "--all-ids", "-o", "name").out.split()
+    everything = pyconnect("txn", "ls", "--group", "g", "--all-ids", "-o", "name").out.split()
     assert everything == ["g-numbers-0", "somebody-else"]
-    opened = pyconnect("txn", "list", "--group-id", "g", "--all-ids", "--open", "-o", "name").out
+    opened = pyconnect("txn", "list", "--group", "g", "--all-ids", "--open", "-o", "name").out
     assert opened.split() == ["g-numbers-0"]
-    described = pyconnect("transactions", "describe", TASK_ID, "--group-id", "g")
+    described = pyconnect("transactions", "describe", TASK_ID, "--group", "g")
     assert "numbers/0" in described.out
     assert f"{TOPIC}:0" in described.out
     assert pyconnect("transactions", "describe", "nobody").code == 3
@@ -141,7 +141,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
     """Long before its timeout; refused for a task that runs, for the leader and for strangers."""
     leave_open(broker)
     assert last_stable_offset(broker) == 0
-    terminate = ("transactions", "terminate", TASK_ID, "--group-id", "g")
+    terminate = ("transactions", "terminate", TASK_ID, "--group", "g")
     refused = pyconnect(*terminate, "--yes")
     assert refused.code == 9
     assert "numbers/0 is RUNNING" in refused.err
@@ -149,7 +149,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
     assert pyconnect(*terminate).code == 9  # not confirmed
     assert pyconnect(*terminate, "--dry-run").code == 0
     assert last_stable_offset(broker) == 0
-    stranger = pyconnect("transactions", "terminate", TASK_ID, "--group-id", "other", "--yes")
+    stranger = pyconnect("transactions", "terminate", TASK_ID, "--group", "other", "--yes")
     assert stranger.code == 9
     assert "belongs to no connector" in stranger.err
     ended = pyconnect(*terminate, "--yes")
@@ -179,7 +179,7 @@ def test_a_hanging_transaction_is_found_and_aborted(
 ) -> None:
     """Not one that its coordinator knows; with plan and confirmation; readers go on then."""
     leave_open(broker)
-    find = ("transactions", "find-hanging", "--group-id", "g", "--min-idle", "0s")
+    find = ("transactions", "find-hanging", "--group", "g", "--min-idle", "0s")
     found = pyconnect(*find)
     assert found.code == 0, found.err
     producer_id = json.loads(pyconnect("txn", "describe", TASK_ID, "-o", "json").out)["producer_id"]

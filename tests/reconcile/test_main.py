@@ -23,8 +23,14 @@ def test_an_exception_that_nothing_expects_is_reported(
 
     monkeypatch.setattr(__main__, "run", broken)
     monkeypatch.setattr(__main__.signal, "signal", lambda *_arguments: None)
-    assert __main__.main([str(spec), "--report", str(tmp_path / "report"), "--events"]) == 2
+    assert __main__.main([str(spec), "--report", str(tmp_path / "report"), "--events"]) == 11
     out, err = capsys.readouterr()
     event = json.loads(out)
     assert (event["event"], event["message"]) == ("error", "the run failed: ValueError: unheard of")
     assert "Traceback" in err
+
+
+def test_a_spec_that_cannot_be_read_is_usage(tmp_path: Path) -> None:
+    """Exit 2 is for arguments and files; an undecided run has a code of its own."""
+    report = str(tmp_path / "report")
+    assert __main__.main([str(tmp_path / "none.json"), "--report", report]) == 2

@@ -42,6 +42,7 @@ class FakeConnector:
     """The offsets that the tasks leave when they are stopped."""
     takes_part: bool = True
     """What the connector's own hook answers: whether it altered external offsets itself."""
+    topics: list[str] = field(default_factory=lambda: ["t1"])
     forgets_changes: bool = False
     """Whether changes are answered with success and not stored."""
 
@@ -62,6 +63,8 @@ class FakeConnect:
     worker_id: str = WORKER_ID
     version: str = "4.3.1"
     requests: list[str] = field(default_factory=list)
+    queries: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """The query of the last request: `METHOD path` -> parameters."""
     authorizations: list[str | None] = field(default_factory=list)
     """The header of each request, None where there was none."""
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -84,6 +87,7 @@ class FakeConnect:
         path = [unquote(part) for part in split.path.strip("/").split("/") if part]
         with self.lock:
             self.requests.append(f"{method} {split.path}")
+            self.queries[self.requests[-1]] = parse_qs(split.query)
         if event := self.slow.get(f"{method} {split.path}"):
             event.wait(30)
         with self.lock:
@@ -160,8 +164,9 @@ class FakeConnect:
                 return 204, None
             case "GET", ["status"]:
                 return 200, self._status(name)
-            case "GET", ["topics"]:
-                return 200, {name: {"topics": ["t1"]}}
+            case "GET" | "PUT", ["topics", *_]:
+                connector.topics = connector.topics if method == "GET" else []
+                return 200, {name: {"topics": connector.topics}}
             case "GET", ["tasks"]:
                 ids = range(len(connector.tasks))
                 return 200, [{"id": {"connector": name, "task": n}, "config": {}} for n in ids]

@@ -7,26 +7,12 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acls.gather import Gathered, gather
-from pyconnect_cli.acls.options import (
-    ConnectorsOption,
-    EveryoneOption,
-    HostOption,
-    PhaseOption,
-    PrincipalOption,
-    ProbeOption,
-    SuperUserOption,
-    TopicOption,
-    WorkerConfigOption,
-    WorkerPropertyOption,
-    acl_options,
-    parse_phase,
-)
+from pyconnect_cli.acls.options import AclVerb, GrantsVerb, acl_options
 from pyconnect_cli.acls.output import COLUMNS, rows, show_report, summary
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.acls.plan.explain import Explanation
 from pyconnect_cli.acls.plan.explain import explain as explain_text
 from pyconnect_cli.acls.plan.grants import (
-    Format,
     GrantSet,
     foreign_ids,
     kafka_acls,
@@ -41,7 +27,6 @@ from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
     PyconnectError,
-    UsageError,
 )
 from pyconnect_cli.session import Session, session_of
 
@@ -50,20 +35,10 @@ app = typer.Typer(help="Check, explain and generate the ACLs that connectors and
 EverythingOption = Annotated[bool, typer.Option("--all", help="also the grants that exist already")]
 
 
-@app.command()
+@app.command(cls=AclVerb)
 def check(
     context: typer.Context,
     *,
-    phase: PhaseOption = None,
-    connectors: ConnectorsOption = None,
-    worker_config: WorkerConfigOption = None,
-    worker_property: WorkerPropertyOption = None,
-    principal: PrincipalOption = None,
-    topic: TopicOption = None,
-    host: HostOption = None,
-    super_user: SuperUserOption = None,
-    allow_everyone: EveryoneOption = False,
-    probe: ProbeOption = False,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
         bool, typer.Option("--accept-unknown", help="count grants that cannot be checked as given")
@@ -75,35 +50,18 @@ def check(
     blockers are unknown because listing the ACLs is denied. Exit 9: blockers are unknown.
     """
     session = session_of(context)
-    options = acl_options(
-        connectors=connectors,
-        worker_configs=worker_config,
-        worker_properties=worker_property,
-        principals=principal,
-        topics=topic,
-        hosts=host,
-        super_users=super_user,
-        allow_everyone=allow_everyone,
-        probe=probe,
-    )
-    report = acl_report(session, parse_phase(phase), options)
+    report = acl_report(session, acl_options(session.given))
     show_report(session.output, report, everything=everything)
     _end(report, accept_unknown=accept_unknown)
 
 
-@app.command()
+@app.command(cls=AclVerb)
 def explain(
     context: typer.Context,
     text: Annotated[
         list[str],
         typer.Argument(metavar="TEXT", help="topic, group, transactional id or error text"),
     ],
-    *,
-    phase: PhaseOption = None,
-    worker_config: WorkerConfigOption = None,
-    worker_property: WorkerPropertyOption = None,
-    principal: PrincipalOption = None,
-    topic: TopicOption = None,
 ) -> None:
     """Show the grants that a topic, group, transactional id or error text is about.
 
@@ -111,14 +69,8 @@ def explain(
     """
     session = session_of(context)
     found = explain_text(" ".join(text))
-    options = acl_options(
-        worker_configs=worker_config,
-        worker_properties=worker_property,
-        principals=principal,
-        topics=topic,
-    )
     try:
-        report = acl_report(session, parse_phase(phase), options)
+        report = acl_report(session, acl_options(session.given))
     except PyconnectError as error:
         if not found.rules and found.denial is None:
             raise
@@ -152,24 +104,11 @@ def _tell_rules(session: Session, found: Explanation) -> None:
         )
 
 
-@app.command()
+@app.command(cls=GrantsVerb)
 def generate(
     context: typer.Context,
     *,
-    phase: PhaseOption = None,
-    connectors: ConnectorsOption = None,
-    worker_config: WorkerConfigOption = None,
-    worker_property: WorkerPropertyOption = None,
-    principal: PrincipalOption = None,
-    topic: TopicOption = None,
-    host: HostOption = None,
-    super_user: SuperUserOption = None,
-    allow_everyone: EveryoneOption = False,
-    probe: ProbeOption = False,
     everything: EverythingOption = False,
-    form: Annotated[
-        str, typer.Option("--format", metavar="FORM", help="kafka-acls, strimzi or terraform")
-    ] = "kafka-acls",
     remove: Annotated[
         bool, typer.Option("--remove", help="commands that revoke the grants (kafka-acls)")
     ] = False,
@@ -196,51 +135,37 @@ def generate(
     """Print the smallest set of missing grants; nothing is applied.
 
     Grants have literal names and never `All`. A DENY that stands against a grant is reported, never
-    removed. -o json prints the grants themselves.
+    removed. -o kafka-acls (default), strimzi or terraform chooses the form; -o json prints the
+    grants themselves.
     """
     session = session_of(context)
-    options = acl_options(
-        connectors=connectors,
-        worker_configs=worker_config,
-        worker_properties=worker_property,
-        principals=principal,
-        topics=topic,
-        hosts=host,
-        super_users=super_user,
-        allow_everyone=allow_everyone,
-        probe=probe,
-    )
-    wanted = _format(form)
-    report = report_of(gathered := gather(session, parse_phase(phase), options))
+    report = report_of(gathered := gather(session, acl_options(session.given)))
     found = missing_grants(
         report.findings,
         everything=everything or remove,  # what is taken back is what there is
         explicit_describe=explicit_describe,
         prefixes=_prefixes(session, gathered, report) if prefixed else None,
     )
-    _print_grants(session, found, wanted, remove=remove, strimzi_cluster=strimzi_cluster)
+    _print_grants(session, found, remove=remove, strimzi_cluster=strimzi_cluster)
     _print_doubts(session, report, found)
 
 
-def _print_grants(
-    session: Session, found: GrantSet, form: Format, *, remove: bool, strimzi_cluster: str
-) -> None:
+def _print_grants(session: Session, found: GrantSet, *, remove: bool, strimzi_cluster: str) -> None:
     output = session.output
-    if output.machine:
-        output.document(found.to_json())
-        return
-    match form:
-        case Format.KAFKA_ACLS:
-            bootstrap = session.settings.kafka_bootstrap or "BROKERS"
-            for command in kafka_acls(found.grants, bootstrap, remove=remove):
-                output.line(command)
-        case Format.STRIMZI:
+    match output.style.format:
+        case "strimzi":
             from pyconnect_cli.render.output import to_yaml
 
             users = strimzi_users(found.grants, strimzi_cluster)
             output.line("---\n".join(to_yaml(user) for user in users).rstrip("\n"))
-        case Format.TERRAFORM:
+        case "terraform":
             output.line("\n\n".join(terraform(found.grants)))
+        case "json" | "yaml" | "ndjson" | "name":
+            output.document(found.to_json())
+        case _:
+            bootstrap = session.settings.kafka_bootstrap or "BROKERS"
+            for command in kafka_acls(found.grants, bootstrap, remove=remove):
+                output.line(command)
 
 
 def _print_doubts(session: Session, report: AclReport, found: GrantSet) -> None:
@@ -270,15 +195,6 @@ def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[s
                 hint="leave out --prefixed, or accept this with --yes",
             )
     return prefixes
-
-
-def _format(text: str) -> Format:
-    try:
-        return Format(text.strip().lower())
-    except ValueError as exc:
-        raise UsageError(
-            f"--format: `{text}` is not a format", hint="kafka-acls, strimzi or terraform"
-        ) from exc
 
 
 def _end(report: AclReport, *, accept_unknown: bool) -> None:

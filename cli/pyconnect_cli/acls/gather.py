@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
@@ -34,6 +33,7 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
+from pyconnect_cli.settings.given_files import worker_properties
 
 _AT_ONCE = 8
 PURPOSE = "listing ACLs needs Kafka itself"
@@ -48,8 +48,8 @@ class Gathered:
     evidence: Evidence
 
 
-def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gathered:
-    """Ask workers and brokers; `phase` None: the one after that of the workers.
+def gather(session: Session, options: AclOptions) -> Gathered:
+    """Ask workers and brokers; without a phase, for the one after that of the workers.
 
     UsageError when no worker's configuration is known.
     """
@@ -60,11 +60,9 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
             hint="give --worker-config worker.properties, or --worker-property for each of"
             f" group.id, {', '.join(SHARED_TOPICS)}",
         )
-    wanted = (
-        min((worker.phase for worker in workers), key=lambda p: p.rank).following
-        if phase is None
-        else phase
-    )
+    wanted = options.phase
+    if wanted is None:
+        wanted = min((worker.phase for worker in workers), key=lambda p: p.rank).following
     reports = _agent_reports(session, workers, wanted)
     views = _connector_views(session, options)
     counts = _agents_task_counts(reports) if reports else _stored_task_counts(session, workers)
@@ -92,16 +90,9 @@ def gather(session: Session, phase: Phase | None, options: AclOptions) -> Gather
 
 def file_workers(options: AclOptions) -> list[WorkerFacts]:
     """Read the workers' files that the user gave; UsageError names what is missing in one."""
-    import javaproperties
-
     workers = []
     for path in options.worker_configs:
-        try:
-            properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
-        except (OSError, ValueError) as exc:
-            reason = getattr(exc, "strerror", None) or exc
-            raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
-        merged = {**properties, **dict(options.worker_properties)}
+        merged = {**worker_properties(path), **dict(options.worker_properties)}
         workers.append(WorkerFacts(name=path, properties=merged))
     if not workers and options.worker_properties:
         workers.append(WorkerFacts(name="worker", properties=dict(options.worker_properties)))

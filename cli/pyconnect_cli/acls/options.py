@@ -3,102 +3,96 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
-
-import typer
 
 from pyconnect_cli.acls.plan.facts import Named
 from pyconnect_cli.acls.plan.model import Role
+from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.verbs import Verb
 
-PhaseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--phase",
-        metavar="PHASE",
-        help="phase to check: disabled, preparing or enabled (default: the phase after"
-        " the workers' own)",
+BROKER_OPTIONS = (
+    OptionSpec(
+        ("--worker-config",),
+        "worker.properties file of a Java worker; repeatable",
+        "FILE",
+        repeatable=True,
     ),
-]
-ConnectorsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--connector", metavar="NAME", help="connector to check; repeatable (default: all)"
+    OptionSpec(
+        ("--super-user",),
+        "Kafka superuser principal (brokers do not report them); repeatable",
+        "PRINCIPAL",
+        repeatable=True,
     ),
-]
-WorkerConfigOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--worker-config",
-        metavar="FILE",
-        help="worker.properties file of a Java worker; repeatable",
+    OptionSpec(
+        ("--allow-everyone",),
+        "brokers have allow.everyone.if.no.acl.found=true (brokers do not report it)",
     ),
-]
-WorkerPropertyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--worker-property",
-        metavar="KEY=VALUE",
-        help="worker property KEY=VALUE, instead of a file or over it; repeatable",
+    OptionSpec(
+        ("--probe",),
+        "test of each grant by a harmless request from this host with the clients of"
+        " --worker-config (default: only if listing the ACLs is denied)",
     ),
-]
-PrincipalOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--principal",
-        metavar="[OWNER:]CLIENT=PRINCIPAL",
-        help="principal of a client (worker, producer, consumer, admin) if the"
-        " configuration does not show it",
+)
+ACL_OPTIONS = (
+    OptionSpec(
+        ("--phase",),
+        "phase of exactly-once whose grants are meant: disabled, preparing or enabled (default:"
+        " the phase after the workers' own)",
+        "PHASE",
+        choices=tuple(Phase),
     ),
-]
-TopicOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic", metavar="CONNECTOR=TOPIC", help="topic that a source writes to; repeatable"
+    OptionSpec(("--connector",), "connector; repeatable (default: all)", "NAME", repeatable=True),
+    OptionSpec(
+        ("--worker-property",),
+        "worker property, instead of a file or over it; repeatable",
+        "KEY=VALUE",
+        repeatable=True,
     ),
-]
-HostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--host",
-        metavar="OWNER=ADDRESS",
-        help="address from which a worker or connector connects to Kafka, for grants with a host",
+    OptionSpec(
+        ("--principal",),
+        "principal of a client (worker, producer, consumer, admin) if the configuration does not"
+        " show it; repeatable",
+        "[OWNER:]CLIENT=PRINCIPAL",
+        repeatable=True,
     ),
-]
-SuperUserOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--super-user",
-        metavar="PRINCIPAL",
-        help="Kafka superuser principals (brokers do not report them)",
+    OptionSpec(
+        ("--topic",),
+        "topic that a source writes to; repeatable",
+        "CONNECTOR=TOPIC",
+        repeatable=True,
     ),
-]
-EveryoneOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-everyone",
-        help="brokers have allow.everyone.if.no.acl.found=true (brokers do not report it)",
+    OptionSpec(
+        ("--host",),
+        "address from which a worker or connector connects to Kafka, for grants that are limited"
+        " to hosts; repeatable",
+        "OWNER=ADDRESS",
+        repeatable=True,
     ),
-]
+    *BROKER_OPTIONS,
+)
 
 
-ProbeOption = Annotated[
-    bool,
-    typer.Option(
-        "--probe",
-        help="check of grants by requests to the brokers with the clients of"
-        " --worker-config, from this host; automatic if listing the ACLs is denied",
-    ),
-]
+class AclVerb(Verb):
+    """A command about the grants of one phase."""
+
+    shared_specs = (("Grants", ACL_OPTIONS),)
+
+
+class GrantsVerb(AclVerb):
+    """A command that prints grants, in the forms of several tools."""
+
+    formats = ("kafka-acls", "strimzi", "terraform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
-    """Facts of the user that brokers or workers do not report."""
+    """The phase, and facts of the user that brokers or workers do not report."""
 
+    phase: Phase | None = None
     connectors: tuple[str, ...] = ()
     worker_configs: tuple[str, ...] = ()
     worker_properties: tuple[tuple[str, str], ...] = ()
@@ -110,49 +104,28 @@ class AclOptions:
     probe: bool = False
 
 
-def acl_options(
-    *,
-    connectors: Iterable[str] | None = None,
-    worker_configs: Iterable[str] | None = None,
-    worker_properties: Iterable[str] | None = None,
-    principals: Iterable[str] | None = None,
-    topics: Iterable[str] | None = None,
-    hosts: Iterable[str] | None = None,
-    super_users: Iterable[str] | None = None,
-    allow_everyone: bool = False,
-    probe: bool = False,
-) -> AclOptions:
+def acl_options(given: Mapping[str, object]) -> AclOptions:
     """Read the options; UsageError names what cannot be read."""
-    named = tuple(connectors or ())
+    named = texts(given, "connector")
     written: dict[str, tuple[str, ...]] = {}
-    for text in topics or ():
+    for text in texts(given, "topic"):
         connector, topic = _pair(text, "--topic", "CONNECTOR=TOPIC")
         written[connector] = (*written.get(connector, ()), topic)
     return AclOptions(
+        phase=Phase(str(given["phase"])) if given.get("phase") else None,
         connectors=() if "all" in named else named,
-        worker_configs=tuple(worker_configs or ()),
+        worker_configs=texts(given, "worker_config"),
         worker_properties=tuple(
-            _pair(text, "--worker-property", "KEY=VALUE") for text in worker_properties or ()
+            _pair(text, "--worker-property", "KEY=VALUE")
+            for text in texts(given, "worker_property")
         ),
-        principals=dict(_principal(text) for text in principals or ()),
+        principals=dict(_principal(text) for text in texts(given, "principal")),
         topics=written,
-        hosts=dict(_pair(text, "--host", "OWNER=ADDRESS") for text in hosts or ()),
-        super_users=frozenset(super_users or ()),
-        allow_everyone=allow_everyone,
-        probe=probe,
+        hosts=dict(_pair(text, "--host", "OWNER=ADDRESS") for text in texts(given, "host")),
+        super_users=frozenset(texts(given, "super_user")),
+        allow_everyone=bool(given.get("allow_everyone")),
+        probe=bool(given.get("probe")),
     )
-
-
-def parse_phase(text: str | None) -> Phase | None:
-    """Return the phase; UsageError for what is none."""
-    if text is None:
-        return None
-    try:
-        return Phase[text.strip().upper()]
-    except KeyError as exc:
-        raise UsageError(
-            f"--phase: `{text}` is not a phase", hint="disabled, preparing or enabled"
-        ) from exc
 
 
 def _pair(text: str, option: str, form: str) -> tuple[str, str]:

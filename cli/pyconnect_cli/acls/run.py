@@ -5,21 +5,16 @@ from __future__ import annotations
 from pyconnect_cli.acls.gather import Gathered, gather
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport, check
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 
-NO_OPTIONS = AclOptions()
 
-
-def acl_report(
-    session: Session, phase: Phase | None = None, options: AclOptions = NO_OPTIONS
-) -> AclReport:
-    """Return what a phase needs and what of it is there; None: the phase after the workers' own.
+def acl_report(session: Session, options: AclOptions) -> AclReport:
+    """Return what the phase of the options needs and what of it is there.
 
     Asks workers, agents, and the brokers when they are known. UsageError when no worker's
     configuration is known: there are only Java workers, and no file of theirs was given.
     """
-    return report_of(gather(session, phase, options))
+    return report_of(gather(session, options))
 
 
 def report_of(gathered: Gathered) -> AclReport:

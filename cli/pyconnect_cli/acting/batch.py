@@ -57,6 +57,7 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
     """
     if session.given.get("dry_run"):
         _print_plan(session, verb, steps)
+    if session.ends_with_plan(changes=bool(steps)):
         return
     session.allow_for(len(steps))
     batch = _Batch(session, verb, steps)
@@ -261,5 +262,3 @@ def _print_plan(session: Session, verb: str, steps: Sequence[Step]) -> None:
     else:
         for step in steps:
             session.output.line(f"would {verb} {step.name}")
-    if steps and session.given.get("exit_code"):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)

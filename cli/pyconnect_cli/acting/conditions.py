@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import NotFound, UsageError
@@ -66,14 +66,14 @@ def selection_from(given: Mapping[str, object], names: Sequence[str]) -> Selecti
     return Selection(
         names=tuple(dict.fromkeys(names)),
         everything=bool(given.get("all")),
-        patterns=tuple(_pattern(text) for text in _texts(given, "regex")),
+        patterns=tuple(_pattern(text) for text in texts(given, "regex")),
         conditions=tuple(
-            _condition(part) for text in _texts(given, "selector") for part in text.split(",")
+            _condition(part) for text in texts(given, "selector") for part in text.split(",")
         ),
-        states=tuple(text.upper() for text in _texts(given, "state")),
+        states=tuple(text.upper() for text in texts(given, "state")),
         type=str(given["type"]).lower() if given.get("type") else None,
-        classes=_texts(given, "class"),
-        workers=_texts(given, "worker"),
+        classes=texts(given, "class"),
+        workers=texts(given, "worker"),
         failed=bool(given.get("failed")),
     )
 
@@ -82,10 +82,7 @@ def select(views: Mapping[str, ConnectorView], selection: Selection) -> list[Con
     """Return the chosen connectors by name; NotFound names one that does not exist."""
     for name in selection.names:
         if name not in views:
-            raise NotFound(
-                f"connector `{name}` does not exist",
-                hint=did_you_mean(name, views) or "list them: pyconnect connectors list",
-            )
+            raise unknown_connector(name, views)
     if selection.names:
         candidates = [views[name] for name in selection.names]
     elif selection.filters:
@@ -95,7 +92,22 @@ def select(views: Mapping[str, ConnectorView], selection: Selection) -> list[Con
     return [view for view in candidates if selection.matches(view)]
 
 
-def _texts(given: Mapping[str, object], key: str) -> tuple[str, ...]:
+def selected_or_all(
+    views: Mapping[str, ConnectorView], selection: Selection
+) -> list[ConnectorView]:
+    """Return what is selected; everything when nothing was asked for."""
+    if selection.names or selection.filters:
+        return select(views, selection)
+    return list(views.values())
+
+
+def unknown_connector(name: str, known: Iterable[str]) -> NotFound:
+    """Return the error for a connector that does not exist, with the near names."""
+    hint = did_you_mean(name, known) or "list them: pyconnect connectors list"
+    return NotFound(f"connector `{name}` does not exist", hint=hint)
+
+
+def texts(given: Mapping[str, object], key: str) -> tuple[str, ...]:
     value = given.get(key)
     if value is None:
         return ()

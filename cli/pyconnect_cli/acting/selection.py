@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.conditions import select, selection_from, unknown_connector
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.model import ConnectorInfo, ConnectorView
 from pyconnect_cli.session import Session
 
 
@@ -26,3 +26,11 @@ def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView
             hint="list the connectors: pyconnect connectors list; or allow it: --allow-empty",
         )
     return views
+
+
+def known_connector(session: Session, name: str) -> ConnectorInfo:
+    """Return a connector; NotFound (exit 3) lists the near names."""
+    try:
+        return session.client.connector(name)
+    except NotFound as exc:
+        raise unknown_connector(name, session.client.connector_names()) from exc

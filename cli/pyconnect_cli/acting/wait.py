@@ -15,7 +15,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
-from pyconnect_cli.rest.model import ConnectorStatus
+from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView
 from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session
 
@@ -27,20 +27,28 @@ SETTLE_S = 2.0
 NO_TASKS_S = 10.0
 
 
-def wait_if_asked(session: Session, names: Sequence[str], *, restarted: bool = False) -> None:
-    """Do as `--wait STATE` says, after a change."""
-    state, stable = session.given.get("wait"), session.given.get("stable")
-    if stable and not state:
-        raise UsageError("--stable needs a state to wait for", hint="add --wait RUNNING")
-    if state and names and not session.given.get("dry_run"):
+def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool = False) -> None:
+    """Do as `--wait [STATE]` says, after a change; `goals`: the state of each name after it."""
+    asked, stable = session.given.get("wait"), session.given.get("stable")
+    if stable and asked is None:
+        raise UsageError("--stable needs a state to wait for", hint="add --wait")
+    if asked is None or session.given.get("dry_run"):
+        return
+    states = {name: str(asked).upper() or goal for name, goal in goals.items()}
+    for state in dict.fromkeys(states.values()):
         wait_for_state(
             session,
-            names,
-            str(state).upper(),
+            [name for name, wanted in states.items() if wanted == state],
+            state,
             settle_s=SETTLE_S,
             hold=restarted,
             stable_s=stable_seconds(stable),
         )
+
+
+def kept_state(view: ConnectorView | None) -> str:
+    """Return the state to which a connector returns after a change that is not of its state."""
+    return view.state if view is not None and view.state in {"PAUSED", "STOPPED"} else "RUNNING"
 
 
 def stable_seconds(text: object) -> float:

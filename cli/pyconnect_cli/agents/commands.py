@@ -12,15 +12,24 @@ from pyconnect_cli.acting.wait import within_time
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
 from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
+WorkerArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[URL]", help="address of the worker, if several are given"),
+]
+NoWaitOption = Annotated[
+    bool, typer.Option("--no-wait", help="return without waiting for the new state")
+]
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
@@ -62,9 +71,7 @@ DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
 def status(
     context: typer.Context,
     *,
-    all_workers: Annotated[
-        bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
-    ] = False,
+    all_workers: AllWorkersOption = False,
     tasks: Annotated[
         bool,
         typer.Option("--tasks", help="connectors and tasks of each worker, with their processes"),
@@ -99,20 +106,14 @@ def status(
         raise failures[-1]
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def drain(
     context: typer.Context,
-    worker: Annotated[
-        str | None,
-        typer.Argument(metavar="[URL]", help="address of the worker, if several are given"),
-    ] = None,
+    worker: WorkerArgument = None,
     *,
-    undrain: Annotated[
-        bool,
-        typer.Option("--undrain", help="end of draining: the worker takes part in the group again"),
-    ] = False,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="no wait for the end of draining")
+    no_wait: NoWaitOption = False,
+    former_undrain: Annotated[
+        bool, typer.Option("--undrain", hidden=True, help="the same as `agent undrain`")
     ] = False,
 ) -> None:
     """Make a worker stop all its work and leave its group; it still answers reads.
@@ -120,34 +121,47 @@ def drain(
     The command waits until the worker has left, at most --timeout (exit 124). It is safe to run
     twice. Other workers take over the work after scheduled.rebalance.max.delay.ms.
     """
+    _change_state(context, worker, "active" if former_undrain else "drained", no_wait=no_wait)
+
+
+@app.command(cls=ChangingVerb)
+def undrain(
+    context: typer.Context, worker: WorkerArgument = None, *, no_wait: NoWaitOption = False
+) -> None:
+    """Let a drained worker join its group and take work again; safe to run twice."""
+    _change_state(context, worker, "active", no_wait=no_wait)
+
+
+def _change_state(
+    context: typer.Context, worker: str | None, wanted: str, *, no_wait: bool
+) -> None:
     session = session_of(context)
-    url = _one_worker(session, worker)
-    wanted = "active" if undrain else "drained"
+    url = _one_worker(session, worker, "drain" if wanted == "drained" else "undrain")
     with AgentClient(session.exchange_with(url)) as agent:
         if agent.info().state == wanted:
             session.output.message(f"{url} is {wanted} already")
             return
-        if not undrain:
+        if wanted == "drained":
             session.confirm(f"drain {url}: stop all its connectors and tasks?")
-        agent.drain(undrain=undrain)
-        if no_wait:
-            session.output.message(f"{url} was asked to {'take part' if undrain else 'drain'}")
-            return
-        _wait_for_state(agent, session, wanted)
-    if undrain:
-        delay = "scheduled.rebalance.max.delay.ms"
-        session.output.message(f"{url} is active; work that left with it waits for {delay}")
-    else:
-        session.output.message(f"{url} is drained")
+        agent.drain(undrain=wanted == "active")
+        if not no_wait:
+            _wait_for_state(agent, session, wanted)
+    match wanted, no_wait:
+        case _, True:
+            text = f"was asked to {'drain' if wanted == 'drained' else 'take part'}"
+        case "active", _:
+            delay = "scheduled.rebalance.max.delay.ms"
+            text = f"is active; work that left with it waits for {delay}"
+        case _:
+            text = "is drained"
+    session.output.message(f"{url} {text}")
 
 
 @app.command()
 def doctor(
     context: typer.Context,
     *,
-    all_workers: Annotated[
-        bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
-    ] = False,
+    all_workers: AllWorkersOption = False,
 ) -> None:
     """Check each agent: state, configuration, phase, protocol, and whether it can be upgraded.
 
@@ -189,14 +203,14 @@ def _ask(
     return answers
 
 
-def _one_worker(session: Session, worker: str | None) -> str:
+def _one_worker(session: Session, worker: str | None, verb: str) -> str:
     urls = worker_urls(session, everywhere=False)
     if worker is None:
         if len(urls) == 1:
             return urls[0]
         raise UsageError(
             f"several workers are given: {', '.join(urls)}",
-            hint="name one: pyconnect agent drain URL",
+            hint=f"name one: pyconnect agent {verb} URL",
         )
     url = worker.rstrip("/")
     return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"

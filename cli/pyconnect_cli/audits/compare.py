@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.audits import connectors
 from pyconnect_cli.audits.connectors import Config, Document
-from pyconnect_cli.audits.options import ReconcileVerb
+from pyconnect_cli.audits.options import CompareVerb, DataVerb, ReconcileVerb
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session, session_of
@@ -22,67 +24,10 @@ ConnectorName = Annotated[
         help="connector whose topics and data are compared; not needed with --topic or --spec",
     ),
 ]
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--files", metavar="PATH", help="file, directory or pattern to compare; repeatable"
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORMAT", help="format of the files: text, json, csv, parquet or orc"
-    ),
-]
-TopicOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic", metavar="TOPIC", help="topic to compare instead of the connector's; repeatable"
-    ),
-]
-Value = Annotated[
-    str | None,
-    typer.Option(
-        "--value",
-        metavar="FORM",
-        help="format of the topic's values: bytes, text, json, connect-json, avro or json-schema",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column", metavar="NAME:TYPE", help="field to compare; repeatable (default: all)"
-    ),
-]
 Key = Annotated[
     str | None,
     typer.Option(
         "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
-    ),
-]
-Upsert = Annotated[
-    bool, typer.Option("--upsert", help="comparison of only the last version of each key")
-]
-AllowDuplicates = Annotated[
-    bool,
-    typer.Option(
-        "--allow-duplicates",
-        help="repeated rows do not count as differences (at-least-once delivery)",
-    ),
-]
-Table = Annotated[
-    str | None,
-    typer.Option("--table", metavar="TABLE", help="database table to compare; needs --jdbc-url"),
-]
-JdbcUrl = Annotated[
-    str | None, typer.Option("--jdbc-url", metavar="URL", help="JDBC URL of the table's database")
-]
-JdbcProperties = Annotated[
-    str | None,
-    typer.Option(
-        "--jdbc-properties",
-        metavar="FILE",
-        help="properties file with user, password and driver of the database",
     ),
 ]
 FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
@@ -90,9 +35,9 @@ FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to a noun."""
-    app.command("source-topic", cls=ReconcileVerb)(source_topic)
-    app.command("topic-topic", cls=ReconcileVerb)(topic_topic)
-    app.command("topic-sink", cls=ReconcileVerb)(topic_sink)
+    app.command("source-topic", cls=DataVerb)(source_topic)
+    app.command("topic-topic", cls=CompareVerb)(topic_topic)
+    app.command("topic-sink", cls=DataVerb)(topic_sink)
     app.command("completeness", cls=ReconcileVerb)(completeness)
 
 
@@ -100,29 +45,19 @@ def source_topic(
     context: typer.Context,
     connector: ConnectorName = None,
     *,
-    files: Files = None,
-    format_: Format = None,
-    table: Table = None,
-    jdbc_url: JdbcUrl = None,
-    jdbc_properties: JdbcProperties = None,
-    topic: TopicOption = None,
-    value: Value = None,
-    columns: Columns = None,
     key: Key = None,
-    upsert: Upsert = False,
-    allow_duplicates: AllowDuplicates = False,
 ) -> None:
     """Compare a source, up to the connector's committed offset, with what is in the topic."""
     session = session_of(context)
-    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
-    left = _data(files, format_, table, jdbc_url, jdbc_properties)
-    right: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    document = _common(session.given, key)
+    left, named = _data(session.given), list(texts(session.given, "topic"))
+    right: Document = {"kind": "topic", "topics": named, "value": _form({}, session)}
     if connector is not None:
         config = _config(session, connector, "source")
         document |= _registries(config)
-        right["value"] = _form(config, value)
+        right["value"] = _form(config, session)
         used = connectors.source_topics(config, session.client.connector_topics(connector))
-        right["topics"] = topic or used
+        right["topics"] = named or used
         if left is None and connectors.simple_class(config) in connectors.FILE_SOURCES:
             entries = session.client.connector_offsets(connector).entries
             left = connectors.file_source_side(config, entries)
@@ -134,29 +69,19 @@ def topic_sink(
     context: typer.Context,
     connector: ConnectorName = None,
     *,
-    files: Files = None,
-    format_: Format = None,
-    table: Table = None,
-    jdbc_url: JdbcUrl = None,
-    jdbc_properties: JdbcProperties = None,
-    topic: TopicOption = None,
-    value: Value = None,
-    columns: Columns = None,
     key: Key = None,
-    upsert: Upsert = False,
-    allow_duplicates: AllowDuplicates = False,
 ) -> None:
     """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
     session = session_of(context)
-    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
-    right = _data(files, format_, table, jdbc_url, jdbc_properties)
-    left: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    document = _common(session.given, key)
+    right, named = _data(session.given), list(texts(session.given, "topic"))
+    left: Document = {"kind": "topic", "topics": named, "value": _form({}, session)}
     if connector is not None:
         config = _config(session, connector, "sink")
         document |= _registries(config)
-        left["value"] = _form(config, value)
+        left["value"] = _form(config, session)
         bounds = connectors.sink_bounds(session.client.connector_offsets(connector).entries)
-        named = topic or connectors.sink_topics(config, bounds)
+        named = named or connectors.sink_topics(config, bounds)
         left["topics"] = named
         # What is not committed yet may arrive later.
         document["until"] = {name: bounds.get(name, {}) for name in named}
@@ -187,11 +112,7 @@ def topic_topic(
             help="Kafka client properties file of that cluster",
         ),
     ] = None,
-    value: Value = None,
-    columns: Columns = None,
     key: Key = None,
-    upsert: Upsert = False,
-    allow_duplicates: AllowDuplicates = False,
     ordered: Annotated[
         bool,
         typer.Option("--ordered", help="check that the records of each key are in the same order"),
@@ -199,9 +120,9 @@ def topic_topic(
 ) -> None:
     """Compare two topics, also of two clusters: records, or the last version of each key."""
     session = session_of(context)
-    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    document = _common(session.given, key)
     sides: list[Document] = [
-        {"kind": "topic", "topics": [name], "value": value or "bytes"} for name in (left, right)
+        {"kind": "topic", "topics": [name], "value": _form({}, session)} for name in (left, right)
     ]
     if right_bootstrap is not None:
         from pyconnect_cli.audits.spec import MAIN, cluster_of
@@ -256,41 +177,34 @@ def _tier(text: str) -> Document:
     return tier
 
 
-def _common(
-    columns: list[str] | None, key: str | None, *, upsert: bool, allow_duplicates: bool
-) -> Document:
+def _common(given: Mapping[str, object], key: str | None) -> Document:
     document: Document = {}
-    if columns:
+    if columns := texts(given, "column"):
         document["columns"] = list(columns)
     if key is not None:
         document["key"] = key
-    if upsert:
+    if given.get("upsert"):
         document["mode"] = "upsert"
-    if allow_duplicates:
+    if given.get("allow_duplicates"):
         document["duplicates_allowed"] = True
     return document
 
 
-def _data(
-    files: list[str] | None,
-    format_: str | None,
-    table: str | None,
-    jdbc_url: str | None,
-    jdbc_properties: str | None,
-) -> Document | None:
+def _data(given: Mapping[str, object]) -> Document | None:
     """Return the side that files or a table are, None when neither is given."""
+    files, table = texts(given, "files"), given.get("table")
     if files and table:
         raise UsageError("name files or a table, not both")
     if files:
         paths = [path if "://" in path else str(Path(path).absolute()) for path in files]
-        return {"kind": "files", "paths": paths, "format": format_ or _format_of(paths)}
+        return {"kind": "files", "paths": paths, "format": given.get("format") or _format_of(paths)}
     if table is None:
         return None
-    if jdbc_url is None:
+    if not given.get("jdbc_url"):
         raise UsageError("--table needs --jdbc-url")
-    side: Document = {"kind": "table", "url": jdbc_url, "table": table}
-    if jdbc_properties is not None:
-        side["properties"] = str(Path(jdbc_properties).expanduser().absolute())
+    side: Document = {"kind": "table", "url": given["jdbc_url"], "table": table}
+    if properties := given.get("jdbc_properties"):
+        side["properties"] = str(Path(str(properties)).expanduser().absolute())
     return side
 
 
@@ -315,8 +229,9 @@ def _registries(config: Config) -> Document:
     return {"registries": registries} if registries else {}
 
 
-def _form(config: Config, value: str | None) -> str:
-    return value or connectors.value_form(config, None) or "bytes"
+def _form(config: Config, session: Session) -> str:
+    given = session.given.get("value")
+    return str(given or connectors.value_form(config) or "bytes")
 
 
 def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import Undecided, UsageError
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 
@@ -26,12 +26,12 @@ def simple_class(config: Config) -> str:
     return (config.get("connector.class") or "").rpartition(".")[2]
 
 
-def value_form(config: Config, default_converter: str | None) -> str | None:
+def value_form(config: Config) -> str | None:
     """Return how values of the topic are compared, as the value converter writes them.
 
     None: the converter is not known, or it is the worker's, which REST does not report.
     """
-    converter = config.get("value.converter") or default_converter or ""
+    converter = config.get("value.converter") or ""
     match converter.rpartition(".")[2]:
         case "StringConverter" | "ByteArrayConverter":
             return "bytes"
@@ -68,7 +68,7 @@ def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document
         if (entry.partition or {}).get("filename") == file and entry.offset is not None
     ]
     if not positions:
-        raise UsageError(
+        raise Undecided(
             f"the connector has committed no offset of {file} yet, so nothing can be compared",
             hint="wait for offset.flush.interval.ms, then run it again",
         )

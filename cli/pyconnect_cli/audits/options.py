@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.parsing.options import CRON_OPTIONS, OptionSpec
+from pyconnect_cli.parsing.options import CRON_OPTIONS, OptionGroups, OptionSpec
 from pyconnect_cli.verbs import ActingVerb
 
 REPORT_OPTIONS = (
@@ -36,11 +36,60 @@ SPARK_OPTIONS = (
 
 
 class ReconcileVerb(ActingVerb):
-    """A job: Spark's options, the report's, and what cron needs."""
+    """A job: Spark's options, the report's, and what cron needs. It changes nothing."""
 
-    shared_specs = (
+    changes = False
+    shared_specs: OptionGroups = (
         ("Report", REPORT_OPTIONS),
         ("Schema registry", REGISTRY_OPTIONS),
         ("Spark", SPARK_OPTIONS),
         ("Cron", CRON_OPTIONS),
     )
+
+
+ROW_OPTIONS = (
+    OptionSpec(
+        ("--value",),
+        "format of the topic's values: bytes, text, json, connect-json, avro or json-schema",
+        "FORM",
+    ),
+    OptionSpec(
+        ("--column",), "field to compare; repeatable (default: all)", "NAME:TYPE", repeatable=True
+    ),
+    OptionSpec(("--upsert",), "comparison of only the last version of each key"),
+    OptionSpec(
+        ("--allow-duplicates",),
+        "repeated rows do not count as differences (at-least-once delivery)",
+    ),
+)
+DATA_OPTIONS = (
+    OptionSpec(
+        ("--topic",),
+        "topic to compare instead of the connector's; repeatable",
+        "TOPIC",
+        repeatable=True,
+    ),
+    OptionSpec(
+        ("--files",), "file, directory or pattern to compare; repeatable", "PATH", repeatable=True
+    ),
+    OptionSpec(("--format",), "format of the files: text, json, csv, parquet or orc", "FORMAT"),
+    OptionSpec(("--table",), "database table to compare; needs --jdbc-url", "TABLE"),
+    OptionSpec(("--jdbc-url",), "JDBC URL of the table's database", "URL"),
+    OptionSpec(
+        ("--jdbc-properties",),
+        "properties file with user, password and driver of the database",
+        "FILE",
+    ),
+)
+
+
+class CompareVerb(ReconcileVerb):
+    """A job that compares rows."""
+
+    shared_specs = (("Rows", ROW_OPTIONS), *ReconcileVerb.shared_specs)
+
+
+class DataVerb(CompareVerb):
+    """A job that compares a topic with files or a table."""
+
+    shared_specs = (("Data", DATA_OPTIONS), *CompareVerb.shared_specs)

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from pyconnect_cli.audits.connectors import Document
 from pyconnect_cli.audits.spec import complete, report_directory
-from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.session import Session
-
-INTERRUPTED = 130
 
 
 def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
@@ -69,14 +67,15 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
         )
     if directory.is_dir():
         shutil.copyfile(log, directory / "spark.log")
-    if (directory / "report.json").is_file() and ended.exit_code in {0, 1, 2} and not ended.error:
+    verdicts = {ExitCode.OK, ExitCode.NEGATIVE, ExitCode.UNDECIDED}
+    if (directory / "report.json").is_file() and ended.exit_code in verdicts and not ended.error:
         return ended.exit_code
     # Without a report an exit status of 1 is Python's for any exception, not a difference.
-    interrupted = ended.exit_code == INTERRUPTED
-    raise PyconnectError(
+    refused = ended.exit_code == ExitCode.USAGE and ended.error is not None
+    raise Undecided(
         ended.without_answer,
         hint=ended.hint,
-        exit_code=ExitCode.INTERRUPTED if interrupted else ExitCode.USAGE,
+        exit_code=ended.exit_code if refused or ended.exit_code == ExitCode.INTERRUPTED else None,
     )
 
 

@@ -89,7 +89,10 @@ def sequence(
     group: Annotated[
         str | None,
         typer.Option(
-            "--group", metavar="WHERE", help="place of the id of its source, in the same forms"
+            "--per",
+            metavar="WHERE",
+            help="place of the id of the source that counts, in the same forms (default: one"
+            " source)",
         ),
     ] = None,
     unordered: Annotated[

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_clients.installation import install_command
 from pyconnect_sandbox.coordinates import Coordinate
 from pyconnect_sandbox.errors import JavaUnavailable
@@ -49,25 +49,29 @@ CHECKSUMS = {
 
 
 def require_spark() -> str:
-    """Return the version of the installed PySpark; UsageError with the command otherwise."""
+    """Return the version of the installed PySpark; PreconditionFailed (exit 9) without it."""
     if find_spec("pyspark") is None:
-        raise UsageError("Spark is not installed", hint=f"install it: {install_command(EXTRA)}")
+        raise PreconditionFailed(
+            "Spark is not installed", hint=f"install it: {install_command(EXTRA)}"
+        )
     for name in ("pyspark", "pyspark-client"):
         try:
             return version(name)
         except PackageNotFoundError:
             continue
-    raise UsageError(
+    raise PreconditionFailed(
         "Spark is installed without its version", hint=f"install it: {install_command(EXTRA)}"
     )
 
 
 def require_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return a Java that Spark runs on; UsageError with the command otherwise."""
+    """Return a Java that Spark runs on; PreconditionFailed with the command otherwise."""
     try:
         return find_java(environment)
     except JavaUnavailable as exc:
-        raise UsageError(exc.message.replace("Kafka needs", "Spark needs"), hint=exc.hint) from exc
+        raise PreconditionFailed(
+            exc.message.replace("Kafka needs", "Spark needs"), hint=exc.hint
+        ) from exc
 
 
 def kafka_source_jars(
@@ -78,7 +82,7 @@ def kafka_source_jars(
 ) -> tuple[Path, ...]:
     """Return the jars of Spark's Kafka source, fetching them on first use.
 
-    Raises UsageError without Spark or Java, JarsUnavailable and JarResolutionFailed.
+    Raises PreconditionFailed without Spark or Java, JarsUnavailable and JarResolutionFailed.
     """
     spark = require_spark()
     if cache is None:

@@ -24,6 +24,7 @@ from pyconnect_cli.settings.contexts import (
 )
 from pyconnect_cli.settings.project_trust import trust, withdraw_trust
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
+from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Show the settings in force and their origin; trust a project file.")
 
@@ -75,7 +76,7 @@ def view(context: typer.Context) -> None:
     session.output.listing(COLUMNS, rows, document=document, names=[row.name for row in rows])
 
 
-@app.command("trust")
+@app.command("trust", cls=ChangingVerb)
 def trust_file(context: typer.Context, file: FileArgument = None) -> None:
     """Allow a project file, with its present content, to set addresses and credentials.
 
@@ -96,7 +97,7 @@ def trust_file(context: typer.Context, file: FileArgument = None) -> None:
     tell(f"{path}: trusted until it changes")
 
 
-@app.command("untrust")
+@app.command("untrust", cls=ChangingVerb)
 def untrust_file(context: typer.Context, file: FileArgument = None) -> None:
     """Withdraw the trust in a project's file; the file need not exist any more."""
     session = session_of(context)

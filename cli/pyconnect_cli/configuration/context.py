@@ -28,6 +28,7 @@ from pyconnect_cli.settings.contexts import (
     update_user_file,
 )
 from pyconnect_cli.settings.resolved import working_directory
+from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Name clusters and choose between them.")
 
@@ -86,7 +87,7 @@ def current(context: typer.Context) -> None:
     session.output.document({"name": name}, text=name, name=name)
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def use(context: typer.Context, name: NameArgument) -> None:
     """Make a context the current one."""
     session = session_of(context)
@@ -96,7 +97,7 @@ def use(context: typer.Context, name: NameArgument) -> None:
     session.output.message(f"current context: {name}")
 
 
-@app.command("set")
+@app.command("set", cls=ChangingVerb)
 def set_context(
     context: typer.Context,
     name: NameArgument,
@@ -149,7 +150,7 @@ def show(context: typer.Context, name: NameArgument) -> None:
     session.output.document({"name": name, **shown}, text=text, name=name)
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def delete(context: typer.Context, name: NameArgument) -> None:
     """Remove a context from the user's file."""
     session = session_of(context)
@@ -183,7 +184,7 @@ def try_context(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-@app.command("import")
+@app.command("import", cls=ChangingVerb)
 def import_contexts(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="pyconnect configuration file")],

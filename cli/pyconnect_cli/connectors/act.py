@@ -1,4 +1,4 @@
-"""`connectors pause resume stop restart delete prune`: what acts on a selection."""
+"""`connectors pause resume stop restart delete`: what acts on a selection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import typer
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
+from pyconnect_cli.acting.wait import kept_state, wait_if_asked
+from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.arguments import NamesArgument
-from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb
 
@@ -22,7 +22,7 @@ app = typer.Typer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class StateChange:
     """A change of the target state, and the state it leads to."""
 
     name: str
@@ -35,7 +35,7 @@ def pause(context: typer.Context, names: NamesArgument = None) -> None:
     """Pause connectors: their tasks stay assigned and stop working."""
     session = session_of(context)
     change = session.client.pause_connector
-    _change(session, names, Verb(name="pause", done="paused", state="PAUSED"), change)
+    _change(session, names, StateChange(name="pause", done="paused", state="PAUSED"), change)
 
 
 @app.command(cls=ActingVerb)
@@ -43,7 +43,7 @@ def resume(context: typer.Context, names: NamesArgument = None) -> None:
     """Resume paused or stopped connectors."""
     session = session_of(context)
     change = session.client.resume_connector
-    _change(session, names, Verb(name="resume", done="resumed", state="RUNNING"), change)
+    _change(session, names, StateChange(name="resume", done="resumed", state="RUNNING"), change)
 
 
 @app.command(cls=ActingVerb)
@@ -51,7 +51,7 @@ def stop(context: typer.Context, names: NamesArgument = None) -> None:
     """Stop connectors: end their tasks, keep offsets and configuration (KIP-875)."""
     session = session_of(context)
     change = session.client.stop_connector
-    _change(session, names, Verb(name="stop", done="stopped", state="STOPPED"), change)
+    _change(session, names, StateChange(name="stop", done="stopped", state="STOPPED"), change)
 
 
 @app.command(cls=ActingVerb)
@@ -59,21 +59,23 @@ def restart(
     context: typer.Context,
     names: NamesArgument = None,
     *,
-    include_tasks: Annotated[
-        bool,
-        typer.Option("--include-tasks", help="restart of the tasks too, not only of the connector"),
+    connector_only: Annotated[
+        bool, typer.Option("--connector-only", help="no restart of the tasks")
     ] = False,
     only_failed: Annotated[
-        bool, typer.Option("--only-failed", help="restart only of instances that are FAILED")
+        bool, typer.Option("--only-failed", help="only connectors and tasks that are FAILED")
+    ] = False,
+    _include_tasks: Annotated[
+        bool, typer.Option("--include-tasks", hidden=True, help="the default (a former option)")
     ] = False,
 ) -> None:
-    """Restart connectors, with --include-tasks their tasks too (KIP-745)."""
+    """Restart connectors and their tasks (KIP-745)."""
     session = session_of(context)
     views = selected_views(session, names or ())
 
     def act(name: str) -> str | None:
         status = session.client.restart_connector(
-            name, include_tasks=include_tasks, only_failed=only_failed
+            name, include_tasks=not connector_only, only_failed=only_failed
         )
         if status is None:
             return None
@@ -92,36 +94,19 @@ def restart(
         for view in views
     ]
     run_steps(session, "restart", steps)
-    wait_if_asked(session, [view.name for view in views], restarted=True)
+    wait_if_asked(session, {view.name: kept_state(view) for view in views}, restarted=True)
 
 
 @app.command(cls=ActingVerb)
 def delete(context: typer.Context, names: NamesArgument = None) -> None:
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
     session = session_of(context)
-    delete_views(session, selected_views(session, names or ()))
-
-
-@app.command(cls=ActingVerb)
-def prune(context: typer.Context, names: NamesArgument = None) -> None:
-    """Delete the selected connectors that are STOPPED and have no tasks."""
-    session = session_of(context)
-    views = [
-        view
-        for view in selected_views(session, names or ())
-        if view.state == "STOPPED" and not (view.status and view.status.tasks)
-    ]
-    if not views:
-        session.output.message("no connector of the selection is STOPPED")
-        return
-    delete_views(session, views)
-
-
-def delete_views(session: Session, views: Sequence[ConnectorView]) -> None:
-    """Ask, delete, and wait if asked."""
+    views = selected_views(session, names or ())
     if not views:
         return
     chosen = [view.name for view in views]
+    if str(session.given.get("wait") or "DELETED").upper() != "DELETED":
+        raise UsageError("a deleted connector has no other state to wait for than DELETED")
     confirm_steps(session, "delete", chosen)
 
     def act(name: str) -> None:
@@ -137,12 +122,11 @@ def delete_views(session: Session, views: Sequence[ConnectorView]) -> None:
         for name in chosen
     ]
     run_steps(session, "delete", steps)
-    if session.given.get("wait") and not session.given.get("dry_run"):
-        wait_for_state(session, chosen, "DELETED")
+    wait_if_asked(session, dict.fromkeys(chosen, "DELETED"))
 
 
 def _change(
-    session: Session, names: Sequence[str] | None, verb: Verb, change: Callable[[str], None]
+    session: Session, names: Sequence[str] | None, verb: StateChange, change: Callable[[str], None]
 ) -> None:
     views = selected_views(session, names or ())
 
@@ -159,4 +143,4 @@ def _change(
         for view in views
     ]
     run_steps(session, verb.name, steps)
-    wait_if_asked(session, [view.name for view in views])
+    wait_if_asked(session, dict.fromkeys((view.name for view in views), verb.state))

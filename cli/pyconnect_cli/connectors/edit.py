@@ -16,9 +16,9 @@ import typer
 
 from pyconnect_cli.acting.batch import Step, run_steps
 from pyconnect_cli.acting.looks import config_shows
+from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
-from pyconnect_cli.connectors.show import known_connector
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.session import Session, session_of

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_cli.errors import UsageError
-from pyconnect_cli.render.whole_files import write_whole
+from pyconnect_cli.errors import OutputLost, UsageError
+from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.session import Session
 
 
@@ -20,8 +20,8 @@ def write_connector_files(
 ) -> None:
     """Write `NAME.json` for each document and print its path; `mode` as of `write_whole`.
 
-    Raises UsageError when a file cannot be written, or is the file of an earlier connector as well:
-    some file systems do not distinguish `Orders` and `orders`.
+    Raises OutputLost when a file cannot be written, UsageError when it is the file of an earlier
+    connector as well: some file systems do not distinguish `Orders` and `orders`.
     """
     written: dict[tuple[int, int], str] = {}
     try:
@@ -39,12 +39,7 @@ def write_connector_files(
             written[_identity(file)] = name
             session.output.line(str(file))
     except OSError as exc:
-        raise UsageError(f"{directory}: cannot be written: {exc.strerror}") from exc
-
-
-def file_name(name: str) -> str:
-    """Return the file of a connector, another one for each name: `/` is `%2F` and `%` is `%25`."""
-    return f"{name.replace('%', '%25').replace('/', '%2F')}.json"
+        raise OutputLost(f"{directory}: cannot be written: {exc.strerror}") from exc
 
 
 def _identity(file: Path) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyconnect_cli.connectors.plan import ConnectorFile
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.json_text import parse_json
-from pyconnect_cli.render.streams import read_stdin
+from pyconnect_cli.settings.given_files import parse_properties, read_given, yaml_documents
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml", ".properties"})
 ENVELOPE = frozenset({"name", "config", "initial_state"})
@@ -26,15 +26,8 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
     """
     files: list[ConnectorFile] = []
     for place in places:
-        if place == "-":
-            try:
-                text = read_stdin()
-            except UnicodeDecodeError as exc:
-                raise UsageError(f"stdin: is not UTF-8 text: {exc.reason}") from exc
-            files += _parse(text, "", "stdin", name)
-            continue
         path = Path(place)
-        if path.is_dir():
+        if place != "-" and path.is_dir():
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)
             if not inside:
                 raise UsageError(
@@ -42,27 +35,22 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
                     hint="subdirectories are not searched",
                 )
             for entry in inside:
-                files += _read(entry, name)
+                files += _read(str(entry), name)
         else:
-            files += _read(path, name)
+            files += _read(place, name)
     return files
 
 
-def _read(path: Path, name: str | None) -> list[ConnectorFile]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as exc:
-        raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise UsageError(f"{path}: is not UTF-8 text: {exc.reason}") from exc
-    return _parse(text, path.suffix.lower(), str(path), name)
+def _read(place: str, name: str | None) -> list[ConnectorFile]:
+    text, shown = read_given(place)
+    return _parse(text, Path(place).suffix.lower(), shown, name)
 
 
 def _parse(text: str, suffix: str, place: str, name: str | None) -> list[ConnectorFile]:
     if not text.strip():
         raise UsageError(f"{place}: is empty")
     if suffix == ".properties":
-        documents: list[object] = [_properties(text, place)]
+        documents: list[object] = [parse_properties(text, place)]
     else:
         documents = _documents(text, suffix, place)
     if not documents:
@@ -78,22 +66,8 @@ def _documents(text: str, suffix: str, place: str) -> list[object]:
     if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
         document = parse_json(text, place)
         return document if isinstance(document, list) else [document]
-    import yaml
-
-    try:
-        loaded = [document for document in yaml.safe_load_all(text) if document is not None]
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
-        raise UsageError(f"{place}: is not YAML: {' '.join(str(exc).split())}") from exc
+    loaded = yaml_documents(text, place)
     return [entry for d in loaded for entry in (d if isinstance(d, list) else [d])]
-
-
-def _properties(text: str, place: str) -> Mapping[str, object]:
-    import javaproperties
-
-    try:
-        return dict(javaproperties.loads(text))
-    except ValueError as exc:
-        raise UsageError(f"{place}: is not a properties file: {exc}") from exc
 
 
 def _connector(document: object, place: str, name: str | None) -> ConnectorFile:

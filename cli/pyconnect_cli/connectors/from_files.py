@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +12,8 @@ import typer
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
 from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.acting.selection import known_connector, selected_views
+from pyconnect_cli.acting.wait import kept_state, wait_if_asked
 from pyconnect_cli.connectors.export import write_connector_files
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import (
@@ -23,14 +23,13 @@ from pyconnect_cli.connectors.plan import (
     plan_apply,
     refuse_masked,
 )
-from pyconnect_cli.connectors.show import known_connector
 from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
-from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
-from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.rest.model import ConnectorView, Validation
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
 
@@ -101,8 +100,13 @@ def create(
         )
         for file in documents
     ]
+    if session.given.get("dry_run"):
+        _require_new(session, documents)
+        _validate_all(session, documents)
     run_steps(session, "create", steps)
-    wait_if_asked(session, [file.name for file in documents])
+    wait_if_asked(
+        session, {file.name: state or file.initial_state or "RUNNING" for file in documents}
+    )
 
 
 @app.command(cls=ActingVerb)
@@ -130,27 +134,28 @@ def apply(
             hint="leave it out, or add --prune",
         )
     documents = read_connector_files(_required(files))
-    plan = _plan(session, documents, prune=prune)
+    views = session.client.connector_views()
+    plan = _plan(session, documents, views, prune=prune)
     dry_run = bool(session.given.get("dry_run"))
     _show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
-    if dry_run:
-        _exit_if_changes(session, changes)
-        return
     if not no_validate:
         _validate_all(session, [p.file for p in changes if p.file is not None])
+    if session.ends_with_plan(changes=bool(changes)):
+        return
     deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
     if deletions:
         confirm_steps(session, "delete", deletions)
     run_steps(session, "apply", [_apply_step(session, planned) for planned in changes])
-    wait_if_asked(session, [p.name for p in changes if p.change is not Change.DELETE])
+    wait_if_asked(session, {p.name: _goal(p, views) for p in changes})
 
 
 @app.command()
 def diff(context: typer.Context, *, files: FilesOption = None) -> None:
     """Show the changes that `apply` would make; exit 1 if there are any."""
     session = session_of(context)
-    plan = _plan(session, read_connector_files(_required(files)), prune=False)
+    documents = read_connector_files(_required(files))
+    plan = _plan(session, documents, session.client.connector_views(), prune=False)
     _show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
@@ -187,7 +192,7 @@ def patch(
         for view in views
     ]
     run_steps(session, "patch", steps)
-    wait_if_asked(session, [view.name for view in views])
+    wait_if_asked(session, {view.name: kept_state(view) for view in views})
 
 
 @app.command()
@@ -259,9 +264,12 @@ def export(
 
 
 def _plan(
-    session: Session, documents: Sequence[ConnectorFile], *, prune: bool
+    session: Session,
+    documents: Sequence[ConnectorFile],
+    views: Mapping[str, ConnectorView],
+    *,
+    prune: bool,
 ) -> list[PlannedChange]:
-    views = session.client.connector_views()
     configs = {name: view.info.config for name, view in views.items() if view.info}
     doomed: list[str] = []
     if prune:
@@ -314,9 +322,15 @@ def _plan_json(planned: PlannedChange) -> dict[str, object]:
     }
 
 
-def _exit_if_changes(session: Session, changes: Sequence[PlannedChange]) -> None:
-    if changes and session.given.get("exit_code"):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:
+    """Return the state that a planned change leads to."""
+    match planned.change:
+        case Change.DELETE:
+            return "DELETED"
+        case Change.CREATE if planned.file and planned.file.initial_state:
+            return planned.file.initial_state
+        case _:
+            return kept_state(views.get(planned.name))
 
 
 def _apply_step(session: Session, planned: PlannedChange) -> Step:
@@ -337,6 +351,13 @@ def _apply_step(session: Session, planned: PlannedChange) -> Step:
         else partial(config_shows, planned.name, planned.file.config)
     )
     return Step(name=planned.name, done=done[planned.change], act=act, look=look)
+
+
+def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
+    """Raise Conflict for a connector that exists, as its creation would."""
+    existing = set(session.client.connector_names())
+    if taken := [file.name for file in files if file.name in existing]:
+        raise Conflict(f"connector `{taken[0]}` exists already")
 
 
 def _validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:

@@ -1,17 +1,17 @@
-"""`connectors list get describe topics wait watch`: what only looks."""
+"""`connectors list get describe wait watch`: what only looks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import Selection, select, selection_from
-from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.conditions import selected_or_all, selection_from
+from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
 from pyconnect_cli.errors import (
     Forbidden,
@@ -23,7 +23,6 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.parsing.options import WAIT_STATES
 from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
@@ -33,6 +32,7 @@ from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorVi
 from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.resolved import NO_ORIGIN
+from pyconnect_cli.topics.commands import list_topics, reset_topics
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -115,28 +115,18 @@ def describe(
         session.output.line(line)
 
 
-@app.command()
-def topics(
+@app.command("topics", hidden=True)
+def former_topics(
     context: typer.Context,
     name: NameArgument,
     *,
-    reset: Annotated[
-        bool,
-        typer.Option("--reset", help="deletion of the list; a topic returns to it when it is used"),
-    ] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="the same as `topics reset`")] = False,
 ) -> None:
-    """List the topics a connector has used since it was created or reset."""
-    session = session_of(context)
-    known_connector(session, name)
+    """Do as `topics list` or `topics reset`, which replaced this verb."""
     if reset:
-        session.confirm(f"forget the topics of {name}?")
-        session.client.reset_connector_topics(name)
-        session.output.line(f"{name}: topics forgotten")
-        return
-    found = session.client.connector_topics(name)
-    session.output.listing(
-        (Column(title="TOPIC", value=str),), found, document=found, empty="no topics used yet"
-    )
+        reset_topics(context, [name])
+    else:
+        list_topics(context, name)
 
 
 @app.command(cls=SelectingVerb)
@@ -227,25 +217,6 @@ def _print_change(session: Session, name: str, instance: Instance | None) -> Non
         text=f"{moment:%H:%M:%S}  {name}  {text}",
         name=name,
     )
-
-
-def selected_or_all(
-    views: Mapping[str, ConnectorView], selection: Selection
-) -> list[ConnectorView]:
-    """Return what is selected; everything when nothing was asked for."""
-    if selection.names or selection.filters:
-        return select(views, selection)
-    return list(views.values())
-
-
-def known_connector(session: Session, name: str) -> ConnectorInfo:
-    """Return a connector; NotFound (exit 3) lists the near names."""
-    try:
-        return session.client.connector(name)
-    except NotFound as exc:
-        names = session.client.connector_names()
-        hint = did_you_mean(name, names) or "list them: pyconnect connectors list"
-        raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,10 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.options import around
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_restore
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, Wish, plan_restore
 from pyconnect_cli.offsets.plan.origin import require_fitting, same_class
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.offsets.run import change_new_connector
+from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 
@@ -53,7 +52,7 @@ def create_with_offsets(
         require_fitting(snapshot, view, cluster_id=cluster_id)
         return plan_restore(view, options.wish, snapshot.offsets, action=Action.IMPORT)
 
-    options = around(stop=False, resume=state == "RUNNING", wait=False, no_backup=False)
+    options = Around(wish=Wish(stop=False, resume=state == "RUNNING"))
     try:
         wait_for_state(session, [file.name], "STOPPED")
         status = client.connector_status(file.name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
 from pyconnect_cli.acting.workers import WorkerHealth, worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
@@ -27,10 +27,7 @@ COLUMNS: Sequence[Column[WorkerHealth]] = (
 def health(
     context: typer.Context,
     *,
-    all_workers: Annotated[
-        bool,
-        typer.Option("--all-workers", help="also the workers that connectors' statuses name"),
-    ] = False,
+    all_workers: AllWorkersOption = False,
 ) -> None:
     """Check the health of each worker.
 

@@ -22,6 +22,7 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.model import LoggerLevel
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Read and set log levels of running workers.")
 
@@ -39,6 +40,7 @@ COLUMNS: Sequence[Column[LoggerLevel]] = (
     Column(title="LEVEL", value=lambda logger: logger.level or "-"),
     Column(title="SINCE", value=_since),
 )
+
 LoggerArgument = Annotated[
     str, typer.Argument(metavar="LOGGER", help="name of the logger, or root")
 ]
@@ -61,7 +63,7 @@ def get(context: typer.Context, logger: LoggerArgument) -> None:
     session.output.document(found.raw, text=found.level or "-", name=logger)
 
 
-@app.command("set")
+@app.command("set", cls=ChangingVerb)
 def set_level(
     context: typer.Context,
     logger: LoggerArgument,

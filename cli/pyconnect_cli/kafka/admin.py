@@ -41,26 +41,39 @@ class KafkaAdmin:
 
     def partitions(self, topics: Iterable[str]) -> set[TopicPartition]:
         """Return the partitions of those topics that exist."""
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-        wanted = set(topics)
+        absent = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+        found: set[TopicPartition] = set()
+        client = self._client()
+        if not (wanted := sorted(set(topics))):
+            return found
         try:
-            metadata = self._client().list_topics(timeout=self._timeout_s())
+            futures = client.describe_topics(
+                TopicCollection(wanted), request_timeout=self._timeout_s()
+            )
+            for name, future in futures.items():
+                try:
+                    described = future.result()
+                except KafkaException as exc:
+                    if exc.args[0].code() not in absent:
+                        raise
+                    continue
+                found |= {TopicPartition(name, one.id) for one in described.partitions}
         except KafkaException as exc:
-            raise translated(exc, "list topics") from exc
-        return {
-            TopicPartition(name, number)
-            for name, topic in metadata.topics.items()
-            if name in wanted and topic.error is None
-            for number in topic.partitions
-        }
+            raise translated(exc, "describe topics") from exc
+        return found
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions end; all of them must exist."""
+        return self._offsets(list(partitions), _specifications().latest())
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Return where partitions begin and end; all of them must exist."""
         chosen = list(partitions)
         specifications = _specifications()
         earliest = self._offsets(chosen, specifications.earliest())
-        latest = self._offsets(chosen, specifications.latest())
+        latest = self.ends(chosen)
         return {
             partition: OffsetRange(earliest=earliest[partition], latest=latest[partition])
             for partition in chosen

@@ -6,17 +6,11 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.files import read_offsets_file
-from pyconnect_cli.offsets.options import (
-    ForceOption,
-    NoBackupOption,
-    ResumeOption,
-    StopOption,
-    WaitOption,
-    around,
-)
+from pyconnect_cli.offsets.options import OffsetsVerb, SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
 from pyconnect_cli.offsets.run import change_offsets
@@ -24,46 +18,28 @@ from pyconnect_cli.offsets.topic_bounds import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import ChangingVerb, SelectingChangingVerb
 
 app = typer.Typer()
 
-PartitionsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--partition",
-        "-p",
-        metavar="PARTITION",
-        help="partition to reset: JSON as `get` shows it, or TOPIC:NUMBER of a sink;"
-        " repeatable (default: all)",
-    ),
-]
 
-
-@app.command(cls=SelectingChangingVerb)
+@app.command(cls=SelectingOffsetsVerb)
 def reset(
     context: typer.Context,
     names: NamesArgument = None,
-    *,
-    partitions: PartitionsOption = None,
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
 ) -> None:
     """Delete offsets of STOPPED connectors: sources start over, sinks follow auto.offset.reset."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
 
     def planner(view: OffsetsView) -> Planned:
-        chosen = [parse_partition(text, view.type) for text in partitions or ()]
+        chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
         return plan_reset(view, options.wish, chosen)
 
     views = selected_views(session, names or ())
     change_offsets(session, views, Action.RESET, planner, options)
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=OffsetsVerb)
 def alter(
     context: typer.Context,
     name: NameArgument,
@@ -83,23 +59,18 @@ def alter(
             " null deletes the offset; repeatable",
         ),
     ] = None,
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
-    force: ForceOption = False,
 ) -> None:  # fmt: skip
     """Set the offsets of some partitions of a STOPPED connector and keep the others."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
     if not file and not assignments:
         raise UsageError("nothing to set", hint="give -f FILE or --set PARTITION=OFFSET")
     views = selected_views(session, [name])
     wanted = _wanted(name, views[0].type, file, assignments or [])
 
     def planner(view: OffsetsView) -> Planned:
-        doubts = None if force else topic_doubts(session, view, wanted)
-        return plan_alter(view, options.wish, wanted, force=force, topic_doubts=doubts)
+        doubts = None if options.force else topic_doubts(session, view, wanted)
+        return plan_alter(view, options.wish, wanted, force=options.force, topic_doubts=doubts)
 
     change_offsets(session, views, Action.ALTER, planner, options)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import OutputLost
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.session import Session
@@ -22,16 +22,17 @@ ExportFileOption = Annotated[
 def export_snapshot(session: Session, snapshot: Snapshot, file: Path | None) -> None:
     """Print a snapshot's JSON if `file` is None or `-`, else write it there whole.
 
-    Raises UsageError when it cannot be written.
+    Raises OutputLost when it cannot be written.
     """
     text = json.dumps(snapshot.to_json(), indent=2, ensure_ascii=False)
     if file is None or str(file) == "-":
         session.output.line(text)
         return
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, text + "\n")
     except OSError as exc:
-        raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
+        raise OutputLost(f"{file}: cannot be written: {exc.strerror}") from exc
     session.output.message(
         f"{snapshot.connector}: {len(snapshot.offsets)} partitions written to {file}"
     )

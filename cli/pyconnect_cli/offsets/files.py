@@ -10,8 +10,8 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.plan.checks import read_entries
 from pyconnect_cli.offsets.plan.snapshots import FORMAT, Snapshot, read_snapshot
 from pyconnect_cli.parsing.json_text import parse_json
-from pyconnect_cli.render.streams import read_stdin
 from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.settings.given_files import read_given, yaml_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class OffsetsFile:
 
 def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
     """Read a REST body or a snapshot, JSON or YAML; `-` is stdin. UsageError says what is wrong."""
-    text, shown = _text(place)
+    text, shown = read_given(place)
     document = _document(text, place, shown)
     if isinstance(document, Mapping) and document.get("format") == FORMAT:
         snapshot = read_snapshot(text, shown)
@@ -44,28 +44,11 @@ def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
 
 def read_snapshot_file(place: str) -> Snapshot:
     """Read what `export` wrote."""
-    text, shown = _text(place)
+    text, shown = read_given(place)
     return read_snapshot(text, shown)
-
-
-def _text(place: str) -> tuple[str, str]:
-    try:
-        if place == "-":
-            return read_stdin(), "stdin"
-        return Path(place).read_text("utf-8-sig"), place
-    except OSError as exc:
-        raise UsageError(f"{place}: cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise UsageError(f"{place}: is not UTF-8 text: {exc.reason}") from exc
 
 
 def _document(text: str, place: str, shown: str) -> object:
     if Path(place).suffix.lower() not in {".yaml", ".yml"}:
         return parse_json(text, shown)
-    import yaml
-
-    try:
-        document: object = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
-        raise UsageError(f"{shown}: is not YAML: {' '.join(str(exc).split())}") from exc
-    return document
+    return next(iter(yaml_documents(text, shown)), None)

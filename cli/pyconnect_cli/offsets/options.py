@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from collections.abc import Mapping
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.plan.change import Wish
 from pyconnect_cli.offsets.run import Around
+from pyconnect_cli.parsing.options import (
+    CRON_OPTIONS,
+    PLAN_OPTIONS,
+    SELECTED_BATCH_OPTIONS,
+    SELECTION_OPTIONS,
+    WAIT_OPTIONS,
+    OptionSpec,
+)
+from pyconnect_cli.verbs import ActingVerb
 
-StopOption = Annotated[
-    bool,
-    typer.Option("--stop", help="stop of the connector before the change, if it is not STOPPED"),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="resume of the connector after the change")
-]
-WaitOption = Annotated[
-    bool,
-    typer.Option(
-        "--wait", help="with --resume: wait until the connector is RUNNING, at most --timeout"
-    ),
-]
-NoBackupOption = Annotated[
-    bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
-]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="change even if the offsets do not seem to fit")
-]
+PARTITION_OPTION = OptionSpec(
+    ("--partition", "-p"),
+    "partition to change: JSON as `get` shows it, or TOPIC:NUMBER of a sink; repeatable"
+    " (default: all)",
+    "PARTITION",
+    repeatable=True,
+)
+FORCE_OPTION = OptionSpec(
+    ("--force",), "change even if the offsets do not seem to fit, or were changed meanwhile"
+)
+CHANGE_OPTIONS = (
+    OptionSpec(("--stop",), "stop of the connector before the change, if it is not STOPPED"),
+    OptionSpec(("--resume",), "resume of the connector after the change"),
+    OptionSpec(("--no-backup",), "no backup: the change cannot be undone"),
+)
 
 
-def around(*, stop: bool, resume: bool, wait: bool, no_backup: bool) -> Around:
-    """Read the options; UsageError for a wait for nothing."""
-    if wait and not resume:
+class OffsetsVerb(ActingVerb):
+    """A command that changes the offsets of one connector."""
+
+    shared_specs = (
+        ("Change", (*CHANGE_OPTIONS, FORCE_OPTION)),
+        ("Plan", PLAN_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+class SelectingOffsetsVerb(ActingVerb):
+    """A command that changes the offsets of a selection."""
+
+    shared_specs = (
+        ("Change", (PARTITION_OPTION, *CHANGE_OPTIONS)),
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", SELECTED_BATCH_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+def around(given: Mapping[str, object]) -> Around:
+    """Read the options; UsageError for a wait that would be in vain."""
+    resume, wait = bool(given.get("resume")), given.get("wait")
+    if wait is not None and str(wait).upper() in {"", "RUNNING"} and not resume:
         raise UsageError(
             "--wait waits until the connector runs again: it needs --resume",
             hint="the command always waits for the stop",
         )
-    return Around(wish=Wish(stop=stop, resume=resume), wait=wait, backup=not no_backup)
+    return Around(
+        wish=Wish(stop=bool(given.get("stop")), resume=resume),
+        backup=not given.get("no_backup"),
+        force=bool(given.get("force")),
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,14 +12,12 @@ import typer
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
-    ExitCode,
     NotFound,
     PreconditionFailed,
     PyconnectError,
     UsageError,
 )
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.options import NoBackupOption
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
 from pyconnect_cli.offsets.output import MOST_LINES, undo_command
 from pyconnect_cli.offsets.plan.orphans import SINK, Orphan
@@ -29,7 +26,8 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import BatchChangingVerb
+from pyconnect_cli.settings.given_files import worker_properties
+from pyconnect_cli.verbs import BatchCronVerb
 
 OFFSETS_TOPIC = "offset.storage.topic"
 app = typer.Typer(help="Show, export and purge offsets of deleted connectors, directly in Kafka.")
@@ -96,7 +94,7 @@ def export(
     export_snapshot(session, keeper.snapshot(orphan), file)
 
 
-@app.command(cls=BatchChangingVerb)
+@app.command(cls=BatchCronVerb)
 def purge(
     context: typer.Context,
     names: OrphanNames = None,
@@ -128,7 +126,9 @@ def purge(
             help="properties file of a worker, which names its offsets topic",
         ),
     ] = None,
-    no_backup: NoBackupOption = False,
+    no_backup: Annotated[
+        bool, typer.Option("--no-backup", help="no backup: the change cannot be undone")
+    ] = False,
 ) -> None:
     """Delete offsets of deleted connectors; existing connectors are refused, `undo` restores."""
     session = session_of(context)
@@ -156,11 +156,7 @@ def _purge(
 ) -> None:
     dry_run = bool(session.given.get("dry_run"))
     _show_plan(session, chosen, backup=backup, dry_run=dry_run)
-    if dry_run:
-        if chosen and session.given.get("exit_code"):
-            raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
-        return
-    if not chosen:
+    if session.ends_with_plan(changes=bool(chosen)) or not chosen:
         return
     if backup:
         keeper.backups.require_writable()
@@ -213,21 +209,10 @@ def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
     if worker_config is not None:
-        configs.append(_worker_properties(worker_config))
+        configs.append(dict(worker_properties(worker_config)))
+        if not configs[-1].get(OFFSETS_TOPIC):
+            raise UsageError(f"--worker-config {worker_config}: it has no {OFFSETS_TOPIC}")
     return {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
-
-
-def _worker_properties(path: str) -> dict[str, str | None]:
-    import javaproperties
-
-    try:
-        properties = javaproperties.loads(Path(path).expanduser().read_text("utf-8"))
-    except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise UsageError(f"--worker-config {path}: cannot be read: {reason}") from exc
-    if not properties.get(OFFSETS_TOPIC):
-        raise UsageError(f"--worker-config {path}: it has no {OFFSETS_TOPIC}")
-    return dict(properties)
 
 
 def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:

@@ -13,18 +13,12 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
-from pyconnect_cli.offsets.change import PartitionsOption
-from pyconnect_cli.offsets.options import (
-    NoBackupOption,
-    ResumeOption,
-    StopOption,
-    WaitOption,
-    around,
-)
+from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
@@ -33,7 +27,7 @@ from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import SelectingChangingVerb, SelectingVerb
+from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
@@ -78,7 +72,7 @@ COLUMNS: Sequence[Column[Lag]] = (
 )
 
 
-@app.command(cls=SelectingChangingVerb)
+@app.command(cls=SelectingOffsetsVerb)
 def seek(
     context: typer.Context,
     names: NamesArgument = None,
@@ -107,15 +101,10 @@ def seek(
             " time zone)",
         ),
     ] = None,
-    partitions: PartitionsOption = None,
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
 ) -> None:
     """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or reset sources."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
     places = _places(
         to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
     )
@@ -128,7 +117,7 @@ def seek(
     kafka = None if to_start else kafka_admin(session, "seek")
 
     def planner(view: OffsetsView) -> Planned:
-        chosen = [parse_partition(text, view.type) for text in partitions or ()]
+        chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
         if kafka is None:
             _require_source(view)
             return plan_reset(view, options.wish, chosen, action=Action.SEEK)
@@ -141,11 +130,15 @@ def seek(
 
 @app.command(cls=SelectingVerb)
 def lag(context: typer.Context, names: NamesArgument = None) -> None:
-    """Show how many records sinks still have to read; needs --kafka-bootstrap."""
+    """Show how many records sinks still have to read; without names, of every sink.
+
+    Needs --kafka-bootstrap, and the right to describe the topics of the sinks.
+    """
     session = session_of(context)
     kafka = kafka_admin(session, "lag")
     rows: list[Lag] = []
-    for view in selected_views(session, names or ()):
+    selection = selection_from(session.given, names or ())
+    for view in selected_or_all(session.client.connector_views(), selection):
         if names:
             _require_sink_type(view.name, view.type)
         if view.type == "sink":
@@ -157,14 +150,14 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
 
 def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
     existing = kafka.partitions(sink_topics(view.config, view.offsets))
-    ranges = kafka.ranges(existing)
+    ends = kafka.ends(existing)
     stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in view.offsets}
     return [
         Lag(
             connector=view.name,
             partition=partition,
             offset=stored.get(partition),
-            end=ranges[partition].latest if partition in ranges else None,
+            end=ends.get(partition),
         )
         for partition in sorted({*existing, *stored})
     ]

@@ -12,14 +12,7 @@ from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.options import (
-    ForceOption,
-    NoBackupOption,
-    ResumeOption,
-    StopOption,
-    WaitOption,
-    around,
-)
+from pyconnect_cli.offsets.options import OffsetsVerb, around
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
 from pyconnect_cli.offsets.output import since_lines, undo_command
 from pyconnect_cli.offsets.plan.change import (
@@ -27,7 +20,6 @@ from pyconnect_cli.offsets.plan.change import (
     OffsetsPlan,
     OffsetsView,
     Planned,
-    Wish,
     plan_alter,
     plan_undo,
 )
@@ -38,14 +30,13 @@ from pyconnect_cli.offsets.plan.origin import (
     require_untouched,
 )
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
-from pyconnect_cli.offsets.run import change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snapshot_of
 from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.rest.offset_entries import same_entries
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer()
 
@@ -60,7 +51,7 @@ OF_EVERY_CLUSTER = frozenset(
 SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=OffsetsVerb)
 def undo(
     context: typer.Context,
     identity: Annotated[
@@ -69,34 +60,21 @@ def undo(
             metavar="[ID]", help="id of the backup (default: the backup of the newest change)"
         ),
     ] = None,
-    *,
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="change even if the offsets do not seem to fit; with --yes, also over later"
-            " changes",
-        ),
-    ] = False,
 ) -> None:
     """Restore a connector's offsets from before a change; an undo can be undone."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
     # A user who is asked sees the plan and can refuse.
-    unasked = session.settings.yes and not force and not session.given.get("dry_run")
+    unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
     if snapshot.orphan:
         _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
         return
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
-        if not force:
+        if not options.force:
             require_fitting(snapshot, view, cluster_id=cluster_id)
         planned = plan_undo(view, options.wish, snapshot.offsets, snapshot.left)
         if isinstance(planned, OffsetsPlan) and unasked:
@@ -107,7 +85,7 @@ def undo(
     change_offsets(session, views, Action.UNDO, planner, options)
 
 
-@app.command("import", cls=ChangingVerb)
+@app.command("import", cls=OffsetsVerb)
 def import_offsets(
     context: typer.Context,
     name: NameArgument,
@@ -118,15 +96,10 @@ def import_offsets(
             "--file", "-f", metavar="FILE", help="file of `offsets export`; `-` for stdin"
         ),
     ],
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
-    force: ForceOption = False,
 ) -> None:
     """Set the offsets of an exported file; another connector, class or cluster needs --force."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
     snapshot = read_snapshot_file(file)
     if not snapshot.offsets:
         raise UsageError(
@@ -136,15 +109,15 @@ def import_offsets(
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
-        if not force:
+        if not options.force:
             require_same_connector(snapshot, view)
             require_fitting(snapshot, view, cluster_id=cluster_id)
-        return _planned(session, view, snapshot, Action.IMPORT, options.wish, force=force)
+        return _planned(session, view, snapshot, Action.IMPORT, options)
 
     change_offsets(session, selected_views(session, [name]), Action.IMPORT, planner, options)
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=OffsetsVerb)
 def copy(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SRC", help="connector to read")],
@@ -153,15 +126,10 @@ def copy(
     to_context: Annotated[
         str | None, typer.Option("--to-context", metavar="CONTEXT", help="context of DST")
     ] = None,
-    stop: StopOption = False,
-    resume: ResumeOption = False,
-    wait: WaitOption = False,
-    no_backup: NoBackupOption = False,
-    force: ForceOption = False,
 ) -> None:
     """Copy the offsets of SRC to DST; partitions of DST that SRC lacks keep theirs."""
     session = session_of(context)
-    options = around(stop=stop, resume=resume, wait=wait, no_backup=no_backup)
+    options = around(session.given)
     if to_context is None and source == target:
         raise UsageError("SRC and DST are the same connector")
     (source_view,) = selected_views(session, [source])
@@ -174,9 +142,9 @@ def copy(
 
         def planner(view: OffsetsView) -> Planned:
             require_same_type(snapshot, view)
-            if not force:
+            if not options.force:
                 require_fitting(snapshot, view, cluster_id=cluster_id)
-            return _planned(other, view, snapshot, Action.COPY, options.wish, force=force)
+            return _planned(other, view, snapshot, Action.COPY, options)
 
         change_offsets(other, selected_views(other, [target]), Action.COPY, planner, options)
     finally:
@@ -212,13 +180,11 @@ def _planned(
     view: OffsetsView,
     snapshot: Snapshot,
     action: Action,
-    wish: Wish,
-    *,
-    force: bool,
+    options: Around,
 ) -> Planned:
-    wanted = snapshot.offsets
+    wanted, force = snapshot.offsets, options.force
     doubts = None if force else topic_doubts(session, view, wanted)
-    return plan_alter(view, wish, wanted, action=action, force=force, topic_doubts=doubts)
+    return plan_alter(view, options.wish, wanted, action=action, force=force, topic_doubts=doubts)
 
 
 def _session_of_context(session: Session, name: str) -> Session:
@@ -264,7 +230,7 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
         )
     for snapshot in ours:
         if damaged := [broken_id for broken_id in broken if broken_id > snapshot.id]:
-            raise UsageError(
+            raise PreconditionFailed(
                 f"the newest backup, {damaged[0]}, cannot be used: {broken[damaged[0]]};"
                 " nothing was changed",
                 hint=f"to undo the change before it: pyconnect offsets undo {snapshot.id}",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
-from pyconnect_cli.acting.wait import SETTLE_S, wait_for_state
+from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
@@ -50,11 +50,11 @@ EXTERNAL = "manages offsets externally"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What happens around the change itself; `wait`: until RUNNING once it was resumed."""
+    """What happens around the change itself."""
 
     wish: Wish
-    wait: bool = False
     backup: bool = True
+    force: bool = False
 
 
 def change_offsets(
@@ -79,8 +79,9 @@ def change_offsets(
     plans = [plan for plan in planned.values() if isinstance(plan, OffsetsPlan)]
     show_plans(session, plans, refused, backup=around.backup, dry_run=dry_run)
     needed = [plan.view.name for plan in plans if plan.needed]
-    if dry_run:
-        _end_dry_run(session, needed, refused)
+    if dry_run and refused:
+        raise PartialFailure(f"{len(refused)} would be refused")
+    if session.ends_with_plan(changes=bool(needed)):
         return
     run = _Run(session, action, planner, around)
     if needed:
@@ -100,9 +101,8 @@ def change_offsets(
     finally:
         for identity in run.stored:
             session.output.message(f"undo: {undo_command(session, identity)}")
-    if around.wait and around.wish.resume:
-        names = [plan.view.name for plan in plans]
-        wait_for_state(session, names, "RUNNING", settle_s=SETTLE_S)
+    goal = "RUNNING" if around.wish.resume else "STOPPED"
+    wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
 
 def change_new_connector(
@@ -310,12 +310,3 @@ def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
     kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
     kind = kinds.get(refusal.exit_code, PyconnectError)
     return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
-
-
-def _end_dry_run(
-    session: Session, needed: Sequence[str], refused: Sequence[PyconnectError]
-) -> None:
-    if refused:
-        raise PartialFailure(f"{len(refused)} would be refused")
-    if needed and session.given.get("exit_code"):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)

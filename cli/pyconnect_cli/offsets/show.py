@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.conditions import selection_from, unknown_connector
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.offsets.backups import Backups, backup_directory
@@ -16,9 +18,9 @@ from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import Snapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
-from pyconnect_cli.parsing.arguments import NameArgument
-from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
     ConnectorOffsets,
     OffsetEntry,
@@ -28,12 +30,18 @@ from pyconnect_cli.rest.offset_entries import (
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
 COLUMNS: Sequence[Column[OffsetEntry]] = (
     Column(title="PARTITION", value=lambda entry: show_partition(entry.partition), whole=True),
     Column(title="OFFSET", value=lambda entry: show_offset(entry.offset)),
+)
+OWNED_COLUMNS: Sequence[Column[tuple[str, OffsetEntry]]] = (
+    Column(title="CONNECTOR", value=lambda row: row[0], whole=True),
+    Column(title="PARTITION", value=lambda row: show_partition(row[1].partition), whole=True),
+    Column(title="OFFSET", value=lambda row: show_offset(row[1].offset)),
 )
 DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
     Column(title="PARTITION", value=lambda change: show_partition(change.partition), whole=True),
@@ -51,17 +59,35 @@ HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
 )
 
 
-@app.command()
-def get(context: typer.Context, name: NameArgument) -> None:
-    """Show the stored offsets; `-o json` prints the REST body, which `alter -f` accepts."""
+@app.command(cls=SelectingVerb)
+def get(context: typer.Context, names: NamesArgument = None) -> None:
+    """Show the stored offsets of connectors.
+
+    With one name, -o json prints the REST body, which `alter -f` accepts; otherwise an object of
+    them by name.
+    """
     session = session_of(context)
-    offsets = known_offsets(session, name)
+    if names and len(names) == 1 and not selection_from(session.given, ()).filters:
+        offsets = known_offsets(session, names[0])
+        session.output.listing(
+            COLUMNS,
+            offsets.entries,
+            document=offsets.raw,
+            entries=[entry.to_json() for entry in offsets.entries],
+            empty=f"{names[0]} has no stored offsets",
+        )
+        return
+    found = {
+        view.name: known_offsets(session, view.name)
+        for view in selected_views(session, names or ())
+    }
+    rows = [(name, entry) for name, offsets in found.items() for entry in offsets.entries]
     session.output.listing(
-        COLUMNS,
-        offsets.entries,
-        document=offsets.raw,
-        entries=[entry.to_json() for entry in offsets.entries],
-        empty=f"{name} has no stored offsets",
+        OWNED_COLUMNS,
+        rows,
+        document={name: offsets.raw for name, offsets in found.items()},
+        entries=[{"connector": name, **entry.to_json()} for name, entry in rows],
+        empty="no stored offsets",
     )
 
 
@@ -107,19 +133,32 @@ def diff(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-@app.command()
+@app.command(cls=SelectingVerb)
 def export(
     context: typer.Context,
-    name: NameArgument,
+    names: NamesArgument = None,
     *,
     file: ExportFileOption = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir", "-d", metavar="DIR", help="directory for one file per connector: NAME.json"
+        ),
+    ] = None,
 ) -> None:
     """Write the offsets with cluster id, connector, class, time and version, for `import`."""
     session = session_of(context)
-    (view,) = selected_views(session, [name])
-    export_snapshot(
-        session, snapshot_of(offsets_view(session, view), session.client.worker_info()), file
-    )
+    if directory and file:
+        raise UsageError("--file and --dir exclude each other")
+    views = selected_views(session, names or ())
+    if len(views) > 1 and not directory:
+        raise UsageError(
+            f"{len(views)} connectors do not fit into one file", hint="give a directory: --dir DIR"
+        )
+    worker = session.client.worker_info()
+    for view in views:
+        place = directory / file_name(view.name) if directory else file
+        export_snapshot(session, snapshot_of(offsets_view(session, view), worker), place)
 
 
 @app.command()
@@ -153,9 +192,7 @@ def known_offsets(session: Session, name: str) -> ConnectorOffsets:
     try:
         return session.client.connector_offsets(name)
     except NotFound as exc:
-        names = session.client.connector_names()
-        hint = did_you_mean(name, names) or "list them: pyconnect connectors list"
-        raise NotFound(f"connector `{name}` does not exist", hint=hint) from exc
+        raise unknown_connector(name, session.client.connector_names()) from exc
 
 
 def _differences(

@@ -22,3 +22,8 @@ FilesOption = Annotated[
         help="JSON, YAML or .properties; a directory; `-` for stdin; repeatable",
     ),
 ]  # fmt: skip
+
+
+AllWorkersOption = Annotated[
+    bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
+]

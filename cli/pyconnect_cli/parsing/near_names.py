@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+ALMOST = 0.75  # the likeness of a word of four letters with two of them exchanged
+CLEARLY = 0.15  # by how much it must be nearer than every reading verb
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -22,3 +25,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if not near:
         return None
     return f"did you mean {' or '.join(f'`{candidate}`' for candidate in near)}?"
+
+
+def near_verbs(word: str, reading: Sequence[str], changing: Sequence[str]) -> list[str]:
+    """Return the verbs that an unknown one may stand for, none that changes something by chance.
+
+    A changing verb counts if the word is nearly it, and nearer to it than to every reading verb. A
+    word that is near to nothing gets the verbs that show one object.
+    """
+    from difflib import SequenceMatcher
+
+    def likeness(name: str) -> float:
+        begun = len(word) > 2 and name.startswith(word.lower())
+        return 1.0 if begun else SequenceMatcher(None, word.lower(), name).ratio()
+
+    wanted = max(changing, key=likeness, default="")
+    rival = max(map(likeness, reading), default=0.0)
+    if likeness(wanted) >= max(ALMOST, rival + CLEARLY):
+        return [wanted]
+    shown = [name for name in ("get", "describe", "list") if changing and name in reading]
+    return near_names(word, reading) or shown[:2]

@@ -34,7 +34,12 @@ NOUNS = (
         "Show, back up, change, copy and restore connectors' offsets.",
         ("offset",),
     ),
-    Noun("topics", "pyconnect_cli.topics.commands", "Show records of a topic.", ("topic",)),
+    Noun(
+        "topics",
+        "pyconnect_cli.topics.commands",
+        "List and reset the topics that connectors use; show records.",
+        ("topic",),
+    ),
     Noun(
         "acls",
         "pyconnect_cli.acls.commands",

@@ -6,6 +6,7 @@ parser) read the same rows. A row's value, when given, is found in `Session.give
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "UNASSIGNED")
@@ -20,7 +21,6 @@ class OptionSpec(NamedTuple):
     flags: tuple[str, ...]
     help: str
     metavar: str = ""  # empty: a switch without a value
-    env: str = ""
     choices: tuple[str, ...] = ()
     repeatable: bool = False
     counted: bool = False
@@ -31,20 +31,27 @@ class OptionSpec(NamedTuple):
         """The key of the option's value: `--no-color` is `no_color`."""
         return self.flags[0].lstrip("-").replace("-", "_")
 
+    @property
+    def env(self) -> str:
+        """The variable of a global option."""
+        return f"PYCONNECT_{self.name.upper()}"
+
+    @property
+    def text(self) -> str:
+        """The help, with the values that it does not name itself."""
+        named = all(choice.lower() in self.help.lower() for choice in self.choices)
+        return self.help if named else f"{self.help}: {', '.join(self.choices)}"
+
+
+OptionGroups = tuple[tuple[str, tuple[OptionSpec, ...]], ...]
+"""Options of verbs under the titles that their help pages show."""
 
 GLOBAL_OPTIONS = (
-    OptionSpec(
-        ("--context",),
-        "context to use instead of the current one",
-        "CONTEXT",
-        "PYCONNECT_CONTEXT",
-        common=True,
-    ),
+    OptionSpec(("--context",), "context to use instead of the current one", "CONTEXT", common=True),
     OptionSpec(
         ("--url",),
         "REST address of a worker; several addresses are tried in order",
         "URL",
-        "PYCONNECT_URL",
         repeatable=True,
         common=True,
     ),
@@ -52,102 +59,63 @@ GLOBAL_OPTIONS = (
         ("--output", "-o"),
         "format of results: table, wide, json, yaml, ndjson or name",
         "FORMAT",
-        "PYCONNECT_OUTPUT",
         choices=OUTPUT_FORMATS,
         common=True,
     ),
-    OptionSpec(
-        ("--columns",), "columns of a table, separated by commas", "LIST", "PYCONNECT_COLUMNS"
-    ),
-    OptionSpec(("--no-headers",), "tables without a header line", env="PYCONNECT_NO_HEADERS"),
+    OptionSpec(("--columns",), "columns of a table, separated by commas", "LIST"),
+    OptionSpec(("--no-headers",), "tables without a header line"),
     OptionSpec(
         ("--timeout",),
         "time for the whole command's requests and waits, as 90s, 2m or 1h (default 2m, and 10s"
         " more for each object of a batch)",
         "TIME",
-        "PYCONNECT_TIMEOUT",
         common=True,
     ),
     OptionSpec(
         ("--request-timeout",),
         "time for one request to one worker (default 10s, 60s where a connector's code runs)",
         "TIME",
-        "PYCONNECT_REQUEST_TIMEOUT",
         common=True,
     ),
-    OptionSpec(
-        ("--yes", "-y"), "no question before a destructive step", env="PYCONNECT_YES", common=True
-    ),
-    OptionSpec(("--quiet", "-q"), "no output on success", env="PYCONNECT_QUIET", common=True),
+    OptionSpec(("--yes", "-y"), "no question before a destructive step", common=True),
+    OptionSpec(("--quiet", "-q"), "no output on success", common=True),
     OptionSpec(
         ("--verbose", "-v"),
         "trace of each HTTP exchange, with secrets masked; -vv adds the bodies",
-        env="PYCONNECT_VERBOSE",
         counted=True,
         common=True,
     ),
-    OptionSpec(("--debug",), "Python traceback of an error", env="PYCONNECT_DEBUG"),
-    OptionSpec(("--no-color",), "no colours (NO_COLOR is honoured too)", env="PYCONNECT_NO_COLOR"),
-    OptionSpec(("--config",), "the user's configuration file", "FILE", "PYCONNECT_CONFIG"),
-    OptionSpec(("--username",), "user of HTTP basic authentication", "NAME", "PYCONNECT_USERNAME"),
+    OptionSpec(("--debug",), "Python traceback of an error"),
+    OptionSpec(("--no-color",), "no colours (NO_COLOR is honoured too)"),
+    OptionSpec(("--config",), "the user's configuration file", "FILE"),
+    OptionSpec(("--username",), "user of HTTP basic authentication", "NAME"),
     OptionSpec(
         ("--password",),
-        "password of --username; visible to other users of this machine, so prefer"
-        " the next two options",
+        "password of --username; visible to other users of this machine, so prefer the next two"
+        " options",
         "TEXT",
-        "PYCONNECT_PASSWORD",
     ),
-    OptionSpec(
-        ("--password-file",),
-        "file whose first line is the password",
-        "FILE",
-        "PYCONNECT_PASSWORD_FILE",
-    ),
-    OptionSpec(
-        ("--password-command",),
-        "command that prints the password",
-        "COMMAND",
-        "PYCONNECT_PASSWORD_COMMAND",
-    ),
-    OptionSpec(("--token",), "bearer token", "TEXT", "PYCONNECT_TOKEN"),
-    OptionSpec(
-        ("--token-file",),
-        "file whose first line is the bearer token",
-        "FILE",
-        "PYCONNECT_TOKEN_FILE",
-    ),
-    OptionSpec(
-        ("--token-command",),
-        "command that prints the bearer token",
-        "COMMAND",
-        "PYCONNECT_TOKEN_COMMAND",
-    ),
+    OptionSpec(("--password-file",), "file whose first line is the password", "FILE"),
+    OptionSpec(("--password-command",), "command that prints the password", "COMMAND"),
+    OptionSpec(("--token",), "bearer token", "TEXT"),
+    OptionSpec(("--token-file",), "file whose first line is the bearer token", "FILE"),
+    OptionSpec(("--token-command",), "command that prints the bearer token", "COMMAND"),
     OptionSpec(
         ("--ca-file",),
         "CA certificates that the workers' certificates are checked against (PEM)",
         "FILE",
-        "PYCONNECT_CA_FILE",
     ),
-    OptionSpec(("--cert",), "client certificate of this command (PEM)", "FILE", "PYCONNECT_CERT"),
-    OptionSpec(
-        ("--key",), "private key of --cert, if it is not in the same file", "FILE", "PYCONNECT_KEY"
-    ),
-    OptionSpec(
-        ("--insecure",), "no check of certificates: for trials only", env="PYCONNECT_INSECURE"
-    ),
+    OptionSpec(("--cert",), "client certificate of this command (PEM)", "FILE"),
+    OptionSpec(("--key",), "private key of --cert, if it is not in the same file", "FILE"),
+    OptionSpec(("--insecure",), "no check of certificates: for trials only"),
     OptionSpec(
         ("--kafka-bootstrap",),
         "Kafka brokers, for the commands that need more than REST",
         "HOST:PORT,…",
-        "PYCONNECT_KAFKA_BOOTSTRAP",
     ),
-    OptionSpec(
-        ("--kafka-properties",),
-        "Kafka client properties file",
-        "FILE",
-        "PYCONNECT_KAFKA_PROPERTIES",
-    ),
+    OptionSpec(("--kafka-properties",), "Kafka client properties file", "FILE"),
 )
+"""Each has a variable: `--output` is PYCONNECT_OUTPUT."""
 
 SELECTION_OPTIONS = (
     OptionSpec(("--all",), "every connector"),
@@ -203,11 +171,12 @@ SELECTED_BATCH_OPTIONS = (
 WAIT_OPTIONS = (
     OptionSpec(
         ("--wait",),
-        "state to wait for after the change, of the connector and its tasks",
-        "STATE",
+        "state of the connectors and their tasks to wait for after the change (default: the state"
+        " that the command leads to)",
+        "[STATE]",
         choices=WAIT_STATES,
     ),
-    OptionSpec(("--stable",), "time for which that state has to last (default 0)", "TIME"),
+    OptionSpec(("--stable",), "with --wait: time for which the state has to last", "TIME"),
 )
 
 CRON_OPTIONS = (
@@ -221,3 +190,35 @@ CRON_OPTIONS = (
         "FILE",
     ),
 )
+
+FORMER_OPTIONS = {
+    "transactions": {"--group-id": "--group"},
+    "acls generate": {"--format": "--output"},
+    "reconcile sequence": {"--group": "--per"},
+}
+"""By noun or verb: former names of options, which are still read."""
+
+
+def current_options(path: str, words: Sequence[str]) -> list[str]:
+    """Return a verb's words with the present names of its options."""
+    end = words.index("--") if "--" in words else len(words)
+    former = {
+        old: new
+        for place, names in FORMER_OPTIONS.items()
+        if f"{path} ".startswith(f"pyconnect {place} ")
+        for old, new in names.items()
+    }
+    named = [word.partition("=") for word in words[:end]]
+    return ["".join((former.get(flag, flag), *rest)) for flag, *rest in named] + list(words[end:])
+
+
+def without_bare_wait(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the words without a `--wait` that no state follows, and whether there was one."""
+    end = words.index("--") if "--" in words else len(words)
+    following = [*words[1:end], ""]
+    kept = [
+        word
+        for word, after in zip(words[:end], following, strict=False)
+        if word != "--wait" or after.upper() in WAIT_STATES
+    ]
+    return [*kept, *words[end:]], len(kept) < end

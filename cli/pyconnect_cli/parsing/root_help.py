@@ -26,7 +26,12 @@ def root_help(width: int | None = None) -> str:
     """Return the help of the command itself, wrapped to `width` columns (the terminal's)."""
     columns = min(width or shutil.get_terminal_size().columns, 100)
     nouns = [(noun.name, noun.help) for noun in NOUNS]
-    options = [*map(describe_option, GLOBAL_OPTIONS), ("-h, --help", "help page")]
+    own = [("--version", "version of this command"), ("-h, --help", "help page")]
+    options = [
+        (flags, f"{text} [{option.env}]")
+        for option in GLOBAL_OPTIONS
+        for flags, text in (describe_option(option),)
+    ]
     return "\n".join(
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
@@ -37,7 +42,7 @@ def root_help(width: int | None = None) -> str:
             *definition_lines(nouns, columns),
             "",
             "Options:",
-            *definition_lines(options, columns),
+            *definition_lines([*options, *own], columns),
             "",
             EPILOG,
         ]
@@ -45,10 +50,9 @@ def root_help(width: int | None = None) -> str:
 
 
 def describe_option(option: OptionSpec) -> tuple[str, str]:
-    """Return an option's flags with its value, and its help with its variable."""
+    """Return an option's flags with its value, and its help."""
     flags = ", ".join(sorted(option.flags, key=len))
-    text = f"{option.help} [{option.env}]" if option.env else option.help
-    return (f"{flags} {option.metavar}".rstrip(), text)
+    return (f"{flags} {option.metavar}".rstrip(), option.text)
 
 
 def definition_lines(rows: Iterable[tuple[str, str]], width: int) -> list[str]:

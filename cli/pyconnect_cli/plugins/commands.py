@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.connectors.from_files import validate
 from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.plugins import trial as _plugins_test
 from pyconnect_cli.render.tables import Column
@@ -97,12 +95,6 @@ def describe(
     session.output.listing(
         KEY_COLUMNS, keys, document=[key.raw for key in keys], empty="no key matches"
     )
-
-
-@app.command("validate")
-def validate_files(context: typer.Context, *, files: FilesOption = None) -> None:
-    """Validate files against their plugins; the same as `connectors validate -f`."""
-    validate(context, None, files=files, keys=None)
 
 
 def _keys(session: Session, plugin: str, version: str | None) -> list[ConfigKey]:

@@ -36,3 +36,8 @@ def _umask_mode() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return 0o666 & ~umask
+
+
+def file_name(name: str) -> str:
+    """Return the file of a connector, another one for each name: `/` is `%2F` and `%` is `%25`."""
+    return f"{name.replace('%', '%25').replace('/', '%2F')}.json"

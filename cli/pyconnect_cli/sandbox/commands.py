@@ -12,6 +12,7 @@ from pyconnect_cli.errors import ExitCode, UsageError
 from pyconnect_cli.sandbox import context as _sandbox_context
 from pyconnect_cli.sandbox import demo as _sandbox_demo
 from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import ChangingVerb
 
 if TYPE_CHECKING:
     from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
@@ -58,7 +59,7 @@ KafkaDirOption = Annotated[
 SERVER_KINDS = ("broker", "agent", "java-worker")
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def up(
     context: typer.Context,
     *,
@@ -106,7 +107,7 @@ def up(
         session.output.document(document, text=_summary(outcome.status, outcome.started))
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def down(
     context: typer.Context,
     *,

@@ -20,6 +20,7 @@ from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.sandbox import context as _sandbox_context
 from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer()
 
@@ -77,7 +78,7 @@ class Demo:
         return _count_lines(self.written)
 
 
-@app.command()
+@app.command(cls=ChangingVerb)
 def demo(
     context: typer.Context,
     *,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyconnect_cli.errors import ContextError, NotFound
+from pyconnect_cli.errors import ContextError, NotFound, OutputLost
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
@@ -327,4 +327,4 @@ def _write_private(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(path, text)
     except OSError as exc:
-        raise ContextError(f"{path}: cannot be written: {exc.strerror}") from exc
+        raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc

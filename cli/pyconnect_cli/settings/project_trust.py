@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_cli.errors import ContextError
+from pyconnect_cli.errors import ContextError, OutputLost
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.settings.state_directory import state_directory
 
@@ -43,7 +43,7 @@ def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
         record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(record, f"{_digest(content)}  {path.resolve()}\n")
     except OSError as exc:
-        raise ContextError(f"{record}: cannot be written: {exc.strerror}") from exc
+        raise OutputLost(f"{record}: cannot be written: {exc.strerror}") from exc
 
 
 def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:

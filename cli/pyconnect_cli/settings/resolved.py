@@ -175,7 +175,8 @@ class _Resolver:
         if self._context:
             context_name, self._origins["context"] = self._context
         output = self._text("output") or "table"
-        if output not in OUTPUT_FORMATS:
+        # The parser has checked a flag: some commands know more formats.
+        if self._origins["output"] != "flag" and output not in OUTPUT_FORMATS:
             raise UsageError(
                 f"output format `{output}` ({self._origins['output']}) is not one of"
                 f" {', '.join(OUTPUT_FORMATS)}"

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import Step, run_steps
-from pyconnect_cli.acting.conditions import Selection, select, selection_from
+from pyconnect_cli.acting.conditions import Selection, select, selected_or_all, selection_from
 from pyconnect_cli.acting.looks import task_shows
-from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import wait_if_asked
-from pyconnect_cli.connectors.show import known_connector, selected_or_all, trace_lines
+from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
@@ -133,8 +133,8 @@ def restart(
         for key in chosen
     ]
     run_steps(session, "restart", steps)
-    connectors = list(dict.fromkeys(key.connector for key in chosen))
-    wait_if_asked(session, connectors, restarted=True)
+    goals = dict.fromkeys((key.connector for key in chosen), "RUNNING")
+    wait_if_asked(session, goals, restarted=True)
 
 
 def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:

@@ -14,14 +14,14 @@ from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.tasks.task_id import parse_task
-from pyconnect_cli.verbs import BatchChangingVerb
+from pyconnect_cli.verbs import BatchVerb
 
 app = typer.Typer()
 
 Answer = TypeVar("Answer")
 
 
-@app.command(cls=BatchChangingVerb)
+@app.command(cls=BatchVerb)
 def kill(
     context: typer.Context,
     tasks: Annotated[

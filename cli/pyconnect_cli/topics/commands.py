@@ -1,20 +1,25 @@
-"""`pyconnect topics`: what connectors have written, as it stands on Kafka."""
+"""`pyconnect topics`: the topics that connectors use, over REST, and their records, from Kafka."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
+from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import BatchVerb
 
-app = typer.Typer(help="Show records of a topic.")
+app = typer.Typer(help="List and reset the topics that connectors use; show records.")
 
 PURPOSE = "reading records needs Kafka's brokers"
 DEFAULT_MAX = 10
@@ -34,9 +39,36 @@ COLUMNS: Sequence[Column[TopicRecord]] = (
 )
 
 
-@app.callback()
-def topics() -> None:
-    """Show records of a topic."""
+@app.command("list")
+def list_topics(context: typer.Context, name: NameArgument) -> None:
+    """List the topics that a connector has used since it was created or reset (KIP-558)."""
+    session = session_of(context)
+    known_connector(session, name)
+    found = session.client.connector_topics(name)
+    session.output.listing(
+        (Column(title="TOPIC", value=str),), found, document=found, empty="no topics used yet"
+    )
+
+
+@app.command("reset", cls=BatchVerb)
+def reset_topics(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="names of connectors")],
+) -> None:
+    """Empty the list of topics that connectors have used; no topic is changed.
+
+    A topic returns to the list when the connector uses it again.
+    """
+    session = session_of(context)
+    for name in names:
+        known_connector(session, name)
+    confirm_steps(session, "reset the list of topics of", names)
+
+    def act(name: str) -> None:
+        session.client.reset_connector_topics(name)
+
+    steps = [Step(name=name, done="list of topics reset", act=partial(act, name)) for name in names]
+    run_steps(session, "reset the list of topics of", steps)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
@@ -34,7 +34,7 @@ from pyconnect_cli.transactions.find import (
     refuse_living,
 )
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import PlannedVerb
 
 app = typer.Typer(help="List and describe connectors' transactions, and abort those that hang.")
 
@@ -42,9 +42,9 @@ PURPOSE = "only Kafka's brokers know about transactions"
 GroupOption = Annotated[
     str | None,
     typer.Option(
-        "--group-id",
-        metavar="ID",
-        help="group id of the workers (default: as the agents report it)",
+        "--group",
+        metavar="NAME",
+        help="group.id of the workers (default: as the agents report it)",
     ),
 ]
 ConnectorOption = Annotated[
@@ -255,7 +255,7 @@ def find_hanging(
         )
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def abort(
     context: typer.Context,
     topic: Annotated[
@@ -302,9 +302,7 @@ def abort(
             f"abort in {topic}:{partition}: producer {producer_id}, epoch {producer.epoch},"
             f" records from offset {producer.first_offset} on, idle for {_idle(producer)}"
         )
-        if session.given.get("dry_run"):
-            if session.given.get("exit_code"):
-                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        if session.ends_with_plan(changes=True):
             return
         session.confirm("abort it? Consumers of committed records will never see its records")
         abort_transaction(protocol, producer)
@@ -314,7 +312,7 @@ def abort(
     session.output.line(f"{topic}:{partition}: aborted")
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def terminate(
     context: typer.Context,
     transactional_id: Annotated[
@@ -346,9 +344,7 @@ def terminate(
             f"terminate {transactional_id}: {listed.state}, open for {listed.age}, in"
             f" {len(found[0].partitions)} partitions; its producer is fenced"
         )
-        if session.given.get("dry_run"):
-            if session.given.get("exit_code"):
-                raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+        if session.ends_with_plan(changes=True):
             return
         session.confirm("end it? Consumers of committed records will never see its records")
         terminate_transaction(protocol, found[0])

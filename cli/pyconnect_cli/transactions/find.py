@@ -62,7 +62,7 @@ def asked_cluster(
     except PreconditionFailed as exc:
         if group_id is None:
             raise UsageError(
-                "Java workers do not report their group", hint="give it: --group-id ID"
+                "Java workers do not report their group", hint="give it: --group NAME"
             ) from exc
     group = group_id or told.get("group.id") or ""
     return ConnectCluster(

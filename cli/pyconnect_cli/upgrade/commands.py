@@ -5,45 +5,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acls.options import (
-    AclOptions,
-    EveryoneOption,
-    ProbeOption,
-    SuperUserOption,
-    WorkerConfigOption,
-    acl_options,
-)
-from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.step_line import StepLine
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
-from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.options import (
-    AcceptUnknownOption,
-    CleanupOption,
-    DeclaredOption,
-    DirectOption,
-    FullStopOption,
-    GroupOption,
-    HardOption,
-    InventoryOption,
-    PhaseOption,
-    PlanOption,
-    ResumeOption,
-    SettleOption,
-    StepTimeoutOption,
-    StrictOption,
-    WorkerOption,
+    ClusterVerb,
+    PlanVerb,
+    RunVerb,
+    UpgradeOptions,
+    upgrade_options,
+    worker_url,
 )
 from pyconnect_cli.upgrade.output import runs, show_plan
 from pyconnect_cli.upgrade.perform import Performer
@@ -51,48 +31,48 @@ from pyconnect_cli.upgrade.plan.checks import Wish
 from pyconnect_cli.upgrade.plan.decide import Limits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
+from pyconnect_cli.verbs import UpgradeGroup
 
-app = typer.Typer(help="Move a cluster to another phase of exactly-once, worker by worker.")
+app = typer.Typer(
+    cls=UpgradeGroup,
+    help="Move a cluster to another phase of exactly-once, worker by worker.",
+)
 
 KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and for the lock"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a run is carried out."""
+@app.command(cls=PlanVerb)
+def plan(context: typer.Context) -> None:
+    """Show what `run` would do, and what forbids it; change nothing.
 
-    wish: Wish
-    inventory: Inventory
-    acls: AclOptions
-    limits: Limits
-    group: str | None
-    plan_only: bool
-    resume: bool
+    Needs --kafka-bootstrap. Exit 9: `run` would refuse.
+    """
+    session = session_of(context)
+    options = upgrade_options(session.given, phase_needed=True)
+    with _cluster(session, options) as observer:
+        unfinished = _unfinished(session, observer)
+        if unfinished is not None and _same(unfinished.started, options.wish):
+            _tell_unfinished(session, unfinished)
+            return
+        _show_refusable(session, _plan(session, observer, options), replaces=unfinished)
 
 
-@app.callback(invoke_without_command=True)
-def upgrade(
+@app.command(cls=RunVerb)
+def run(
     context: typer.Context,
     *,
-    phase: PhaseOption = None,
-    plan: PlanOption = False,
-    worker: WorkerOption = None,
-    resume: ResumeOption = False,
-    full_stop: FullStopOption = False,
-    direct: DirectOption = False,
-    hard: HardOption = False,
-    cleanup: CleanupOption = False,
-    inventory: InventoryOption = None,
-    worker_config: WorkerConfigOption = None,
-    super_user: SuperUserOption = None,
-    allow_everyone: EveryoneOption = False,
-    probe: ProbeOption = False,
-    group: GroupOption = None,
-    settle: SettleOption = "30s",
-    step_timeout: StepTimeoutOption = "7m",
-    accept_unknown: AcceptUnknownOption = False,
-    declared: DeclaredOption = False,
-    strict: StrictOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="continuation of an unfinished run; no new run")
+    ] = False,
+    settle: Annotated[
+        str,
+        typer.Option(
+            "--settle", metavar="TIME", help="time without a rebalance or failure before each step"
+        ),
+    ] = "30s",
+    step_timeout: Annotated[
+        str, typer.Option("--step-timeout", metavar="TIME", help="time limit of one step")
+    ] = "7m",
 ) -> None:
     """Move a cluster to another phase of exactly-once, worker by worker.
 
@@ -100,42 +80,14 @@ def upgrade(
     halted. Exit 6: another run holds the lock. Exit 9: refused. Exit 75: do the step that it
     prints, then run it again.
     """
-    if context.invoked_subcommand is not None:
-        return
     session = session_of(context)
-    _check_usage(phase, needed=not (resume or cleanup), down_only=hard or direct)
-    read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
-    acls = acl_options(
-        worker_configs=(*read.worker_configs, *(worker_config or ())),
-        super_users=super_user,
-        allow_everyone=allow_everyone,
-        probe=probe,
-    )
-    wish = Wish(
-        target=phase or Phase.DISABLED,
-        direct=direct,
-        full_stop=full_stop,
-        hard=hard,
-        only=tuple(_url(name) for name in worker or ()),
-        inventory=read.workers,
-        accept_unknown=accept_unknown,
-        declared=declared,
-        strict=strict,
-    )
-    options = Options(
-        wish=wish,
-        inventory=read,
-        acls=acls,
-        limits=_limits(settle, step_timeout),
-        group=group,
-        plan_only=plan,
-        resume=resume,
+    options = upgrade_options(session.given, phase_needed=not resume)
+    limits = Limits(
+        settle_ms=round(parse_duration(settle, what="--settle") * 1000),
+        step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
     )
     with _cluster(session, options) as observer:
-        if cleanup:
-            _end_run(session, observer)
-        else:
-            _upgrade(session, observer, options)
+        _upgrade(session, observer, options, limits, resume=resume)
 
 
 @app.command()
@@ -145,25 +97,17 @@ def status(context: typer.Context) -> None:
     runs(session, journal_directory(session.environ))
 
 
-def _check_usage(phase: Phase | None, *, needed: bool, down_only: bool) -> None:
-    if phase is None and needed:
-        raise UsageError(
-            "the target phase is missing: --phase preparing, enabled or disabled",
-            hint="show the last runs: pyconnect upgrade status",
-        )
-    if down_only and phase not in (None, Phase.DISABLED):
-        raise UsageError("--hard and --direct lead down: they need --phase disabled")
-
-
-def _limits(settle: str, step_timeout: str) -> Limits:
-    return Limits(
-        settle_ms=round(parse_duration(settle, what="--settle") * 1000),
-        step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
-    )
+@app.command(cls=ClusterVerb)
+def abandon(context: typer.Context) -> None:
+    """End an unfinished run in its present state; no worker is changed. Needs --kafka-bootstrap."""
+    session = session_of(context)
+    options = upgrade_options(session.given, phase_needed=False)
+    with _cluster(session, options) as observer:
+        _end_run(session, observer)
 
 
 @contextmanager
-def _cluster(session: Session, options: Options) -> Iterator[Observer]:
+def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
     from pyconnect_cli.kafka.protocol import connected
     from pyconnect_cli.upgrade.cluster.kafka_group import cluster_id, group_of_workers
 
@@ -177,7 +121,7 @@ def _cluster(session: Session, options: Options) -> Iterator[Observer]:
                 group
                 or _agents_group(workers, urls)
                 or unfinished_group(
-                    journal_directory(session.environ), cluster_id(protocol), map(_url, urls)
+                    journal_directory(session.environ), cluster_id(protocol), map(worker_url, urls)
                 )
             )
             group = group or group_of_workers(protocol, urls)
@@ -197,38 +141,50 @@ def _agents_group(workers: Workers, urls: Sequence[str]) -> str | None:
     return None
 
 
-def _upgrade(session: Session, observer: Observer, options: Options) -> None:
-    run = _unfinished(session, observer)
+def _upgrade(
+    session: Session,
+    observer: Observer,
+    options: UpgradeOptions,
+    limits: Limits,
+    *,
+    resume: bool,
+) -> None:
+    unfinished = _unfinished(session, observer)
     wish = options.wish
-    goes_on = run is not None and (options.resume or _same(run.started, wish))
-    if options.resume and run is None:
+    if resume and unfinished is None:
         raise PreconditionFailed(
-            "there is no run to continue", hint="start one: pyconnect upgrade --phase preparing"
+            "there is no run to continue",
+            hint="start one: pyconnect upgrade run --phase preparing",
         )
-    if goes_on:
-        assert run is not None
-        session.output.message(
-            f"run {run.started.run_id} to {run.started.target} continues: {run.state.lower()}"
-        )
-        if options.plan_only:
-            return
-        session.confirm(f"continue the run to {run.started.target}?")
-        _carry_out(session, observer, options, Resumed(tool_version=_version()))
+    if unfinished is not None and (resume or _same(unfinished.started, wish)):
+        _tell_unfinished(session, unfinished)
+        session.confirm(f"continue the run to {unfinished.started.target}?")
+        _carry_out(session, observer, limits, Resumed(tool_version=_version()))
         return
-    plan = _plan(session, observer, options)
-    show_plan(session, plan, replaces=run)
-    if plan.refused:
+    planned = _plan(session, observer, options)
+    _show_refusable(session, planned, replaces=unfinished)
+    if planned.legs:
+        session.confirm(f"take {len(planned.view.workers)} workers to {wish.target}?")
+        _carry_out(session, observer, limits, planned.started(_run_id(), _version()))
+
+
+def _tell_unfinished(session: Session, run: Run) -> None:
+    session.output.message(
+        f"run {run.started.run_id} to {run.started.target} continues: {run.state.lower()}"
+    )
+
+
+def _show_refusable(session: Session, planned: Plan, *, replaces: Run | None) -> None:
+    """Print a plan; PreconditionFailed if something forbids it."""
+    show_plan(session, planned, replaces=replaces)
+    if planned.refused:
         raise PreconditionFailed(
-            f"refused, for {len(plan.refused)} reason{'' if len(plan.refused) == 1 else 's'}:"
+            f"refused, for {len(planned.refused)} reason{'' if len(planned.refused) == 1 else 's'}:"
             " nothing was changed"
         )
-    if not plan.legs or options.plan_only:
-        return
-    session.confirm(f"take {len(plan.view.workers)} workers to {wish.target}?")
-    _carry_out(session, observer, options, plan.started(_run_id(), _version()))
 
 
-def _plan(session: Session, observer: Observer, options: Options) -> Plan:
+def _plan(session: Session, observer: Observer, options: UpgradeOptions) -> Plan:
     from pyconnect_cli.upgrade.gather import planning_view
 
     show = Performer(observer.workers, "plan")
@@ -237,7 +193,7 @@ def _plan(session: Session, observer: Observer, options: Options) -> Plan:
 
 
 def _carry_out(
-    session: Session, observer: Observer, options: Options, first: Started | Resumed
+    session: Session, observer: Observer, limits: Limits, first: Started | Resumed
 ) -> None:
     from pyconnect_cli.upgrade.carry_out import Rolling, Tools
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
@@ -266,7 +222,7 @@ def _carry_out(
                 performer=Performer(observer.workers, run.started.run_id),
                 journal=journal,
                 lock=lock,
-                limits=options.limits,
+                limits=limits,
                 again=session.command_line(),
             )
             Rolling(tools, run, line).go_on()
@@ -303,11 +259,6 @@ def _journal(session: Session, observer: Observer) -> Journal:
 def _same(started: Started, wish: Wish) -> bool:
     asked = (wish.target, wish.full_stop, wish.hard, wish.only)
     return asked == (started.target, started.full_stop, started.hard, started.only)
-
-
-def _url(text: str) -> str:
-    url = text.rstrip("/")
-    return url if "://" in url else f"http://{url}"
 
 
 def _run_id() -> str:

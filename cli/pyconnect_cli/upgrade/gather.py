@@ -208,7 +208,7 @@ def _acls(
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
-        report = acl_report(session, target, options)
+        report = acl_report(session, replace(options, phase=target))
     except UsageError as error:
         # No worker's configuration is known: there are only Java workers.
         return (), (error.message,)

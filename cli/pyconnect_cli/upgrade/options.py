@@ -2,68 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-import typer
-
+from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
+from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
+from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.verbs import ChangingVerb, Verb
 
-PhaseOption = Annotated[
-    Phase | None, typer.Option("--phase", help="target phase: disabled, preparing or enabled")
-]
-PlanOption = Annotated[bool, typer.Option("--plan", help="print the plan and change nothing")]
-WorkerOption = Annotated[
-    list[str] | None,
-    typer.Option("--worker", metavar="URL", help="worker to change; repeatable (default: all)"),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="continuation of an unfinished run; no new run")
-]
-FullStopOption = Annotated[
-    bool,
-    typer.Option(
-        "--full-stop", help="stop of all workers before the change; allows any change of phase"
+CLUSTER_OPTIONS = (
+    OptionSpec(
+        ("--inventory",), "inventory: the workers and the commands that change them", "FILE"
     ),
-]
-DirectOption = Annotated[
-    bool, typer.Option("--direct", help="change from enabled to disabled in one rolling restart")
-]
-HardOption = Annotated[
-    bool,
-    typer.Option("--hard", help="replacement of the software after disabled, one worker at a time"),
-]
-CleanupOption = Annotated[
-    bool, typer.Option("--cleanup", help="end of an unfinished run; changes no worker")
-]
-InventoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--inventory",
-        metavar="FILE",
-        help="inventory: the workers and the commands that change them",
+    OptionSpec(("--group",), "group.id of the workers (default: as the agents report it)", "NAME"),
+)
+TARGET_OPTIONS = (
+    OptionSpec(
+        ("--phase",),
+        "target phase: disabled, preparing or enabled",
+        "PHASE",
+        choices=tuple(Phase),
     ),
-]
-GroupOption = Annotated[
-    str | None, typer.Option("--group", metavar="NAME", help="group.id of the workers")
-]
-SettleOption = Annotated[
-    str,
-    typer.Option(
-        "--settle", metavar="TIME", help="time without a rebalance or failure before each step"
+    OptionSpec(
+        ("--worker",), "worker to change; repeatable (default: all)", "URL", repeatable=True
     ),
-]
-StepTimeoutOption = Annotated[
-    str, typer.Option("--step-timeout", metavar="TIME", help="time limit of one step")
-]
-AcceptUnknownOption = Annotated[
-    bool, typer.Option("--accept-unknown", help="continue although some ACLs cannot be checked")
-]
-DeclaredOption = Annotated[
-    bool,
-    typer.Option(
-        "--declared", help="confirmation that the Java workers' files have been checked by hand"
+    OptionSpec(
+        ("--full-stop",), "stop of all workers before the change; allows any change of phase"
     ),
-]
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="refusal if a connector does not support exactly-once")
-]
+    OptionSpec(("--direct",), "change from enabled to disabled in one rolling restart"),
+    OptionSpec(("--hard",), "replacement of the software after disabled, one worker at a time"),
+    OptionSpec(("--strict",), "refusal if a connector does not support exactly-once"),
+)
+CHECK_OPTIONS = (
+    *BROKER_OPTIONS,
+    OptionSpec(("--accept-unknown",), "continue although some ACLs cannot be checked"),
+    OptionSpec(
+        ("--declared",), "confirmation that the Java workers' files have been checked by hand"
+    ),
+)
+
+
+class ClusterVerb(ChangingVerb):
+    """A command that needs the group of the workers."""
+
+    shared_specs = (("Cluster", CLUSTER_OPTIONS),)
+
+
+class PlanVerb(Verb):
+    """A command that plans an upgrade."""
+
+    shared_specs = (
+        ("Target", TARGET_OPTIONS),
+        ("Cluster", CLUSTER_OPTIONS),
+        ("Checks", CHECK_OPTIONS),
+    )
+
+
+class RunVerb(PlanVerb, ChangingVerb):
+    """The command that carries out an upgrade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeOptions:
+    """What is wished for, and what the user knows of the cluster."""
+
+    wish: Wish
+    inventory: Inventory
+    acls: AclOptions
+    group: str | None
+
+
+def upgrade_options(given: Mapping[str, object], *, phase_needed: bool) -> UpgradeOptions:
+    """Read the options; UsageError for what cannot be read or does not fit together."""
+    phase = Phase(str(given["phase"])) if given.get("phase") else None
+    if phase is None and phase_needed:
+        raise UsageError(
+            "the target phase is missing: --phase preparing, enabled or disabled",
+            hint="show the last runs: pyconnect upgrade status",
+        )
+    if (given.get("hard") or given.get("direct")) and phase not in (None, Phase.DISABLED):
+        raise UsageError("--hard and --direct lead down: they need --phase disabled")
+    path = given.get("inventory")
+    inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
+    files = (*inventory.worker_configs, *texts(given, "worker_config"))
+    return UpgradeOptions(
+        wish=Wish(
+            target=phase or Phase.DISABLED,
+            direct=bool(given.get("direct")),
+            full_stop=bool(given.get("full_stop")),
+            hard=bool(given.get("hard")),
+            only=tuple(worker_url(name) for name in texts(given, "worker")),
+            inventory=inventory.workers,
+            accept_unknown=bool(given.get("accept_unknown")),
+            declared=bool(given.get("declared")),
+            strict=bool(given.get("strict")),
+        ),
+        inventory=inventory,
+        acls=acl_options({**given, "worker_config": files}),
+        group=str(given["group"]) if given.get("group") else None,
+    )
+
+
+def worker_url(text: str) -> str:
+    """Return a worker's address as it advertises it."""
+    url = text.rstrip("/")
+    return url if "://" in url else f"http://{url}"

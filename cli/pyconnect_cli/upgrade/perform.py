@@ -103,7 +103,7 @@ class Performer:
             if sha256 != before and not ours:
                 raise Conflict(
                     f"{worker.url}: its properties file was changed during the run",
-                    hint="check the change; pyconnect upgrade --cleanup ends this run",
+                    hint="check the change; pyconnect upgrade abandon ends this run",
                 )
             restart = admin.change_phase(phase, run_id=self._run_id, expect_config_sha256=sha256)
         except Unreachable:

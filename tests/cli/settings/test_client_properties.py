@@ -88,7 +88,7 @@ def test_what_cannot_be_used_is_a_usage_error(
     file = tmp_path / "client.properties"
     file.write_text(text)
     outcome = run(
-        "transactions", "list", "--group-id", "g",
+        "transactions", "list", "--group", "g",
         "--kafka-bootstrap", "127.0.0.1:1", "--kafka-properties", str(file),
     )  # fmt: skip
     assert outcome.code == 2

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer import Context
 
+from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.journal import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
+from pyconnect_cli.verbs import UpgradeGroup, load_noun
 from tests.cli.conftest import Run
 
 STARTED = Started(
@@ -27,6 +30,28 @@ def test_a_phase_must_be_named(run: Run) -> None:
     """Exit 2; a word that is none too."""
     assert run("upgrade").code == 2
     assert run("upgrade", "--phase", "ready").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        (["--phase", "preparing"], "run"),
+        (["-v", "--context", "status", "--phase", "preparing"], "run"),
+        (["--phase", "preparing", "--plan"], "plan"),
+        (["--cleanup", "--group", "g"], "abandon"),
+        (["--resume"], "run"),
+        ([], "run"),
+        (["--context", "run", "plan"], "--context"),
+        (["status"], "status"),
+    ],
+)
+def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
+    """Former options choose their verbs. The value of an option is no verb."""
+    noun = find_noun("upgrade")
+    assert noun is not None
+    command = load_noun(noun)
+    assert isinstance(command, UpgradeGroup)
+    assert command.with_verb(Context(command, info_name="upgrade"), words)[0] == verb
 
 
 @pytest.mark.parametrize("option", ["--hard", "--direct"])

@@ -11,7 +11,6 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.model import Finding, Need, Verdict
@@ -29,14 +28,6 @@ _STRIMZI_TYPES = {
     ResourceType.TRANSACTIONAL_ID: "transactionalId",
     ResourceType.CLUSTER: "cluster",
 }
-
-
-class Format(Enum):
-    """Forms of the generated grants."""
-
-    KAFKA_ACLS = "kafka-acls"
-    STRIMZI = "strimzi"
-    TERRAFORM = "terraform"
 
 
 class Grant(NamedTuple):

@@ -52,7 +52,7 @@ def broken_invariant(run: Run, view: View) -> Halted | None:
             return Halted(
                 reason=f"{worker.url}{version} has joined the group but is not part of this run",
                 hint="stop it and run the same command again; or end this run with pyconnect"
-                " upgrade --cleanup and start another run that includes it",
+                " upgrade abandon, and start another run that includes it",
             )
         if worker.cluster_id and worker.cluster_id != run.started.cluster_id:
             return Halted(

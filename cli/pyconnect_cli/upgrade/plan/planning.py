@@ -121,7 +121,7 @@ def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Fin
         return (), Finding(
             message="a change from enabled to disabled takes two rolling restarts; with only"
             " some workers it would leave phases that cannot coexist",
-            hint="first: pyconnect upgrade --phase preparing",
+            hint="first: pyconnect upgrade run --phase preparing",
         )
     down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
     return (*down, *_hard(wish)), None
@@ -143,7 +143,7 @@ def _skips(workers: tuple[Worker, ...]) -> Finding:
     return Finding(
         message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
         " leader could still write records that cannot be fenced",
-        hint="first: pyconnect upgrade --phase preparing; or stop everything: --full-stop",
+        hint="first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
     )
 
 
@@ -151,7 +151,7 @@ def _too_far(workers: tuple[Worker, ...]) -> Finding:
     return Finding(
         message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
         " enabled: these phases cannot coexist",
-        hint="disable every worker: pyconnect upgrade --phase disabled --direct; or --full-stop",
+        hint="disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
     )
 
 

@@ -1,0 +1,47 @@
+"""Text files that a user names; UsageError says which cannot be read and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.render.streams import read_stdin
+
+
+def read_given(place: str) -> tuple[str, str]:
+    """Return a file's text and how to call it in messages; `-` is stdin."""
+    shown = "stdin" if place == "-" else place
+    try:
+        if place == "-":
+            return read_stdin(), shown
+        return Path(place).expanduser().read_text("utf-8-sig"), shown
+    except OSError as exc:
+        raise UsageError(f"{shown}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{shown}: is not UTF-8 text: {exc.reason}") from exc
+
+
+def yaml_documents(text: str, place: str) -> list[object]:
+    """Return the documents of a YAML text, empty ones left out."""
+    import yaml
+
+    try:
+        return [document for document in yaml.safe_load_all(text) if document is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise UsageError(f"{place}: is not YAML: {' '.join(str(exc).split())}") from exc
+
+
+def parse_properties(text: str, place: str) -> dict[str, str]:
+    """Return the properties of a Java properties text."""
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(text))
+    except ValueError as exc:
+        raise UsageError(f"{place}: is not a properties file: {exc}") from exc
+
+
+def worker_properties(path: str) -> dict[str, str]:
+    """Read a worker's properties file."""
+    text, shown = read_given(path)
+    return parse_properties(text, shown)
