@@ -88,7 +88,7 @@ class FakeAdmin:
         if expected_sha256 != self.sha256:
             raise ConflictError("not the file that was expected")
         self.phase_changes.append((phase, run_id))
-        return {"phase": phase, "run_id": run_id, "config_sha256": "n", "restart": "supervised"}
+        return {"phase": phase, "run_id": run_id, "config_sha256": "n", "restart": "self"}
 
     def restart_for_phase(self) -> None:
         self.restarts += 1
