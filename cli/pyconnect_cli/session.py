@@ -183,11 +183,16 @@ class Session:
         for client in self._clients:
             client.close()
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
     def confirm(self, question: str) -> None:
         """Return when the user agrees; raise PreconditionFailed (exit 9) otherwise."""
         if self.settings.yes:
             return
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.interactive:
             raise PreconditionFailed(
                 "nothing was done: a confirmation is needed and there is no terminal",
                 hint=f"to confirm, run: {self.command_line('--yes')}",

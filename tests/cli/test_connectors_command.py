@@ -105,7 +105,10 @@ def test_dry_run_changes_nothing_and_can_say_so_by_exit_code(
     """`--dry-run --exit-code` exits 1 when something would change."""
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
     assert outcome.code == 1
-    assert outcome.out.splitlines() == ["would stop broken", "would stop orders"]
+    assert outcome.out.splitlines() == [
+        "would stop broken: RUNNING -> STOPPED",
+        "would stop orders: RUNNING -> STOPPED",
+    ]
     assert connect.connectors["orders"].state == "RUNNING"
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
@@ -88,6 +89,7 @@ def restart(
             done="restarted",
             act=partial(act, view.name),
             look=partial(restart_shows, view.name),
+            changes=(f"{_now(view)} -> restarted",),
         )
         for view in views
     ]
@@ -122,21 +124,21 @@ def delete_views(session: Session, views: Sequence[ConnectorView]) -> None:
     if not views:
         return
     chosen = [view.name for view in views]
-    confirm_steps(session, "delete", chosen)
 
     def act(name: str) -> None:
         session.client.delete_connector(name)
 
     steps = [
         Step(
-            name=name,
+            name=view.name,
             done="deleted",
-            act=partial(act, name),
-            look=partial(deletion_shows, name),
+            act=partial(act, view.name),
+            look=partial(deletion_shows, view.name),
+            changes=(f"{_now(view)} -> deleted",),
         )
-        for name in chosen
+        for view in views
     ]
-    run_steps(session, "delete", steps)
+    run_steps(session, "delete", steps, asks=Asks.ALWAYS)
     if session.given.get("wait") and not session.given.get("dry_run"):
         wait_for_state(session, chosen, "DELETED")
 
@@ -155,8 +157,17 @@ def _change(
             done=verb.done,
             act=partial(act, view.name),
             look=partial(state_shows, view.name, verb.state),
+            changes=(UNCHANGED if view.state == verb.state else f"{view.state} -> {verb.state}",),
         )
         for view in views
     ]
     run_steps(session, verb.name, steps)
     wait_if_asked(session, [view.name for view in views])
+
+
+def _now(view: ConnectorView) -> str:
+    """Return the state and its tasks, as `RUNNING, 3 tasks, 1 FAILED`."""
+    tasks = view.status.tasks if view.status else ()
+    failed = sum(task.state == "FAILED" for task in tasks)
+    counted = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
+    return ", ".join([view.state, counted, *([f"{failed} FAILED"] if failed else [])])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
 from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import wait_if_asked
@@ -20,6 +22,7 @@ from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
     PlannedChange,
+    differences,
     plan_apply,
     refuse_masked,
 )
@@ -30,7 +33,7 @@ from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
-from pyconnect_cli.rest.model import Validation
+from pyconnect_cli.rest.model import ConnectorView, Validation
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
 
@@ -98,6 +101,7 @@ def create(
             act=partial(act, file),
             # With offsets, the creation is only the first of several changes.
             look=partial(config_shows, file.name, file.config) if snapshot is None else None,
+            changes=(f"new {file.config.get('connector.class') or ''}".rstrip(),),
         )
         for file in documents
     ]
@@ -139,10 +143,11 @@ def apply(
         return
     if not no_validate:
         _validate_all(session, [p.file for p in changes if p.file is not None])
-    deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
-    if deletions:
-        confirm_steps(session, "delete", deletions)
-    run_steps(session, "apply", [_apply_step(session, planned) for planned in changes])
+    deletes = any(planned.change is Change.DELETE for planned in changes)
+    if deletes or (len(changes) > 1 and session.interactive):
+        session.confirm(f"apply: {_total(plan)}?")
+    steps = [_apply_step(session, planned) for planned in changes]
+    run_steps(session, "apply", steps, asks=Asks.BEFORE)
     wait_if_asked(session, [p.name for p in changes if p.change is not Change.DELETE])
 
 
@@ -183,6 +188,7 @@ def patch(
             done="patched",
             act=partial(act, view.name),
             look=partial(config_shows, view.name, change, whole=False),
+            changes=_patched(view, change),
         )
         for view in views
     ]
@@ -275,6 +281,18 @@ def _plan(
     return plan_apply(documents, configs, doomed)
 
 
+def _patched(view: ConnectorView, change: Mapping[str, str | None]) -> tuple[str, ...]:
+    before = dict(view.info.config) if view.info else {}
+    after = {key: value for key, value in {**before, **change}.items() if value is not None}
+    found = differences(before, after)
+    return tuple(difference.text() for difference in found) or (UNCHANGED,)
+
+
+def _total(plan: Sequence[PlannedChange]) -> str:
+    counts = Counter(planned.change for planned in plan)
+    return ", ".join(f"{counts[change]} {change.value}" for change in Change if counts[change])
+
+
 def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
     """Print a plan: on stdout when it is what was asked for, else as a message."""
     output = session.output
@@ -297,6 +315,8 @@ def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool
                 output.line(output.paint(line, line_style))
             else:
                 output.message(line, style=line_style)
+    if len(plan) > 1:
+        output.message(f"total: {_total(plan)}")
 
 
 def _planned_name(planned: PlannedChange) -> str:

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
     ExitCode,
@@ -164,13 +165,13 @@ def _purge(
         return
     if backup:
         keeper.backups.require_writable()
-    confirm_steps(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
+    confirm_names(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
     steps = [
         Step(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
     try:
-        run_steps(session, "purge", steps)
+        run_steps(session, "purge", steps, asks=Asks.BEFORE)
     finally:
         for identity in keeper.stored:
             session.output.message(f"undo: {undo_command(session, identity)}")

@@ -75,9 +75,7 @@ GLOBAL_OPTIONS = (
         "PYCONNECT_REQUEST_TIMEOUT",
         common=True,
     ),
-    OptionSpec(
-        ("--yes", "-y"), "no question before a destructive step", env="PYCONNECT_YES", common=True
-    ),
+    OptionSpec(("--yes", "-y"), "no question before a change", env="PYCONNECT_YES", common=True),
     OptionSpec(("--quiet", "-q"), "no output on success", env="PYCONNECT_QUIET", common=True),
     OptionSpec(
         ("--verbose", "-v"),

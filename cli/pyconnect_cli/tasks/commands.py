@@ -116,11 +116,13 @@ def restart(
 ) -> None:
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""
     session = session_of(context)
+    states: dict[TaskId, str] = {}
     if tasks:
         chosen = _known_tasks(session, [parse_task(text) for text in tasks])
     else:
         views = selected_views(session, ())
-        chosen = [key for view in views for key, state in _rows(view) if state.state == "FAILED"]
+        states = {key: "FAILED" for view in views for key, s in _rows(view) if s.state == "FAILED"}
+        chosen = [*states]
         if not chosen:
             session.output.message("no task of the selection is FAILED")
             return
@@ -129,10 +131,16 @@ def restart(
         session.client.restart_task(key.connector, key.task)
 
     steps = [
-        Step(name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key))
+        Step(
+            name=str(key),
+            done="restarted",
+            act=partial(act, key),
+            look=partial(task_shows, key),
+            changes=(f"{states[key]} -> restarted",) if key in states else (),
+        )
         for key in chosen
     ]
-    run_steps(session, "restart", steps)
+    run_steps(session, "restart", steps, what="task")
     connectors = list(dict.fromkeys(key.connector for key in chosen))
     wait_if_asked(session, connectors, restarted=True)
 

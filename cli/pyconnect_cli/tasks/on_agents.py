@@ -8,7 +8,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.looks import task_shows
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
@@ -38,7 +39,6 @@ def kill(
     """
     session = session_of(context)
     chosen = [parse_task(text) for text in tasks]
-    confirm_steps(session, "kill", [str(key) for key in chosen], what="task")
 
     def act(key: TaskId) -> str | None:
         return at_owner(session, lambda agent: agent.kill_task(key, force=force))
@@ -49,7 +49,7 @@ def kill(
         )
         for key in chosen
     ]
-    run_steps(session, "kill", steps)
+    run_steps(session, "kill", steps, asks=Asks.ALWAYS, what="task")
 
 
 @app.command()
