@@ -18,6 +18,7 @@ from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
+from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
     Settings,
@@ -69,7 +70,8 @@ class Session:
                 colour=colour_wanted(settings, self.environ, terminal=sys.stdout.isatty()),
                 error_colour=colour_wanted(settings, self.environ, terminal=sys.stderr.isatty()),
                 width=terminal_width(),
-            )
+            ),
+            proposer(self.given, self.arguments),
         )
 
     @cached_property

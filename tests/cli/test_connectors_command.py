@@ -434,3 +434,24 @@ def test_lists_show_the_root_cause(run: Run, connect: FakeConnect) -> None:
         outcome = run(noun, "list", "broken", "-o", "wide")
         assert "java.io.IOException: disk full" in outcome.out
         assert "Exiting" not in outcome.out
+
+
+def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None:
+    """Its address was an option; a variable needs no repetition."""
+    hint = "hint: list them: pyconnect{} connectors list"
+    by_option = run("--url", url, "connectors", "stop", "xyzzy", address=None)
+    assert hint.format(f" --url {url}") in by_option.err
+    assert hint.format("") in run("connectors", "stop", "xyzzy").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
+)
+def test_an_unknown_option_is_not_answered_with_another_meaning(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    """The help page is named, and no option that only looks alike."""
+    outcome = run(*words)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"

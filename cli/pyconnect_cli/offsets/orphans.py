@@ -174,7 +174,7 @@ def _purge(
         run_steps(session, "purge", steps, asks=Asks.BEFORE)
     finally:
         for identity in keeper.stored:
-            session.output.message(f"undo: {undo_command(session, identity)}")
+            session.output.message(f"undo: {undo_command(identity)}")
 
 
 def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_run: bool) -> None:

@@ -205,7 +205,7 @@ def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unask
         run_steps(session, "undo", [step], asks=Asks.BEFORE)
     finally:
         for stored in keeper.stored:
-            session.output.message(f"undo: {undo_command(session, stored)}")
+            session.output.message(f"undo: {undo_command(stored)}")
 
 
 def _planned(

@@ -100,7 +100,7 @@ def change_offsets(
         run_steps(session, action.value, steps, asks=Asks.BEFORE)
     finally:
         for identity in run.stored:
-            session.output.message(f"undo: {undo_command(session, identity)}")
+            session.output.message(f"undo: {undo_command(identity)}")
     if around.wait and around.wish.resume:
         names = [plan.view.name for plan in plans]
         wait_for_state(session, names, "RUNNING", settle_s=SETTLE_S)
