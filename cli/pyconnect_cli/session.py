@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -46,6 +46,7 @@ class Session:
         self.arguments: tuple[str, ...] = ()
         self.record = BatchRecord()
         self._clients: list[ConnectClient] = []
+        self._further: tuple[str, ...] = ()
 
     @cached_property
     def settings(self) -> Settings:
@@ -110,8 +111,9 @@ class Session:
         from pyconnect_cli.rest.endpoint import Endpoint
 
         settings = self.settings
+        named = () if settings.origins["url"] == NO_ORIGIN and self._further else settings.urls
         return Endpoint(
-            urls=settings.urls,
+            urls=(*named, *(url for url in self._further if url not in named)),
             username=settings.username,
             password=settings.password.reveal(self.environ) if settings.password else None,
             token=settings.token.reveal(self.environ) if settings.token else None,
@@ -121,6 +123,10 @@ class Session:
             insecure=settings.insecure,
             limits=settings.limits,
         )
+
+    def also_reach(self, urls: Sequence[str]) -> None:
+        """Reach the cluster through these addresses too; before the first request."""
+        self._further = tuple(urls)
 
     def allow_for(self, objects: int) -> None:
         """Give a batch time for all its objects, unless the user has set the run's time."""

@@ -204,18 +204,20 @@ def _keeper(
     session: Session, topics: Sequence[str] | None, worker_config: str | None = None
 ) -> OrphanKeeper:
     return OrphanKeeper(
-        session, topics or (), worker_topics=lambda: _worker_topics(session, worker_config)
+        session, topics or (), worker_topics=lambda: worker_topics_of(session, worker_config)
     )
 
 
-def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
-    """Read the offsets topic from the agents and a worker's file; Java workers do not report it."""
+def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
+    """Return the offsets topic that agents report, the context, or the file of a Java worker."""
     urls = session.client.exchange.urls
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
     if worker_config is not None:
         configs.append(_worker_properties(worker_config))
-    return {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+    found = {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+    known = session.settings.offsets_topic
+    return found or ({known} if known else set())
 
 
 def _worker_properties(path: str) -> dict[str, str | None]:

@@ -104,7 +104,9 @@ def upgrade(
         return
     session = session_of(context)
     _check_usage(phase, needed=not (resume or cleanup), down_only=hard or direct)
-    read = read_inventory(Path(inventory).expanduser()) if inventory else Inventory()
+    known = inventory or session.settings.inventory
+    read = read_inventory(Path(known).expanduser()) if known else Inventory()
+    session.also_reach([read.address(url) for url in read.workers])
     acls = acl_options(
         worker_configs=(*read.worker_configs, *(worker_config or ())),
         super_users=super_user,
@@ -176,6 +178,7 @@ def _cluster(session: Session, options: Options) -> Iterator[Observer]:
             group = (
                 group
                 or _agents_group(workers, urls)
+                or session.settings.group
                 or unfinished_group(
                     journal_directory(session.environ), cluster_id(protocol), map(_url, urls)
                 )
