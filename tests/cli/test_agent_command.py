@@ -32,7 +32,13 @@ def test_status_shows_each_agent(run: Run, agent: str) -> None:
     """State, leadership, phase, version; json is the worker's own document."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
-    assert lines[1].split()[:5] == [agent, "active", "yes", "7", "preparing"]
+    assert lines[1].split()[:5] == [
+        agent.removeprefix("http://"),
+        "active",
+        "yes",
+        "7",
+        "preparing",
+    ]
     document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
     assert document[0]["pid"] == 4711
 
@@ -65,7 +71,7 @@ def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url
     """The agents are listed, the exit code is that of the failure."""
     outcome = run("agent", "status", "--url", url, "--url", agent)
     assert outcome.code == 9
-    assert agent in outcome.out
+    assert agent.removeprefix("http://") in outcome.out
     assert f"{url} has no admin interface" in outcome.err
 
 

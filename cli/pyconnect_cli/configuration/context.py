@@ -200,7 +200,8 @@ def try_context(
 
     answers = workers_health(session, worker_urls(session, everywhere=False))
     document = [answer.to_json() for answer in answers]
-    session.output.listing(HEALTH_COLUMNS, answers, document=document)
+    names = [answer.url for answer in answers]
+    session.output.listing(HEALTH_COLUMNS, answers, document=document, names=names)
     if any(answer.status != "healthy" for answer in answers):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

@@ -6,17 +6,19 @@ that without any it starts over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
+from pyconnect_cli.kafka.reader import read_to_the_end
 from pyconnect_cli.offsets.change import PartitionsOption
 from pyconnect_cli.offsets.options import (
     NoBackupOption,
@@ -37,20 +39,28 @@ from pyconnect_cli.verbs import SelectingChangingVerb, SelectingVerb
 
 app = typer.Typer()
 
+MOST_MARKERS = 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """One partition of a sink; `offset` None: none committed, `end` None: no such partition."""
+    """One partition of a sink; `offset` None: none committed, `end` None: no such partition.
+
+    `all_read`: no record is left, only markers of transactions.
+    """
 
     connector: str
     partition: TopicPartition
     offset: int | None
     end: int | None
+    all_read: bool = False
 
     @property
     def records(self) -> int | None:
         """How many records are still to be read; unknown without an offset."""
-        return None if self.offset is None or self.end is None else max(self.end - self.offset, 0)
+        if self.offset is None or self.end is None:
+            return None
+        return 0 if self.all_read else max(self.end - self.offset, 0)
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
@@ -144,12 +154,14 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     """Show how many records sinks still have to read; needs --kafka-bootstrap."""
     session = session_of(context)
     kafka = kafka_admin(session, "lag")
+    settings = kafka_cluster(session, "lag").librdkafka()
     rows: list[Lag] = []
     for view in selected_views(session, names or ()):
         if names:
             _require_sink_type(view.name, view.type)
         if view.type == "sink":
-            rows += _lags(kafka, offsets_view(session, view))
+            offsets = offsets_view(session, view)
+            rows += _behind_markers(settings, offsets, _lags(kafka, offsets))
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
@@ -168,6 +180,26 @@ def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
         )
         for partition in sorted({*existing, *stored})
     ]
+
+
+def _behind_markers(
+    settings: Mapping[str, str], view: OffsetsView, lags: Sequence[Lag]
+) -> list[Lag]:
+    """Look for records where few offsets are left: transactions end with a marker."""
+    near = {
+        lag.partition: (lag.offset, lag.end)
+        for lag in lags
+        if lag.offset is not None
+        and lag.end is not None
+        and 0 < lag.end - lag.offset <= MOST_MARKERS
+    }
+    isolation = view.config.get("consumer.override.isolation.level") or "read_uncommitted"
+    try:
+        read = read_to_the_end(settings, near, isolation)
+    except PyconnectError:
+        # Who may describe a topic may still be denied reading it.
+        return list(lags)
+    return [replace(lag, all_read=lag.partition in read) for lag in lags]
 
 
 def _seek(

@@ -18,7 +18,7 @@ from pyconnect_cli.errors import NotFound
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
-from pyconnect_cli.render.tables import Column, state_column
+from pyconnect_cli.render.tables import Column, state_column, worker_column
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.rest.traces import root_cause
@@ -36,7 +36,7 @@ TaskArgument = Annotated[
 COLUMNS: Sequence[Column[Row]] = (
     Column(title="TASK", value=lambda row: str(row[0])),
     state_column("STATE", lambda row: row[1].state),
-    Column(title="WORKER", value=lambda row: row[1].worker_id),
+    worker_column(lambda row: row[1].worker_id),
     Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
     Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
 )
