@@ -27,6 +27,7 @@ from pyconnect_cli.connectors.plan import (
     refuse_masked,
 )
 from pyconnect_cli.connectors.show import known_connector
+from pyconnect_cli.connectors.unknown_settings import check_settings, warn_of_unknown
 from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
@@ -105,6 +106,8 @@ def create(
         )
         for file in documents
     ]
+    for file in documents:
+        check_settings(session, file.name, file.config)
     run_steps(session, "create", steps)
     wait_if_asked(session, [file.name for file in documents])
 
@@ -192,6 +195,9 @@ def patch(
         )
         for view in views
     ]
+    for view in {view.info.class_name: view for view in views if view.info}.values():
+        assert view.info is not None
+        check_settings(session, view.name, {**view.info.config, **change}, _pairs(keys or ()))
     run_steps(session, "patch", steps)
     wait_if_asked(session, [view.name for view in views])
 
@@ -375,7 +381,9 @@ def _validation(session: Session, file: ConnectorFile) -> Validation:
     plugin = file.config.get("connector.class")
     if not plugin:
         raise UsageError(f"{file.place}: `connector.class` is missing")
-    return session.client.validate(plugin, {"name": file.name, **file.config})
+    answer = session.client.validate(plugin, {"name": file.name, **file.config})
+    warn_of_unknown(session, file.name, answer, file.config)
+    return answer
 
 
 def _validation_lines(file: ConnectorFile, answer: Validation) -> list[str]:
