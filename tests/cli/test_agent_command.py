@@ -113,14 +113,25 @@ def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) 
 
 
 def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """One task by its name."""
+    """One task by its name; the command returns when its process has ended."""
+    admin.looks_until_end = 2
     killed = run("tasks", "kill", "c/0", "--yes", address=agent)
-    assert (killed.code, killed.out) == (0, "c/0: being killed\n")
+    assert (killed.code, killed.out) == (0, "c/0: killed\n")
+    assert admin.looks_until_end < 0
     assert run("tasks", "kill", "c/0", "--force", "--yes", address=agent).code == 0
     assert admin.kills == [(HERE, False), (HERE, True)]
     assert run("tasks", "stacks", "c/0", address=agent).out == "Thread MainThread\n"
     document = json.loads(run("tasks", "stacks", "c/0", "-o", "json", address=agent).out)
     assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
+
+
+def test_a_kill_that_takes_longer_than_the_time_is_exit_124(
+    run: Run, agent: str, admin: FakeAdmin
+) -> None:
+    """The task was told; what is left to do is in the hint."""
+    admin.looks_until_end = 1_000
+    outcome = run("tasks", "kill", "c/0", "--yes", "--timeout", "1s", address=agent)
+    assert (outcome.code, "--force" in outcome.err) == (124, True)
 
 
 def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:

@@ -35,6 +35,7 @@ class FakeAdmin:
         self.sha256 = "s"
         self.phase_changes: list[tuple[str, str]] = []
         self.restarts = 0
+        self.looks_until_end = 0
 
     async def about(self) -> dict[str, Any]:
         return {
@@ -61,6 +62,10 @@ class FakeAdmin:
             queue_size=5,
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
+        if self.kills:
+            self.looks_until_end -= 1
+            if self.looks_until_end < 0:
+                child = replace(killed, task=0)
         return [child_json(child, 2_000), child_json(killed, 2_000)]
 
     async def metrics(self) -> tuple[Metric, ...]:

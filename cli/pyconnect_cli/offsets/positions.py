@@ -32,6 +32,7 @@ from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
 from pyconnect_cli.offsets.run import change_offsets, offsets_view
 from pyconnect_cli.parsing.arguments import NamesArgument
+from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
@@ -113,8 +114,8 @@ def seek(
         typer.Option(
             "--to-datetime",
             metavar="TIME",
-            help="position of the first record at or after this time (ISO 8601; UTC without a"
-            " time zone)",
+            help="position of the first record at or after this time (ISO 8601, UTC without a"
+            " time zone, or an age such as 2h)",
         ),
     ] = None,
     partitions: PartitionsOption = None,
@@ -227,20 +228,9 @@ def _places(
     if shift_by is not None:
         places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
     if to_datetime is not None:
-        places.append(SeekTarget(to=SeekTo.TIME, number=_time_ms(to_datetime)))
+        moment = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
+        places.append(SeekTarget(to=SeekTo.TIME, number=moment))
     return places
-
-
-def _time_ms(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise UsageError(
-            f"--to-datetime: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z"
-        ) from exc
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(round(moment.timestamp() * 1000), 0)
 
 
 def _require_source(view: OffsetsView) -> None:
