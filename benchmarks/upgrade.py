@@ -17,7 +17,7 @@ from pathlib import Path
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.sequences import Sequences
-from tests.support.upgrade_cluster import Tool, supervised_cluster
+from tests.support.upgrade_cluster import Tool, upgradable_cluster
 
 AGENTS = 3
 
@@ -33,7 +33,7 @@ def main() -> None:
         )
         with (
             KafkaBroker(broker_config) as broker,
-            supervised_cluster(AGENTS, broker.bootstrap_servers, directory) as cluster,
+            upgradable_cluster(AGENTS, broker.bootstrap_servers, directory) as cluster,
         ):
             sequences = Sequences(broker.bootstrap_servers, directory)
             config = {**sequences.config(2), "exactly.once.support": "requested"}

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyconnect_agent.restart_parent import supervise, worker_command
 from pyconnect_agent.version import version
 
 if TYPE_CHECKING:
@@ -25,15 +24,16 @@ EXIT_USAGE = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    if options.supervise:
-        given = sys.argv[1:] if arguments is None else arguments
-        own = [argument for argument in given if argument != "--supervise"]
-        return supervise(worker_command(own))
     launcher = _fork_server()
     from pyconnect_agent.command import run
+    from pyconnect_agent.restarting import run_again
+    from pyconnect_agent.worker.lifecycle import EXIT_DIED, RUN_AGAIN
 
     code = run(options, launcher)
     launcher.close()
+    if code == RUN_AGAIN:
+        run_again()
+        code = EXIT_DIED
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -83,11 +83,6 @@ def _parser() -> argparse.ArgumentParser:
         "--standalone",
         action="store_true",
         help="keep connectors in memory and offsets in a file, without a group",
-    )
-    parser.add_argument(
-        "--supervise",
-        action="store_true",
-        help="stay as a small parent and run the worker again whenever it exits with code 64",
     )
     parser.add_argument(
         "--log-level",

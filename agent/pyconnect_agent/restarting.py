@@ -1,7 +1,9 @@
-"""The restart of a worker: by the parent of `--supervise`, or by a command of its properties.
+"""The restart of a worker after a change of its own properties.
 
-Composition root. Supervised, the worker stops in order and exits with 64. Otherwise the command of
-`agent.restart.command` is run, apart from this process, and whatever it does stops the worker.
+Composition root. By default the worker stops in order, and its process then runs the same command
+again: the pid stays, so a service manager, a container or a shell does not notice, and no parent is
+needed. If `agent.restart.command` is set, that command is run instead, apart from this process; the
+worker goes on until the command stops it.
 """
 
 from __future__ import annotations
@@ -10,45 +12,61 @@ import logging
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.restart_parent import SUPERVISOR_VARIABLE, is_supervised
 
 LOG = logging.getLogger(__name__)
 
-SUPERVISED, COMMAND, NONE = "supervised", "command", "none"
+SELF, COMMAND, NONE = "self", "command", "none"
+
+
+def run_again() -> None:
+    """Replace this process by the command that it was started with; return if that is impossible.
+
+    Other threads end with it, and descriptors are closed as Python opens them so.
+    """
+    try:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  its own command
+    except OSError as error:
+        reason = f"{sys.executable}: {error.strerror}"
+        LOG.error("worker could not run again; start it by hand", extra={"reason": reason})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """`method`: supervised, command or none. `exit_for_restart` stops this worker in order."""
+    """`stop_and_run_again` stops this worker in order; its process runs again then."""
 
-    method: str
     command: tuple[str, ...]
-    exit_for_restart: Callable[[], None]
+    stop_and_run_again: Callable[[], None]
+
+    @property
+    def method(self) -> str:
+        """Return command, self, or none if the program of this process has been removed."""
+        if self.command:
+            return COMMAND
+        return SELF if os.access(sys.executable, os.X_OK) else NONE
 
     def begin(self) -> None:
         """Begin; the worker goes on until it is stopped. InternalError when it cannot begin."""
         match self.method:
-            case "supervised":
-                LOG.info("worker restarts: its parent runs it again")
-                self.exit_for_restart()
+            case "self":
+                LOG.info("worker restarts: its process runs the same command again")
+                self.stop_and_run_again()
             case "command":
                 LOG.info("worker restarts: by its command")
                 self._run_command()
             case _:
-                LOG.info("worker needs a restart and has no means for it")
+                LOG.warning("worker needs a restart by hand: its program has been removed")
 
     def _run_command(self) -> None:
-        environment = {k: v for k, v in os.environ.items() if k != SUPERVISOR_VARIABLE}
         try:
             # In a session of its own: it has to outlive the worker that it stops.
             subprocess.Popen(
                 self.command,
-                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -61,12 +79,7 @@ class Restart:
             ) from error
 
 
-def restart_of(config: WorkerConfig, exit_for_restart: Callable[[], None]) -> Restart:
-    """Return how this worker is restarted; the restart parent goes before the command."""
+def restart_of(config: WorkerConfig, stop_and_run_again: Callable[[], None]) -> Restart:
+    """Return how this worker is restarted."""
     text = config.agent_restart_command if isinstance(config, DistributedConfig) else None
-    command = tuple(shlex.split(text or ""))
-    if is_supervised(os.environ):
-        method = SUPERVISED
-    else:
-        method = COMMAND if command else NONE
-    return Restart(method=method, command=command, exit_for_restart=exit_for_restart)
+    return Restart(command=tuple(shlex.split(text or "")), stop_and_run_again=stop_and_run_again)

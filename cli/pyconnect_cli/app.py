@@ -18,10 +18,11 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.parsing.near_names import near_names
-from pyconnect_cli.render.output import Output, OutputStyle, error_lines
+from pyconnect_cli.parsing.near_names import slip_of
+from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.streams import discard, tell
 from pyconnect_cli.session import Session
+from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -117,7 +118,7 @@ def usage_error(error: typer.TyperException) -> UsageError:
     if known := getattr(error, "possibilities", None):
         # The parser appends what resembles the option, the nearest not first.
         message, _, _ = message.partition(" (Possible options")
-        for near in near_names(str(getattr(error, "option_name", "")), known, limit=1):
+        if near := slip_of(str(getattr(error, "option_name", "")), known):
             hint = f"did you mean `{near}`? {hint}"
     return UsageError(message[:1].lower() + message[1:], hint=hint)
 
@@ -128,14 +129,14 @@ def report(session: Session, error: PyconnectError) -> int:
         output, debug = session.output, session.settings.debug
     except PyconnectError:
         # The settings themselves are wrong: that is what `error` says.
-        output, debug = Output(OutputStyle()), bool(session.given.get("debug"))
+        propose = proposer(session.given, session.arguments)
+        output, debug = Output(OutputStyle(), propose), bool(session.given.get("debug"))
     if debug:
         tell("".join(traceback.format_exception(error)).rstrip("\n"))
     if isinstance(error, Unreachable):
         error.hint = _sandbox_hint(session) or error.hint
     if error.message:
-        for line in error_lines(error, colour=output.style.error_colour):
-            tell(line)
+        output.error(error)
     return error.exit_code
 
 

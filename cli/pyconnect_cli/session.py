@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
+from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.resolved import (
     NO_ORIGIN,
     Settings,
@@ -45,6 +46,7 @@ class Session:
         self.arguments: tuple[str, ...] = ()
         self.record = BatchRecord()
         self._clients: list[ConnectClient] = []
+        self._further: tuple[str, ...] = ()
 
     @cached_property
     def settings(self) -> Settings:
@@ -69,7 +71,8 @@ class Session:
                 colour=colour_wanted(settings, self.environ, terminal=sys.stdout.isatty()),
                 error_colour=colour_wanted(settings, self.environ, terminal=sys.stderr.isatty()),
                 width=terminal_width(),
-            )
+            ),
+            proposer(self.given, self.arguments),
         )
 
     @cached_property
@@ -108,8 +111,9 @@ class Session:
         from pyconnect_cli.rest.endpoint import Endpoint
 
         settings = self.settings
+        named = () if settings.origins["url"] == NO_ORIGIN and self._further else settings.urls
         return Endpoint(
-            urls=settings.urls,
+            urls=(*named, *(url for url in self._further if url not in named)),
             username=settings.username,
             password=settings.password.reveal(self.environ) if settings.password else None,
             token=settings.token.reveal(self.environ) if settings.token else None,
@@ -119,6 +123,10 @@ class Session:
             insecure=settings.insecure,
             limits=settings.limits,
         )
+
+    def also_reach(self, urls: Sequence[str]) -> None:
+        """Reach the cluster through these addresses too; before the first request."""
+        self._further = tuple(urls)
 
     def allow_for(self, objects: int) -> None:
         """Give a batch time for all its objects, unless the user has set the run's time."""
@@ -190,11 +198,16 @@ class Session:
             raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
         return dry_run
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
     def confirm(self, question: str) -> None:
         """Return when the user agrees; raise PreconditionFailed (exit 9) otherwise."""
         if self.settings.yes:
             return
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.interactive:
             raise PreconditionFailed(
                 "nothing was done: a confirmation is needed and there is no terminal",
                 hint=f"to confirm, run: {self.command_line('--yes')}",

@@ -42,7 +42,11 @@ def stop(connect: FakeConnect) -> None:
 
 def changes(connect: FakeConnect) -> list[str]:
     """The requests that could have changed something."""
-    return [request for request in connect.requests if not request.startswith("GET ")]
+    return [
+        request
+        for request in connect.requests
+        if not request.startswith("GET ") and not request.endswith("/config/validate")
+    ]
 
 
 def backups(environ: dict[str, str]) -> list[Path]:

@@ -32,7 +32,13 @@ def test_status_shows_each_agent(run: Run, agent: str) -> None:
     """State, leadership, phase, version; json is the worker's own document."""
     lines = run("agent", "status", address=agent).out.splitlines()
     assert lines[0].split()[:5] == ["WORKER", "STATE", "LEADER", "GENERATION", "PHASE"]
-    assert lines[1].split()[:5] == [agent, "active", "yes", "7", "preparing"]
+    assert lines[1].split()[:5] == [
+        agent.removeprefix("http://"),
+        "active",
+        "yes",
+        "7",
+        "preparing",
+    ]
     document = json.loads(run("agent", "status", "-o", "json", address=agent).out)
     assert document[0]["pid"] == 4711
 
@@ -65,7 +71,7 @@ def test_a_java_worker_among_agents_does_not_hide_them(run: Run, agent: str, url
     """The agents are listed, the exit code is that of the failure."""
     outcome = run("agent", "status", "--url", url, "--url", agent)
     assert outcome.code == 9
-    assert agent in outcome.out
+    assert agent.removeprefix("http://") in outcome.out
     assert f"{url} has no admin interface" in outcome.err
 
 
@@ -114,14 +120,25 @@ def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) 
 
 
 def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """One task by its name."""
+    """One task by its name; the command returns when its process has ended."""
+    admin.looks_until_end = 2
     killed = run("tasks", "kill", "c/0", "--yes", address=agent)
-    assert (killed.code, killed.out) == (0, "c/0: being killed\n")
+    assert (killed.code, killed.out) == (0, "c/0: killed\n")
+    assert admin.looks_until_end < 0
     assert run("tasks", "kill", "c/0", "--force", "--yes", address=agent).code == 0
     assert admin.kills == [(HERE, False), (HERE, True)]
     assert run("tasks", "stacks", "c/0", address=agent).out == "Thread MainThread\n"
     document = json.loads(run("tasks", "stacks", "c/0", "-o", "json", address=agent).out)
     assert document == {"task": "c/0", "stacks": "Thread MainThread\n"}
+
+
+def test_a_kill_that_takes_longer_than_the_time_is_exit_124(
+    run: Run, agent: str, admin: FakeAdmin
+) -> None:
+    """The task was told; what is left to do is in the hint."""
+    admin.looks_until_end = 1_000
+    outcome = run("tasks", "kill", "c/0", "--yes", "--timeout", "1s", address=agent)
+    assert (outcome.code, "--force" in outcome.err) == (124, True)
 
 
 def test_kill_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:

@@ -16,7 +16,7 @@ INFO = AgentInfo(
     generation=1,
     phase="preparing",
     config_outdated=False,
-    raw={"protocol": "sessioned", "restart": "supervised"},
+    raw={"protocol": "sessioned", "restart": "self"},
 )
 AGENT = ExaminedAgent(info=INFO, config={"agent.allow.phase.change": "true"})
 
@@ -43,7 +43,7 @@ def test_what_is_not_right_is_warned_of() -> None:
     assert "changed after its start" in found["configuration"]
     assert found["phase"].startswith("disabled, others are preparing")
     assert found["protocol"].startswith("eager")
-    assert "needs agent.allow.phase.change=true, and --supervise" in found["upgrades"]
+    assert "needs agent.allow.phase.change=true" in found["upgrades"]
 
 
 def test_a_standalone_agent_has_no_phase() -> None:

@@ -117,7 +117,7 @@ def test_a_dry_run_of_create_asks_the_worker(
     file = tmp_path / "new.json"
     file.write_text('{"connector.class": "N"}')
     create = ("connectors", "create", "-f", str(file), "--dry-run")
-    assert run(*create, "new").out == "would create new\n"
+    assert run(*create, "new").out == "would create new: new N\n"
     wrong = run(*create, "new", "--set", "tasks.max=x")
     assert (wrong.code, wrong.out) == (2, "")
     assert "new: tasks.max: is bad" in wrong.err
@@ -198,7 +198,10 @@ def test_dry_run_changes_nothing_and_can_say_so_by_exit_code(
     """`--dry-run --exit-code` exits 1 when something would change."""
     outcome = run("connectors", "stop", "--all", "--dry-run", "--exit-code")
     assert outcome.code == 1
-    assert outcome.out.splitlines() == ["would stop broken", "would stop orders"]
+    assert outcome.out.splitlines() == [
+        "would stop broken: RUNNING -> STOPPED",
+        "would stop orders: RUNNING -> STOPPED",
+    ]
     assert connect.connectors["orders"].state == "RUNNING"
 
 
@@ -524,3 +527,24 @@ def test_lists_show_the_root_cause(run: Run, connect: FakeConnect) -> None:
         outcome = run(noun, "list", "broken", "-o", "wide")
         assert "java.io.IOException: disk full" in outcome.out
         assert "Exiting" not in outcome.out
+
+
+def test_a_proposed_command_reaches_the_same_cluster(run: Run, url: str) -> None:
+    """Its address was an option; a variable needs no repetition."""
+    hint = "hint: list them: pyconnect{} connectors list"
+    by_option = run("--url", url, "connectors", "stop", "xyzzy", address=None)
+    assert hint.format(f" --url {url}") in by_option.err
+    assert hint.format("") in run("connectors", "stop", "xyzzy").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("offsets", "seek", "orders", "--to-offset", "5"), ("plugins", "test", "X", "--set", "a=b")],
+)
+def test_an_unknown_option_is_not_answered_with_another_meaning(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    """The help page is named, and no option that only looks alike."""
+    outcome = run(*words)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"

@@ -41,14 +41,62 @@ def test_a_failed_step_exits_with_one_and_says_so(run: Run, tmp_path: Path) -> N
     assert "exactly one of" in err
 
 
-def test_a_plugin_that_hangs_is_given_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait has an end: exit code 124."""
-    import subprocess
+HARMFUL = """
+import os
+import subprocess
+import sys
+import ctypes
+from pyconnect_api import *
 
-    def hang(*_: object, **options: Any) -> None:
-        raise subprocess.TimeoutExpired("self-check", options["timeout"])
+class Harmful(Transformation):
+    def config(self):
+        return ConfigDef().define("how", ConfigType.STRING, documentation="How.")
+    def configure(self, configs):
+        self.how = configs["how"]
+    def apply(self, record):
+        if self.how == "exit":
+            os._exit(0)
+        if self.how == "crash":
+            ctypes.string_at(0)
+        if self.how == "loop":
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+            self.spin()
+    def spin(self):
+        while True:
+            pass
+    def close(self):
+        if self.how == "exit at the end":
+            os._exit(7)
+"""
 
-    monkeypatch.setattr(subprocess, "run", hang)
-    code, _, err = run("plugins", "test", "FileStreamSink", address=None)
-    assert code == 124
-    assert "did not finish within 80 s" in err
+
+@pytest.mark.parametrize(
+    ("how", "step", "detail"),
+    [
+        ("exit", "sample", "the plugin ended the process with exit code 0"),
+        ("exit at the end", "close", "the plugin ended the process with exit code 7"),
+        ("crash", "sample", "the process was ended by SIGSEGV"),
+        ("loop", "sample", "did not return in time; --for TIME allows more"),
+    ],
+)
+def test_the_step_at_which_a_plugin_ends_the_process_or_hangs_is_named(
+    run: Run, tmp_path: Path, how: str, step: str, detail: str
+) -> None:
+    """The steps before it are kept; where it hangs or crashes the plugin's stack is shown."""
+    directory = tmp_path / "plugins" / "one"
+    directory.mkdir(parents=True)
+    (directory / "harmful.py").write_text(HARMFUL)
+    file = config_file(tmp_path, how=how)
+    path = ("--plugin-path", str(directory.parent), "--for", "1s")
+    code, out, err = run(
+        "plugins", "test", "Harmful", "-f", file, *path, "-o", "json", address=None
+    )
+    assert code == 1
+    steps = json.loads(out)
+    assert [found["step"] for found in steps[:4]] == ["find", "load", "define", "configure"]
+    assert (steps[-1]["step"], steps[-1]["detail"]) == (step, detail)
+    assert f"failed at `{step}`" in err
+    stack = steps[-1]["stack"]
+    assert ("in apply" in stack) is (how in {"loop", "crash"})
+    assert ("in spin" in stack) is (how == "loop")
+    assert "self_check" not in stack

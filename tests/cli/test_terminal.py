@@ -273,7 +273,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     process = start("connectors", "delete", "orders", stdin=theirs, stderr=theirs)
     os.close(theirs)
     shown = shown_until(ours, "delete 1 connector?")
-    assert "delete: orders" in shown
+    assert "orders  RUNNING, 1 task -> deleted" in shown
     assert "orders" in connect.connectors
     os.write(ours, f"{answer}\n".encode())
     process.communicate(timeout=60)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agent, Agents, SupervisedAgent, source_config
+from tests.support.agent import Agents, source_config
 from tests.support.eventually import eventually
 from tests.support.java_hosts import PROPERTIES, Hosts, Lines
 from tests.support.kafka import SharedBroker
@@ -97,10 +97,7 @@ def test_a_mixed_group_goes_down(
     agents = Agents(kafka_broker.bootstrap_servers, tmp_path)
     try:
         properties = {**PROPERTIES, **ALLOWED, "exactly.once.source.support": "enabled"}
-        process = agents.process(
-            kind=SupervisedAgent, group_id=hosts.group_id, properties=properties
-        )
-        agent = Agent(process.start())
+        agent = agents.start(group_id=hosts.group_id, properties=properties)
         words = Path(hosts.inventory()).read_text().partition("[commands]\n")[2]
         commands = "".join(f"commands.{line}\n" for line in words.splitlines())
         each = "".join(f'[[workers]]\nurl = "{url}"\n{commands}' for url in hosts.urls)

@@ -15,7 +15,6 @@ import pytest
 from tests.support.agent import (
     Agent,
     Agents,
-    SupervisedAgent,
     source_config,
 )
 from tests.support.bad_plugins import BAD_SOURCE
@@ -232,23 +231,6 @@ def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
     agent.wait_for_states("source", "RUNNING", "RUNNING")
 
 
-def test_a_supervised_agent_drains_once_however_often_it_is_told(
-    agents: Agents, tmp_path: Path
-) -> None:
-    """A service manager's signal to parent and worker does not count as two."""
-    process = agents.process(kind=SupervisedAgent)
-    agent = Agent(process.start())
-    told = about(agent)
-    assert told["restart"] == "supervised"
-    assert psutil.Process(told["pid"]).ppid() == process.pid
-    agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
-    agent.wait_for_states("source", "RUNNING", "RUNNING")
-    os.kill(told["pid"], signal.SIGTERM)
-    os.kill(process.pid, signal.SIGTERM)
-    assert agent.exit_code() == 0
-    assert "signalled again" not in agent.log()
-
-
 def change_phase(agent: Agent, phase: str, sha256: str, run_id: str = "run-1") -> Answer:
     body = {"phase": phase, "run_id": run_id, "expect_config_sha256": sha256}
     return agent.call("POST", "/agent/phase", body)
@@ -269,19 +251,19 @@ def wait_for_phase(agent: Agent, phase: str) -> None:
     eventually(in_force, 60, agent.log)
 
 
-def test_a_supervised_agent_changes_its_phase_and_restarts(agents: Agents, tmp_path: Path) -> None:
+def test_an_agent_changes_its_phase_and_restarts_itself(agents: Agents, tmp_path: Path) -> None:
     """File, process and record of the run; the work goes on; 403 where it is not allowed."""
     allowed = {**QUICK, "agent.allow.phase.change": "true"}
-    agent = Agent(agents.process(kind=SupervisedAgent, properties=allowed).start())
+    agent = agents.start(properties=allowed)
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     before = about(agent)
     assert change_phase(agent, "preparing", "0" * 64).status == 409
     answer = change_phase(agent, "preparing", before["config_sha256"])
-    assert (answer.status, answer.json()["restart"]) == (202, "supervised")
+    assert (answer.status, answer.json()["restart"]) == (202, "self")
     wait_for_phase(agent, "preparing")
     told = about(agent)
-    assert told["pid"] != before["pid"]
+    assert (told["pid"], told["started_ms"] > before["started_ms"]) == (before["pid"], True)
     assert (told["last_upgrade_run_id"], told["config_outdated"]) == ("run-1", False)
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     assert agent.process.is_running
@@ -291,7 +273,7 @@ def test_a_supervised_agent_changes_its_phase_and_restarts(agents: Agents, tmp_p
 
 
 def test_an_agent_is_restarted_by_its_command(agents: Agents, tmp_path: Path) -> None:
-    """Without a restart parent; the command outlives the worker that it stops."""
+    """The command outlives the worker that it stops."""
     asked = tmp_path / "asked"
     properties = {
         **QUICK,

@@ -10,6 +10,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_cli.kafka.reader import read_to_the_end
+from tests.cli.offsets_world import sink_entry
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Ended, Pyconnect
@@ -86,3 +90,25 @@ def test_what_does_not_exist_is_not_found(
     """Exit 3, for a topic as for a partition."""
     outcome = pyconnect("topics", "read", topic if arguments else unique_name("none"), *arguments)
     assert (outcome.code, message in outcome.err) == (3, True), outcome.err
+
+
+def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
+    kafka_broker: SharedBroker, tmp_path: Path, topic: str
+) -> None:
+    """Aborted records are read by a consumer of all records and by no other."""
+    config: dict[str, str | None] = {"connector.class": "FileSink", "topics": topic}
+    committed = {**config, "consumer.override.isolation.level": "read_committed"}
+    sinks = {
+        "behind": FakeConnector(config=config, type="sink"),
+        "committed": FakeConnector(config=committed, type="sink"),
+    }
+    sinks["behind"].offsets = [sink_entry(topic, 0, 29), sink_entry(topic, 1, 41)]
+    sinks["committed"].offsets = [sink_entry(topic, 0, 30), sink_entry(topic, 1, 2)]
+    with serve(FakeConnect(connectors=sinks)) as url:
+        command = Pyconnect(tmp_path, url, kafka_broker.bootstrap_servers)
+        outcome = command("offsets", "lag", "--all", "-o", "json")
+    lags = [(row["connector"], row["partition"], row["lag"]) for row in json.loads(outcome.out)]
+    assert lags == [("behind", 0, 1), ("behind", 1, 0), ("committed", 0, 0), ("committed", 1, 0)]
+    places = {TopicPartition(topic, 1): (2, 42)}
+    settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    assert read_to_the_end(settings, places, "read_uncommitted") == set()

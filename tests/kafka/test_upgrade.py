@@ -20,7 +20,7 @@ from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.sequences import Sequences
-from tests.support.upgrade_cluster import Tool, phases, supervised_cluster
+from tests.support.upgrade_cluster import Tool, phases, upgradable_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 def cluster(
     kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Three supervised agents at `disabled`; each test leaves them so."""
+    """Three agents at `disabled`; each test leaves them so."""
     directory = tmp_path_factory.mktemp("agents")
-    with supervised_cluster(3, kafka_broker.bootstrap_servers, directory) as cluster:
+    with upgradable_cluster(3, kafka_broker.bootstrap_servers, directory) as cluster:
         yield cluster
 
 

@@ -13,7 +13,7 @@ from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.rest.phases import Phase
-from tests.support.agent import Agent, Agents, SupervisedAgent
+from tests.support.agent import Agent, Agents
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
@@ -69,12 +69,7 @@ def test_an_upgrade_waits_for_its_grants(secured: SecuredBroker, tmp_path: Path)
     secured.grant(without(all_grants, "X1") - {g for each in workers.values() for g in each})
     agents = Agents(secured.sasl, tmp_path)
     try:
-        process = agents.process(
-            kind=SupervisedAgent,
-            group_id=group,
-            properties={**QUICK_GROUP, **ALLOWED, **properties},
-        )
-        agent = Agent(process.start())
+        agent = agents.start(group_id=group, properties={**QUICK_GROUP, **ALLOWED, **properties})
         agent.create(source, config)
         tool = Tool(secured.plaintext, agent.url, tmp_path)
         check_is_refused(tool, "preparing", all_grants["W7"], agent, "disabled")

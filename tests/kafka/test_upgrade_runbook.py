@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.kafka import SharedBroker
-from tests.support.upgrade_cluster import SETTLE, Tool, phases, supervised_cluster
+from tests.support.upgrade_cluster import SETTLE, Tool, phases, upgradable_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ def test_the_runbook_does_what_it_says(kafka_broker: SharedBroker, tmp_path: Pat
     """From disabled to enabled and back."""
     assert sum(step.arguments[:2] == ["upgrade", "--phase"] for step in steps()) >= 6
     reached = []
-    with supervised_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
+    with upgradable_cluster(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
         tool = Tool(kafka_broker.bootstrap_servers, cluster.agents[0].url, tmp_path)
         for arguments, code in steps():
             quick = ["--settle", SETTLE] if arguments[:2] == ["upgrade", "--phase"] else []

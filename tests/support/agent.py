@@ -31,13 +31,6 @@ class AgentWithFiles(AgentProcess):
         return super()._command(worker_file, (*connector_files, *self.extra_files))
 
 
-class SupervisedAgent(AgentWithFiles):
-    """Runs below the small parent of `--supervise`."""
-
-    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
-        return (*super()._command(worker_file, connector_files), "--supervise")
-
-
 class Agent(WorkerRest[AgentProcess]):
     """An agent process, addressed as an operator and as a client would."""
 

@@ -70,6 +70,8 @@ class FakeConnect:
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
     invalid_keys: tuple[str, ...] = ()
+    defined_keys: tuple[str, ...] = ()
+    """What a validation says that connectors define; empty: nothing."""
     authorization: str | None = None
     """The only `Authorization` header that is let in; None lets everybody in."""
     stale_statuses: dict[str, list[FakeConnector]] = field(default_factory=dict)
@@ -242,6 +244,10 @@ class FakeConnect:
         values = [
             {"definition": None, "value": {"name": key, "value": config[key], "errors": ["is bad"]}}
             for key in wrong
+        ]
+        values += [
+            {"definition": {"name": key}, "value": {"name": key, "value": None, "errors": []}}
+            for key in self.defined_keys
         ]
         return {"name": "c", "error_count": len(wrong), "groups": [], "configs": values}
 

@@ -35,6 +35,7 @@ class FakeAdmin:
         self.sha256 = "s"
         self.phase_changes: list[tuple[str, str]] = []
         self.restarts = 0
+        self.looks_until_end = 0
 
     async def about(self) -> dict[str, Any]:
         return {
@@ -61,6 +62,10 @@ class FakeAdmin:
             queue_size=5,
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
+        if self.kills:
+            self.looks_until_end -= 1
+            if self.looks_until_end < 0:
+                child = replace(killed, task=0)
         return [child_json(child, 2_000), child_json(killed, 2_000)]
 
     async def metrics(self) -> tuple[Metric, ...]:
@@ -88,7 +93,7 @@ class FakeAdmin:
         if expected_sha256 != self.sha256:
             raise ConflictError("not the file that was expected")
         self.phase_changes.append((phase, run_id))
-        return {"phase": phase, "run_id": run_id, "config_sha256": "n", "restart": "supervised"}
+        return {"phase": phase, "run_id": run_id, "config_sha256": "n", "restart": "self"}
 
     def restart_for_phase(self) -> None:
         self.restarts += 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 class FakeRestart:
     """Implements `herder.phase_change.RestartPort`."""
 
-    def __init__(self, method: str = "supervised") -> None:
+    def __init__(self, method: str = "self") -> None:
         self.method = method
         self.begun = 0
 

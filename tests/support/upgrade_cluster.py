@@ -1,4 +1,4 @@
-"""Supervised agents in one group, and `pyconnect upgrade` as a process against them."""
+"""Agents in one group, and `pyconnect upgrade` as a process against them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
 from pyconnect_cli.upgrade.plan.run import Entry, Started
-from tests.support.agent import SupervisedAgent
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment, run_python
@@ -88,15 +87,15 @@ class Tool:
 
 
 @contextmanager
-def supervised_cluster(
+def upgradable_cluster(
     size: int,
     bootstrap_servers: str,
     directory: Path,
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """Agents that may change their phase; their processes are supervised."""
+    """Agents that may change their phase."""
     settings = {**ALLOWED, **(properties or {})}
-    with cluster_of(size, bootstrap_servers, directory, settings, kind=SupervisedAgent) as cluster:
+    with cluster_of(size, bootstrap_servers, directory, settings) as cluster:
         yield cluster
 
 

@@ -20,7 +20,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class RestartPort(Protocol):
-    """How the worker is restarted; `method` is supervised, command or none."""
+    """How the worker is restarted; `method` is self, command or none."""
 
     @property
     def method(self) -> str: ...

@@ -1,16 +1,22 @@
 """Tests a plugin without Kafka, for its author before an installation.
 
 Layer: plugins. `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints
-one JSON object a step and ends with 1 when a step failed. It runs the plugin's code
-in its own process, so it is started as a process of its own: `pyconnect plugins test` does.
+one JSON object when a step begins and one when it has ended, and ends with 1 when a step failed. It
+runs the plugin's code in its own process, so it is started as a process of its own:
+`pyconnect plugins test` does.
 
-    {"step": "config", "result": "passed" | "failed" | "skipped", "detail": "..."}
+    {"step": "poll", "result": "begun" | "passed" | "failed" | "skipped", "detail": "..."}
+
+A step that does not return in time, or that crashes, ends the process; `--stack-to` names the
+descriptor that the stacks of its threads are written to.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +32,11 @@ from pyconnect_api.connector import Connector
 from pyconnect_api.errors import ConnectException
 
 DEFAULT_TIME_S = 10.0
+SPARE_S = 1.0
+"""A step that waits for records uses its whole time."""
+SCAN_S = 60.0
+
+Begin = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +53,13 @@ class StepResult:
 
 
 def check(
-    name: str, plugin_path: Sequence[str], config: Mapping[str, str] | None, time_s: float
+    name: str,
+    plugin_path: Sequence[str],
+    config: Mapping[str, str] | None,
+    time_s: float,
+    begin: Begin = lambda _step: None,
 ) -> Iterator[StepResult]:
-    """Yield the steps in order, up to the first that fails.
+    """Yield the steps in order, up to the first that fails; `begin` is called before each.
 
     Without `config` only what needs none is tried. A source may take `time_s` to have records.
     """
@@ -63,22 +78,25 @@ def check(
     steps: list[tuple[str, Callable[[], str]]] = [("find", find), ("load", import_it)]
     steps.append(("define", lambda: _define(loaded[0])))
     for step, action in steps:
+        begin(step)
         result = _tried(step, action)
         yield result
         if result.result == "failed":
             return
     trial = trial_of(loaded[0], found[0], config, time_s)
-    yield from _run(trial)
+    yield from _run(trial, begin)
 
 
-def _run(trial: Trial) -> Iterator[StepResult]:
+def _run(trial: Trial, begin: Begin) -> Iterator[StepResult]:
     try:
         for step, action in trial.steps():
+            begin(step)
             result = _tried(step, action)
             yield result
             if result.result == "failed":
                 return
     finally:
+        begin("clean up")
         trial.close()
 
 
@@ -131,17 +149,32 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("name")
     parser.add_argument("--plugin-path", action="append", default=[])
     parser.add_argument("--config-from-stdin", action="store_true", help="a JSON object of texts")
-    parser.add_argument("--time", type=float, default=DEFAULT_TIME_S)
+    parser.add_argument("--time", type=float, default=DEFAULT_TIME_S, help="of a step, in seconds")
+    parser.add_argument("--stack-to", type=int, metavar="DESCRIPTOR", default=2)
     options = parser.parse_args(arguments)
     config = json.load(sys.stdin) if options.config_from_stdin else None
+    faulthandler.enable(options.stack_to)
+
+    def begin(step: str) -> None:
+        limit_s = options.time + (SCAN_S if step == "find" else SPARE_S)
+        # A thread of the interpreter waits for it, which needs no lock that the plugin may hold.
+        faulthandler.dump_traceback_later(limit_s, file=options.stack_to, exit=True)
+        _print(StepResult(step, "begun", ""))
+
     failed = False
-    for result in check(options.name, options.plugin_path, config, options.time):
-        # What the plugin prints may stand before it, on a line of its own or not.
-        sys.stdout.write(f"\n{json.dumps(result.to_json())}\n")
-        sys.stdout.flush()
+    for result in check(options.name, options.plugin_path, config, options.time, begin):
+        _print(result)
         failed |= result.result == "failed"
     return int(failed)
 
 
+def _print(result: StepResult) -> None:
+    # What the plugin prints may stand before it, on a line of its own or not.
+    sys.stdout.write(f"\n{json.dumps(result.to_json())}\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    # A thread that the plugin has left may not hold the process up.
+    os._exit(code)

@@ -29,11 +29,11 @@ def admin_interface(
     herder: HerderService,
     children: ChildProcesses,
     *,
-    exit_for_restart: Callable[[], None],
+    stop_and_run_again: Callable[[], None],
 ) -> AgentAdmin:
     """`url` is the advertised one; the worker counts as started now.
 
-    `exit_for_restart` has the worker stop in order and exit with 64.
+    `stop_and_run_again` has the worker stop in order and its process run again.
     """
     clock = WorkerClock()
     distributed = config if isinstance(config, DistributedConfig) else None
@@ -55,7 +55,7 @@ def admin_interface(
             sha256=file.sha256,
         ),
         PhaseFile(path=file.path),
-        restart_of(config, exit_for_restart),
+        restart_of(config, stop_and_run_again),
     )
     acls = AclReports(WorkerAcls(distributed) if distributed else None, herder)
     return AgentAdmin(identity, herder, children, phase, acls, now_ms=clock.now_ms)

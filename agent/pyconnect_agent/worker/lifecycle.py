@@ -8,15 +8,14 @@ second signal shortens the stop. The unexpected death of the herder or of a REST
 worker in the same order.
 
 Exit codes: 0 asked to stop; 1 a part died; 2 wrong configuration or topics; 3 the worker could not
-start for an outside reason, or a connector of the command line could not be applied; 64 the worker
-has to be run again, which the parent of `--supervise` does.
+start for an outside reason, or a connector of the command line could not be applied. RUN_AGAIN does
+not leave the process: the worker has changed its own properties and has to run again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -47,7 +46,6 @@ from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
-from pyconnect_agent.restart_parent import EXIT_RESTART, is_supervised
 from pyconnect_agent.version import server_info
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import admin_interface
@@ -62,12 +60,10 @@ LOG = logging.getLogger(__name__)
 EXIT_DIED = 1
 EXIT_CONFIG = 2
 EXIT_START = 3
+RUN_AGAIN = 64
 
 LOOKUP_ATTEMPT_MS = 3_000
 """Of asking for the cluster's id, so that a signal is heeded in between."""
-
-SAME_SIGNAL_S = 1.0
-"""Service managers signal a supervising parent and the worker, and the parent passes it on."""
 
 AfterStart = Callable[[HerderService], Awaitable[None]]
 
@@ -99,7 +95,6 @@ class Worker:
         self._launcher = launcher
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._signalled_s = 0.0
         self._restarts = False
 
     async def run(self) -> int:
@@ -119,7 +114,7 @@ class Worker:
             LOG.exception("worker has stopped because one of its parts died")
             return EXIT_DIED
         LOG.info("worker has stopped")
-        return EXIT_RESTART if self._restarts else 0
+        return RUN_AGAIN if self._restarts else 0
 
     async def _run(self) -> None:
         """Start everything, wait for a signal, stop everything; raise what ended a part."""
@@ -154,7 +149,7 @@ class Worker:
                 url,
                 herder,
                 children,
-                exit_for_restart=self._exit_for_restart,
+                stop_and_run_again=self._stop_and_run_again,
             )
             await rest.start(herder, admin)
             await self._while_alive(self._start(herder), herding, rest)
@@ -216,23 +211,18 @@ class Worker:
             loop.add_signal_handler(signal.SIGHUP, self._signalled, signal.SIGHUP)
 
     def _signalled(self, number: signal.Signals) -> None:
-        now_s = asyncio.get_running_loop().time()
         if self._restarts:
             # The worker is stopping for a restart already; the signal cancels the restart.
             self._restarts = False
-            self._signalled_s = now_s
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
         elif self._stop_requested.is_set():
-            if now_s - self._signalled_s < SAME_SIGNAL_S and is_supervised(os.environ):
-                return
             LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
             self._hurry.set()
         else:
-            self._signalled_s = now_s
             LOG.info("signalled: stopping", extra={"signal": number.name})
             self._stop_requested.set()
 
-    def _exit_for_restart(self) -> None:
+    def _stop_and_run_again(self) -> None:
         """Stop as for a signal, unless one came already: a stop is not undone."""
         if not self._stop_requested.is_set():
             self._restarts = True

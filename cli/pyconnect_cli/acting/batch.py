@@ -1,4 +1,4 @@
-"""Do one thing to many objects: confirmation, parallelism, one result line each, exit code 8."""
+"""Do one thing to many objects: parallelism, one result line each, exit code 8."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyconnect_cli.acting.background import in_background
+from pyconnect_cli.acting.confirmation import UNCHANGED, Asks, confirm_plan
 from pyconnect_cli.errors import (
     ExitCode,
     OutOfTime,
@@ -40,25 +41,35 @@ class Seen:
 class Step:
     """One object: `done` is the word for it afterwards, `act` does it and may add a remark.
 
-    `look` is asked when a change was sent and not answered: it says what the state shows.
+    `changes` is what becomes of it, for the plan: each `old -> new`. `look` is asked when a change
+    was sent and not answered: it says what the state shows.
     """
 
     name: str
     done: str
     act: Callable[[], str | None]
     look: Callable[[ConnectClient], Seen] | None = None
+    changes: tuple[str, ...] = ()
 
 
-def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
-    """Run all; print a line for each. Raises the only failure, or PartialFailure (exit 8).
+def run_steps(
+    session: Session,
+    verb: str,
+    steps: Sequence[Step],
+    *,
+    asks: Asks = Asks.SEVERAL,
+    what: str = "connector",
+) -> None:
+    """Ask, run all, print a line for each. Raises the only failure, or PartialFailure (exit 8).
 
     However the run ends, every object is reported: done, failed, unknown or not tried. Nothing is
     started once the run's time is used up (exit 124).
     """
     if session.given.get("dry_run"):
         _print_plan(session, verb, steps)
-    if session.ends_with_plan(changes=bool(steps)):
+    if session.ends_with_plan(changes=any(step.changes != (UNCHANGED,) for step in steps)):
         return
+    confirm_plan(session, verb, steps, asks, what=what)
     session.allow_for(len(steps))
     batch = _Batch(session, verb, steps)
     try:
@@ -78,17 +89,6 @@ def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
         raise
     batch.report()
     batch.raise_failures()
-
-
-def confirm_steps(
-    session: Session, verb: str, names: Sequence[str], *, what: str = "connector"
-) -> None:
-    """Show the set before something destructive; see Session.confirm."""
-    if session.given.get("dry_run"):
-        return
-    if not session.settings.yes:
-        session.output.message(f"{verb}: {', '.join(names)}")
-    session.confirm(f"{verb} {len(names)} {what}{'' if len(names) == 1 else 's'}?")
 
 
 def positive_number(session: Session, key: str) -> int | None:
@@ -258,7 +258,10 @@ class _Batch:
 
 def _print_plan(session: Session, verb: str, steps: Sequence[Step]) -> None:
     if session.output.machine:
-        session.output.document([{"name": step.name, "would": verb} for step in steps])
+        session.output.document(
+            [{"name": step.name, "would": verb, "changes": [*step.changes]} for step in steps]
+        )
     else:
         for step in steps:
-            session.output.line(f"would {verb} {step.name}")
+            changes = f": {', '.join(step.changes)}" if step.changes else ""
+            session.output.line(f"would {verb} {step.name}{changes}")

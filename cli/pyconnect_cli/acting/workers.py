@@ -71,12 +71,13 @@ def _addresses(url: str) -> set[tuple[str, int]]:
 
 
 def connect_cluster(session: Session) -> ConnectCluster:
-    """Return which Connect cluster is asked: agents report their group, Java workers do not."""
+    """Return which Connect cluster is asked; the context knows the group of Java workers."""
     exchange = session.client.exchange
     try:
-        group_id = AgentClient(exchange).config().get("group.id") or ""
+        group_id = AgentClient(exchange).config().get("group.id")
     except PyconnectError:
-        group_id = ""
+        group_id = None
+    group_id = group_id or session.settings.group or ""
     workers = _assigned_workers(session.client.connector_views())
     return ConnectCluster(
         group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})

@@ -15,7 +15,7 @@ from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.render.styles import state_style
-from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
@@ -33,7 +33,7 @@ NoWaitOption = Annotated[
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
-    Column(title="WORKER", value=lambda agent: agent.url),
+    worker_column(lambda agent: agent.url),
     Column(title="STATE", value=lambda agent: agent.state, style=state_style),
     Column(title="LEADER", value=lambda agent: "yes" if agent.leader else ""),
     Column(title="GENERATION", value=lambda agent: _text(agent.generation), right=True),
@@ -57,10 +57,10 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
     Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
     Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
-    Column(title="WORKER", value=lambda child: child.url),
+    worker_column(lambda child: child.url),
 )
 DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
-    Column(title="WORKER", value=lambda finding: finding.url),
+    worker_column(lambda finding: finding.url),
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
     Column(title="CHECK", value=lambda finding: finding.check),
     Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
@@ -98,7 +98,10 @@ def status(
         agents = _ask(session, urls, AgentClient.info, failures)
         if agents:
             session.output.listing(
-                AGENT_COLUMNS, agents, document=[dict(agent.raw) for agent in agents]
+                AGENT_COLUMNS,
+                agents,
+                document=[dict(agent.raw) for agent in agents],
+                names=[agent.url for agent in agents],
             )
     for failure in failures[:-1]:
         session.output.error(failure)
@@ -180,7 +183,10 @@ def doctor(
     findings = examine(examined)
     if findings:
         session.output.listing(
-            DOCTOR_COLUMNS, findings, document=[finding.to_json() for finding in findings]
+            DOCTOR_COLUMNS,
+            findings,
+            document=[finding.to_json() for finding in findings],
+            names=[finding.url for finding in findings],
         )
     for failure in failures[:-1]:
         session.output.error(failure)

@@ -88,7 +88,7 @@ def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
     if agent.config.get(ALLOW) != "true":
         missing.append(f"{ALLOW}=true")
     if restart == "none":
-        missing.append("--supervise or agent.restart.command")
+        missing.append("a program: the one that it runs has been removed")
     if not missing:
         return able
     detail = f"by hand; to change its phase itself it needs {', and '.join(missing)}"

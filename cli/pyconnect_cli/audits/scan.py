@@ -147,8 +147,13 @@ def offsets(
     context: typer.Context,
     *,
     offsets_topic: Annotated[
-        str, typer.Option("--offsets-topic", metavar="TOPIC", help="offset.storage.topic")
-    ] = "connect-offsets",
+        str | None,
+        typer.Option(
+            "--offsets-topic",
+            metavar="TOPIC",
+            help="offset.storage.topic (default: that of the context, or connect-offsets)",
+        ),
+    ] = None,
     config_topic: Annotated[
         str | None,
         typer.Option(
@@ -174,12 +179,13 @@ def offsets(
         for name, view in views.items()
         if view.info and (topic := view.info.config.get("offsets.storage.topic"))
     }
-    topics: Document = {"worker": offsets_topic, "connectors": own, "known": sorted(views)}
+    worker_topic = offsets_topic or session.settings.offsets_topic or "connect-offsets"
+    topics: Document = {"worker": worker_topic, "connectors": own, "known": sorted(views)}
     if config_topic is not None:
         topics["config"] = config_topic
     if status_topic is not None:
         topics["status"] = status_topic
-    reconcile(session, "offsets", offsets_topic, {"offsets": topics})
+    reconcile(session, "offsets", worker_topic, {"offsets": topics})
 
 
 def _target(

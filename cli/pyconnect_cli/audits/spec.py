@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyconnect_cli.audits.connectors import Document
 from pyconnect_cli.errors import PreconditionFailed, UsageError
-from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.session import Session
 
 MAIN = "main"
@@ -24,7 +24,7 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
     if ranges := given.get("ranges"):
         document["ranges"] = str(Path(str(ranges)).absolute())
     if since := given.get("since"):
-        document["since_ms"] = _time_ms(str(since))
+        document["since_ms"] = parse_moment(str(since), what="--since", now=datetime.now(UTC))
     if findings := given.get("findings"):
         document["findings"] = _number(str(findings))
     for name in ("hide_keys", "fail_unparsable"):
@@ -141,21 +141,6 @@ def _spark(before: object, given: Mapping[str, object]) -> Document:
 
 def _list(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
-
-
-def _time_ms(text: str) -> int:
-    if text[:1].isdigit() and text[-1:] in {"s", "m", "h", "d"} and "T" not in text:
-        seconds = parse_duration(text, what="--since")
-        return int((datetime.now(UTC).timestamp() - seconds) * 1000)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise UsageError(
-            f"--since: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z or 2h"
-        ) from exc
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(round(moment.timestamp() * 1000), 0)
 
 
 def _number(text: str) -> int:

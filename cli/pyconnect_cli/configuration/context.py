@@ -18,7 +18,9 @@ from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.contexts import (
+    CLUSTER_KEYS,
     LITERAL_SECRETS,
+    PATH_KEYS,
     ConfigChange,
     ConfigFiles,
     Setting,
@@ -108,17 +110,37 @@ def set_context(
     description: Annotated[
         str | None, typer.Option("--description", metavar="TEXT", help="for people")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="ID", help="group.id of the workers"),
+    ] = None,
+    offsets_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets-topic", metavar="TOPIC", help="offset.storage.topic of the workers"
+        ),
+    ] = None,
+    inventory: Annotated[
+        str | None,
+        typer.Option("--inventory", metavar="FILE", help="inventory of the workers, for upgrade"),
+    ] = None,
 ) -> None:
-    """Create a context or change keys of it; the given global options are stored.
+    """Create a context or change keys of it; the given options are stored.
 
-    These are --url, --username, --password-command and other credentials, --ca-file, --cert, --key,
-    --kafka-bootstrap, --kafka-properties, --output and --timeout. An empty value removes a key.
+    Global ones are --url, --username, --password-command and other credentials, --ca-file, --cert,
+    --key, --kafka-bootstrap, --kafka-properties, --output and --timeout. An empty value removes a
+    key.
     """
     session = session_of(context)
     values = _given_settings(session)
+    own = dict(zip(CLUSTER_KEYS, (group, offsets_topic, inventory), strict=True))
+    own["description"] = description
+    values |= {key: value for key, value in own.items() if value is not None}
     _refuse_unusable(values)
-    if description is not None:
-        values["description"] = description
+    for key in PATH_KEYS & values.keys():
+        # In the file a relative name begins at the file's own directory.
+        if values[key]:
+            values[key] = str(working_directory() / Path(str(values[key])).expanduser())
     if not values and not make_current:
         raise UsageError("nothing to set", hint="for example --url http://host:8083")
     files = _files(session)
@@ -179,7 +201,8 @@ def try_context(
 
     answers = workers_health(session, worker_urls(session, everywhere=False))
     document = [answer.to_json() for answer in answers]
-    session.output.listing(HEALTH_COLUMNS, answers, document=document)
+    names = [answer.url for answer in answers]
+    session.output.listing(HEALTH_COLUMNS, answers, document=document, names=names)
     if any(answer.status != "healthy" for answer in answers):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

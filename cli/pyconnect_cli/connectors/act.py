@@ -9,12 +9,14 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import kept_state, wait_if_asked
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.arguments import NamesArgument
+from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb
 
@@ -90,6 +92,7 @@ def restart(
             done="restarted",
             act=partial(act, view.name),
             look=partial(restart_shows, view.name),
+            changes=(f"{_now(view)} -> restarted",),
         )
         for view in views
     ]
@@ -107,21 +110,21 @@ def delete(context: typer.Context, names: NamesArgument = None) -> None:
     chosen = [view.name for view in views]
     if str(session.given.get("wait") or "DELETED").upper() != "DELETED":
         raise UsageError("a deleted connector has no other state to wait for than DELETED")
-    confirm_steps(session, "delete", chosen)
 
     def act(name: str) -> None:
         session.client.delete_connector(name)
 
     steps = [
         Step(
-            name=name,
+            name=view.name,
             done="deleted",
-            act=partial(act, name),
-            look=partial(deletion_shows, name),
+            act=partial(act, view.name),
+            look=partial(deletion_shows, view.name),
+            changes=(f"{_now(view)} -> deleted",),
         )
-        for name in chosen
+        for view in views
     ]
-    run_steps(session, "delete", steps)
+    run_steps(session, "delete", steps, asks=Asks.ALWAYS)
     wait_if_asked(session, dict.fromkeys(chosen, "DELETED"))
 
 
@@ -139,8 +142,17 @@ def _change(
             done=verb.done,
             act=partial(act, view.name),
             look=partial(state_shows, view.name, verb.state),
+            changes=(UNCHANGED if view.state == verb.state else f"{view.state} -> {verb.state}",),
         )
         for view in views
     ]
     run_steps(session, verb.name, steps)
     wait_if_asked(session, dict.fromkeys((view.name for view in views), verb.state))
+
+
+def _now(view: ConnectorView) -> str:
+    """Return the state and its tasks, as `RUNNING, 3 tasks, 1 FAILED`."""
+    tasks = view.status.tasks if view.status else ()
+    failed = sum(task.state == "FAILED" for task in tasks)
+    counted = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
+    return ", ".join([view.state, counted, *([f"{failed} FAILED"] if failed else [])])

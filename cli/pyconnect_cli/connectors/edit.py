@@ -19,6 +19,7 @@ from pyconnect_cli.acting.looks import config_shows
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import ConnectorFile, differences
+from pyconnect_cli.connectors.unknown_settings import check_settings
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.session import Session, session_of
@@ -41,6 +42,7 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         for difference in found:
             for line in difference.lines(show_secrets=False):
                 session.output.message(line)
+        check_settings(session, name, edited.config, [difference.key for difference in found])
 
         def act() -> None:
             session.client.put_connector_config(name, edited.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
 from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import kept_state, wait_if_asked
@@ -20,9 +22,11 @@ from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
     PlannedChange,
+    differences,
     plan_apply,
     refuse_masked,
 )
+from pyconnect_cli.connectors.unknown_settings import check_settings, warn_of_unknown
 from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
 from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
@@ -97,9 +101,12 @@ def create(
             act=partial(act, file),
             # With offsets, the creation is only the first of several changes.
             look=partial(config_shows, file.name, file.config) if snapshot is None else None,
+            changes=(f"new {file.config.get('connector.class') or ''}".rstrip(),),
         )
         for file in documents
     ]
+    for file in documents:
+        check_settings(session, file.name, file.config)
     if session.given.get("dry_run"):
         _require_new(session, documents)
         _validate_all(session, documents)
@@ -143,10 +150,11 @@ def apply(
         _validate_all(session, [p.file for p in changes if p.file is not None])
     if session.ends_with_plan(changes=bool(changes)):
         return
-    deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
-    if deletions:
-        confirm_steps(session, "delete", deletions)
-    run_steps(session, "apply", [_apply_step(session, planned) for planned in changes])
+    deletes = any(planned.change is Change.DELETE for planned in changes)
+    if deletes or (len(changes) > 1 and session.interactive):
+        session.confirm(f"apply: {_total(plan)}?")
+    steps = [_apply_step(session, planned) for planned in changes]
+    run_steps(session, "apply", steps, asks=Asks.BEFORE)
     wait_if_asked(session, {p.name: _goal(p, views) for p in changes})
 
 
@@ -188,9 +196,13 @@ def patch(
             done="patched",
             act=partial(act, view.name),
             look=partial(config_shows, view.name, change, whole=False),
+            changes=_patched(view, change),
         )
         for view in views
     ]
+    for view in {view.info.class_name: view for view in views if view.info}.values():
+        assert view.info is not None
+        check_settings(session, view.name, {**view.info.config, **change}, _pairs(keys or ()))
     run_steps(session, "patch", steps)
     wait_if_asked(session, {view.name: kept_state(view) for view in views})
 
@@ -283,6 +295,18 @@ def _plan(
     return plan_apply(documents, configs, doomed)
 
 
+def _patched(view: ConnectorView, change: Mapping[str, str | None]) -> tuple[str, ...]:
+    before = dict(view.info.config) if view.info else {}
+    after = {key: value for key, value in {**before, **change}.items() if value is not None}
+    found = differences(before, after)
+    return tuple(difference.text() for difference in found) or (UNCHANGED,)
+
+
+def _total(plan: Sequence[PlannedChange]) -> str:
+    counts = Counter(planned.change for planned in plan)
+    return ", ".join(f"{counts[change]} {change.value}" for change in Change if counts[change])
+
+
 def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
     """Print a plan: on stdout when it is what was asked for, else as a message."""
     output = session.output
@@ -305,6 +329,8 @@ def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool
                 output.line(output.paint(line, line_style))
             else:
                 output.message(line, style=line_style)
+    if len(plan) > 1:
+        output.message(f"total: {_total(plan)}")
 
 
 def _planned_name(planned: PlannedChange) -> str:
@@ -376,7 +402,9 @@ def _validation(session: Session, file: ConnectorFile) -> Validation:
     plugin = file.config.get("connector.class")
     if not plugin:
         raise UsageError(f"{file.place}: `connector.class` is missing")
-    return session.client.validate(plugin, {"name": file.name, **file.config})
+    answer = session.client.validate(plugin, {"name": file.name, **file.config})
+    warn_of_unknown(session, file.name, answer, file.config)
+    return answer
 
 
 def _validation_lines(file: ConnectorFile, answer: Validation) -> list[str]:

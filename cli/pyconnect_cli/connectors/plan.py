@@ -50,6 +50,14 @@ class KeyDifference:
             shown[1] += " (changed)"
         return shown
 
+    def text(self) -> str:
+        """`key: old -> new`, secrets masked."""
+        before, after = (
+            "not set" if value is None else mask_value(self.key, value)
+            for value in (self.before, self.after)
+        )
+        return f"{self.key}: {before} -> {after}{' (changed)' if before == after else ''}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChange:

@@ -26,7 +26,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import WAIT_STATES
 from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
-from pyconnect_cli.render.tables import Column, state_column, table_lines
+from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
 from pyconnect_cli.rest.traces import root_cause
@@ -43,7 +43,7 @@ ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="passwords in 
 TASK_COLUMNS: Sequence[Column[TaskState]] = (
     Column(title="TASK", value=lambda task: str(task.id), right=True),
     state_column("STATE", lambda task: task.state),
-    Column(title="WORKER", value=lambda task: task.worker_id),
+    worker_column(lambda task: task.worker_id),
 )
 
 
@@ -54,7 +54,7 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
         Column(title="TYPE", value=lambda view: view.type),
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
-        Column(title="WORKER", value=_worker),
+        worker_column(_worker),
         Column(title="CLASS", value=_class, wide=False),
         Column(title="VERSION", value=_version, wide=True),
         Column(title="ERROR", value=_error, wide=True),

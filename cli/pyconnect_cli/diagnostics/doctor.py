@@ -35,7 +35,9 @@ class Finding:
 
 COLUMNS: Sequence[Column[Finding]] = (
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="CHECK", value=lambda finding: finding.check),
+    Column(
+        title="CHECK", value=lambda finding: finding.check.removeprefix("http://"), distinct=True
+    ),
     Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
 )
 

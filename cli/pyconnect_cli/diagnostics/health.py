@@ -10,13 +10,13 @@ from pyconnect_cli.acting.workers import WorkerHealth, worker_urls, workers_heal
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.render.styles import state_style
-from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import session_of
 
 app = typer.Typer(help="Check the health of each worker.")
 
 COLUMNS: Sequence[Column[WorkerHealth]] = (
-    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
+    worker_column(lambda worker: worker.url),
     Column(title="STATUS", value=lambda worker: worker.status, style=state_style),
     Column(title="VERSION", value=lambda worker: worker.version or "-"),
     Column(title="MESSAGE", value=lambda worker: worker.message, prose=True),
@@ -36,7 +36,12 @@ def health(
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)
     answers = workers_health(session, urls)
-    session.output.listing(COLUMNS, answers, document=[answer.to_json() for answer in answers])
+    session.output.listing(
+        COLUMNS,
+        answers,
+        document=[answer.to_json() for answer in answers],
+        names=[answer.url for answer in answers],
+    )
     if any(answer.status != "healthy" for answer in answers):
         unreachable = all(answer.status == "unreachable" for answer in answers)
         raise PyconnectError(

@@ -111,6 +111,28 @@ def some_records(
         return _in_order(oldest)[:count]
 
 
+def read_to_the_end(
+    settings: Mapping[str, str],
+    places: Mapping[TopicPartition, tuple[int, int]],
+    isolation: str,
+) -> set[TopicPartition]:
+    """Return the partitions without a record between these offsets, for such a consumer.
+
+    Markers of transactions take offsets, and aborted records do where only committed ones count.
+    """
+    if not places:
+        return set()
+    few = {**settings, "fetch.message.max.bytes": "65536", "queued.max.messages.kbytes": "1024"}
+    starts = {at: start for at, (start, _) in places.items()}
+    ends = {at: end for at, (_, end) in places.items()}
+    with _consumer(few, next(iter(places)).topic, isolation) as consumer:
+        found = {
+            TopicPartition(str(record.topic()), int(record.partition() or 0))
+            for record in _read(consumer, starts, ends, most=1)
+        }
+    return set(places) - found
+
+
 def _in_order(messages: Iterable[Message]) -> list[TopicRecord]:
     return sorted(
         map(_topic_record, messages),
@@ -210,7 +232,7 @@ def _read(
     consumer.assign(
         [KafkaTopicPartition(at.topic, at.partition, start) for at, start in starts.items()]
     )
-    counts: Counter[int] = Counter()
+    counts: Counter[TopicPartition] = Counter()
     until = time.monotonic() + WAIT_S
     while unread:
         messages = consumer.consume(_BATCH, timeout=_SLICE_S)
@@ -223,10 +245,10 @@ def _read(
             messages, unread, lambda error: error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
         ):
             yield record
-            number = int(record.partition() or 0)
-            counts[number] += 1
-            if counts[number] == most:
-                unread.pop(TopicPartition(str(record.topic()), number), None)
+            at = TopicPartition(str(record.topic()), int(record.partition() or 0))
+            counts[at] += 1
+            if counts[at] == most:
+                unread.pop(at, None)
 
 
 def records_among(

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
     NotFound,
@@ -160,16 +161,16 @@ def _purge(
         return
     if backup:
         keeper.backups.require_writable()
-    confirm_steps(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
+    confirm_names(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
     steps = [
         Step(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
     try:
-        run_steps(session, "purge", steps)
+        run_steps(session, "purge", steps, asks=Asks.BEFORE)
     finally:
         for identity in keeper.stored:
-            session.output.message(f"undo: {undo_command(session, identity)}")
+            session.output.message(f"undo: {undo_command(identity)}")
 
 
 def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_run: bool) -> None:
@@ -199,12 +200,12 @@ def _keeper(
     session: Session, topics: Sequence[str] | None, worker_config: str | None = None
 ) -> OrphanKeeper:
     return OrphanKeeper(
-        session, topics or (), worker_topics=lambda: _worker_topics(session, worker_config)
+        session, topics or (), worker_topics=lambda: worker_topics_of(session, worker_config)
     )
 
 
-def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
-    """Read the offsets topic from the agents and a worker's file; Java workers do not report it."""
+def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
+    """Return the offsets topic that agents report, the context, or the file of a Java worker."""
     urls = session.client.exchange.urls
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]
@@ -212,7 +213,9 @@ def _worker_topics(session: Session, worker_config: str | None) -> set[str]:
         configs.append(dict(worker_properties(worker_config)))
         if not configs[-1].get(OFFSETS_TOPIC):
             raise UsageError(f"--worker-config {worker_config}: it has no {OFFSETS_TOPIC}")
-    return {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+    found = {topic for config in configs if (topic := config.get(OFFSETS_TOPIC))}
+    known = session.settings.offsets_topic
+    return found or ({known} if known else set())
 
 
 def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) -> list[Orphan]:

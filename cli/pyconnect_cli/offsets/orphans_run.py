@@ -72,7 +72,8 @@ class OrphanKeeper:
         if not self.worker_topics:
             raise PreconditionFailed(
                 "Apache's workers do not report the topic of their offsets",
-                hint="give the workers' offset.storage.topic with --topic",
+                hint="give the workers' offset.storage.topic with --topic, or keep it in the"
+                " context: pyconnect context set NAME --offsets-topic TOPIC",
             )
         return sorted({*self.worker_topics, *own_topics(self.existing)})
 

@@ -84,13 +84,6 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
     ]
 
 
-def undo_command(session: Session, identity: str) -> str:
-    """Return the command that takes a change back, for the cluster that it was made on."""
-    words = ["pyconnect"]
-    origins = session.settings.origins
-    if session.settings.context and origins.get("context") == "flag":
-        words += ["--context", session.settings.context]
-    if origins.get("url") == "flag":
-        for url in session.settings.urls:
-            words += ["--url", url]
-    return mask_command([*words, "offsets", "undo", identity])
+def undo_command(identity: str) -> str:
+    """Return the command that takes a change back."""
+    return mask_command(["pyconnect", "offsets", "undo", identity])

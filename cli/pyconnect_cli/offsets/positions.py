@@ -6,8 +6,8 @@ that without any it starts over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -15,15 +15,18 @@ import typer
 
 from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
+from pyconnect_cli.kafka.reader import read_to_the_end
 from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
 from pyconnect_cli.offsets.run import change_offsets, offsets_view
 from pyconnect_cli.parsing.arguments import NamesArgument
+from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
@@ -31,20 +34,28 @@ from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
+MOST_MARKERS = 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """One partition of a sink; `offset` None: none committed, `end` None: no such partition."""
+    """One partition of a sink; `offset` None: none committed, `end` None: no such partition.
+
+    `all_read`: no record is left, only markers of transactions.
+    """
 
     connector: str
     partition: TopicPartition
     offset: int | None
     end: int | None
+    all_read: bool = False
 
     @property
     def records(self) -> int | None:
         """How many records are still to be read; unknown without an offset."""
-        return None if self.offset is None or self.end is None else max(self.end - self.offset, 0)
+        if self.offset is None or self.end is None:
+            return None
+        return 0 if self.all_read else max(self.end - self.offset, 0)
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
@@ -97,8 +108,8 @@ def seek(
         typer.Option(
             "--to-datetime",
             metavar="TIME",
-            help="position of the first record at or after this time (ISO 8601; UTC without a"
-            " time zone)",
+            help="position of the first record at or after this time (ISO 8601, UTC without a"
+            " time zone, or an age such as 2h)",
         ),
     ] = None,
 ) -> None:
@@ -136,13 +147,15 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     """
     session = session_of(context)
     kafka = kafka_admin(session, "lag")
+    settings = kafka_cluster(session, "lag").librdkafka()
     rows: list[Lag] = []
     selection = selection_from(session.given, names or ())
     for view in selected_or_all(session.client.connector_views(), selection):
         if names:
             _require_sink_type(view.name, view.type)
         if view.type == "sink":
-            rows += _lags(kafka, offsets_view(session, view))
+            offsets = offsets_view(session, view)
+            rows += _behind_markers(settings, offsets, _lags(kafka, offsets))
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
@@ -161,6 +174,26 @@ def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
         )
         for partition in sorted({*existing, *stored})
     ]
+
+
+def _behind_markers(
+    settings: Mapping[str, str], view: OffsetsView, lags: Sequence[Lag]
+) -> list[Lag]:
+    """Look for records where few offsets are left: transactions end with a marker."""
+    near = {
+        lag.partition: (lag.offset, lag.end)
+        for lag in lags
+        if lag.offset is not None
+        and lag.end is not None
+        and 0 < lag.end - lag.offset <= MOST_MARKERS
+    }
+    isolation = view.config.get("consumer.override.isolation.level") or "read_uncommitted"
+    try:
+        read = read_to_the_end(settings, near, isolation)
+    except PyconnectError:
+        # Who may describe a topic may still be denied reading it.
+        return list(lags)
+    return [replace(lag, all_read=lag.partition in read) for lag in lags]
 
 
 def _seek(
@@ -188,20 +221,9 @@ def _places(
     if shift_by is not None:
         places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
     if to_datetime is not None:
-        places.append(SeekTarget(to=SeekTo.TIME, number=_time_ms(to_datetime)))
+        moment = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
+        places.append(SeekTarget(to=SeekTo.TIME, number=moment))
     return places
-
-
-def _time_ms(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise UsageError(
-            f"--to-datetime: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z"
-        ) from exc
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(round(moment.timestamp() * 1000), 0)
 
 
 def _require_source(view: OffsetsView) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
@@ -166,13 +167,13 @@ def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unask
         return
     if backup:
         keeper.backups.require_writable()
-    confirm_steps(session, "restore the offsets of", [name], what="name")
+    confirm_names(session, "restore the offsets of", [name], what="name")
     step = Step(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
     try:
-        run_steps(session, "undo", [step])
+        run_steps(session, "undo", [step], asks=Asks.BEFORE)
     finally:
         for stored in keeper.stored:
-            session.output.message(f"undo: {undo_command(session, stored)}")
+            session.output.message(f"undo: {undo_command(stored)}")
 
 
 def _planned(

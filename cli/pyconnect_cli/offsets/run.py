@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -87,7 +88,7 @@ def change_offsets(
     if needed:
         if around.backup:
             run.backups.require_writable()
-        confirm_steps(session, f"{action.value} the offsets of", needed)
+        confirm_names(session, f"{action.value} the offsets of", needed)
     steps = [
         Step(
             name=name,
@@ -97,10 +98,10 @@ def change_offsets(
         for name, plan in planned.items()
     ]
     try:
-        run_steps(session, action.value, steps)
+        run_steps(session, action.value, steps, asks=Asks.BEFORE)
     finally:
         for identity in run.stored:
-            session.output.message(f"undo: {undo_command(session, identity)}")
+            session.output.message(f"undo: {undo_command(identity)}")
     goal = "RUNNING" if around.wish.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 ALMOST = 0.75  # the likeness of a word of four letters with two of them exchanged
 CLEARLY = 0.15  # by how much it must be nearer than every reading verb
 
+CONSENT = frozenset(
+    {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
+)
+
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Return up to `limit` known names that resemble `name`, the nearest first."""
@@ -17,6 +21,17 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     prefixed = sorted(lower for lower in by_lower if lower.startswith(name.lower()))
     ordered = dict.fromkeys([*close, *prefixed])
     return [by_lower[lower] for lower in ordered][:limit]
+
+
+def slip_of(option: str, known: Iterable[str]) -> str | None:
+    """Return the option that was meant; None when none is near enough, or it grants consent.
+
+    An option changes what a command does, so one that only resembles it is not proposed.
+    """
+    from difflib import get_close_matches
+
+    candidates = [name for name in known if name.startswith("--") and name not in CONSENT]
+    return next(iter(get_close_matches(option.lower(), candidates, n=1, cutoff=0.88)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -77,7 +77,7 @@ GLOBAL_OPTIONS = (
         "TIME",
         common=True,
     ),
-    OptionSpec(("--yes", "-y"), "no question before a destructive step", common=True),
+    OptionSpec(("--yes", "-y"), "no question before a change", common=True),
     OptionSpec(("--quiet", "-q"), "no output on success", common=True),
     OptionSpec(
         ("--verbose", "-v"),

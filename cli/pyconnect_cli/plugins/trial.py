@@ -6,33 +6,43 @@ The agent's self-check does it in a process of its own; its lines of JSON are th
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from select import select
+from signal import SIGKILL, Signals
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
-from pyconnect_cli.session import session_of
+from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer()
 
 SELF_CHECK = "pyconnect_agent.plugins.self_check"
+LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class CheckStep:
-    """One step of a self-check; `result` is passed, failed or skipped."""
+    """One step of a self-check; `result` is begun, passed, failed or skipped.
+
+    `stack` is that of the plugin's threads where the step hung or crashed.
+    """
 
     step: str
     result: str
     detail: str
+    stack: str = ""
 
 
 _STYLES = {"passed": "good", "failed": "bad", "skipped": "dim"}
@@ -56,7 +66,10 @@ def try_out(
         ),
     ] = None,
     duration: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="time to wait for records")
+        str,
+        typer.Option(
+            "--for", metavar="TIME", help="time that a step may take, and to wait for records"
+        ),
     ] = "10s",
 ) -> None:
     """Try a plugin out here, without Kafka: load, validate, run a task with made-up records.
@@ -66,12 +79,14 @@ def try_out(
     session = session_of(context)
     config = _config(files)
     time_s = parse_duration(duration, what="--for")
-    steps = _run(plugin, plugin_path or [], config, time_s)
+    steps = _run(session, plugin, _command(plugin, plugin_path or [], config, time_s), config)
     session.output.listing(
         COLUMNS, steps, document=[asdict(step) for step in steps], empty="nothing was checked"
     )
     failed = next((step for step in steps if step.result == "failed"), None)
     if failed is not None:
+        if failed.stack:
+            session.output.message(failed.stack)
         raise PyconnectError(f"plugin `{plugin}` failed at `{failed.step}`: {failed.detail}")
 
 
@@ -84,39 +99,115 @@ def _config(files: Sequence[str] | None) -> Mapping[str, str] | None:
     return {key: value for key, value in found[0].config.items() if value is not None}
 
 
-def _run(
+def _command(
     plugin: str, plugin_path: Sequence[str], config: Mapping[str, str] | None, time_s: float
-) -> list[CheckStep]:
+) -> list[str]:
     command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
     for directory in plugin_path:
         command += ["--plugin-path", directory]
-    if config is not None:
-        command.append("--config-from-stdin")
-    limit_s = 60 + 2 * time_s
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-            # Not an argument: it may hold secrets, and arguments are public.
-            input="" if config is None else json.dumps(config),
+    # Not as an argument: it may hold secrets, and arguments are public.
+    return command if config is None else [*command, "--config-from-stdin"]
+
+
+def _run(
+    session: Session, plugin: str, command: Sequence[str], config: Mapping[str, str] | None
+) -> list[CheckStep]:
+    """Run the self-check and return its steps, whatever the plugin does to the process."""
+    from pyconnect_cli.render.step_line import StepLine
+
+    steps: list[CheckStep] = []
+    with (
+        TemporaryFile("w+", errors="replace") as stacks,
+        TemporaryFile("w+", errors="replace") as complaints,
+        StepLine(session.output) as progress,
+    ):
+        process = subprocess.Popen(
+            [*command, "--stack-to", str(stacks.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            pass_fds=(stacks.fileno(),),
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as late:
-        raise WaitTimedOut(
-            f"plugin `{plugin}` did not finish within {limit_s:.0f} s",
-            hint="a call of the plugin hangs; a worker could not stop such a task gracefully",
-        ) from late
-    steps = [step for line in done.stdout.splitlines() if (step := _step(line)) is not None]
-    if done.returncode not in (0, 1) or not steps:
+        try:
+            for line in _lines(process, "" if config is None else json.dumps(config)):
+                if (step := _step(line)) is None:
+                    continue
+                if steps and steps[-1].result == "begun":
+                    steps.pop()
+                steps.append(step)
+                if step.result == "begun":
+                    progress(step.step, passing=True)
+            code = process.wait()
+        finally:
+            # The whole group: what the plugin started ends with the check.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        texts = [file.read() for file in (stacks, complaints) if not file.seek(0)]
+    if not steps:
         raise PyconnectError(
-            f"the self-check of `{plugin}` ended with exit code {done.returncode}:\n"
-            f"{done.stderr.strip()}",
+            f"the self-check of `{plugin}` ended with exit code {code}:\n{texts[1].strip()}",
             hint="the agent's packages must be installed beside this command",
             exit_code=ExitCode.NEGATIVE,
         )
-    return steps
+    return ended_steps(steps, code, texts[0])
+
+
+def _lines(process: subprocess.Popen[bytes], given: str) -> Iterator[str]:
+    """Yield the lines that the process prints, until it has ended.
+
+    Not until the end of its output: what the plugin has started may keep that open.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(given.encode())
+    os.set_blocking(process.stdout.fileno(), False)
+    begun = b""
+    while True:
+        ended = process.poll() is not None
+        select([process.stdout], [], [], LOOK_S)
+        while part := process.stdout.read(1 << 16):
+            *lines, begun = (begun + part).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+        if ended:
+            return
+        if part == b"":
+            process.wait()
+
+
+def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[CheckStep]:
+    """Return the steps as they ended; the plugin may have ended the process within the last one.
+
+    `code` is the exit code of the process, negative for a signal; `stacks` is what the interpreter
+    wrote of the threads when the step did not return in time, or crashed.
+    """
+    last = steps[-1]
+    if last.result != "begun":
+        return list(steps)
+    if last.step == "clean up" and not stacks and code in (0, 1):
+        return list(steps[:-1])
+    if stacks.startswith("Timeout"):
+        detail = "did not return in time; --for TIME allows more"
+    elif code < 0:
+        detail = f"the process was ended by {Signals(-code).name}"
+    else:
+        detail = f"the plugin ended the process with exit code {code}"
+    return [*steps[:-1], replace(last, result="failed", detail=detail, stack=_of_plugin(stacks))]
+
+
+def _of_plugin(stacks: str) -> str:
+    """Return the stacks, each down to where the self-check called the plugin."""
+    shown: list[str] = []
+    own = False
+    for line in stacks.splitlines():
+        own = ("/pyconnect_agent/plugins/" in line or own) and line.startswith("  ")
+        if line and not own and not line.startswith("Timeout"):
+            shown.append(line)
+    return "\n".join(shown)
 
 
 def _step(line: str) -> CheckStep | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -34,11 +34,13 @@ class Output:
     """Writes results to stdout and messages to stderr.
 
     A stream that cannot be written ends no command half way: `unwritten` keeps the reason for
-    the end of the command, and what only prints may ask for it.
+    the end of the command, and what only prints may ask for it. `propose` completes the commands
+    that messages name.
     """
 
-    def __init__(self, style: OutputStyle) -> None:
+    def __init__(self, style: OutputStyle, propose: Callable[[str], str] = str) -> None:
         self.style = style
+        self.propose = propose
         self.unwritten: OSError | None = None
 
     @property
@@ -60,16 +62,16 @@ class Output:
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
         if not self.style.quiet:
-            tell(paint(text, style, colour=self.style.error_colour))
+            tell(paint(self.propose(text), style, colour=self.style.error_colour))
 
     def warning(self, text: str) -> None:
         """Print a warning on stderr, also when quiet."""
-        tell(f"{paint('warning:', 'warning', colour=self.style.error_colour)} {text}")
+        tell(f"{paint('warning:', 'warning', colour=self.style.error_colour)} {self.propose(text)}")
 
     def error(self, error: PyconnectError) -> None:
         """Print an error and its hint on stderr."""
         for line in error_lines(error, colour=self.style.error_colour):
-            tell(line)
+            tell(self.propose(line))
 
     def paint(self, text: str, style: str | None) -> str:
         """Return a text in a style of stdout."""

@@ -86,6 +86,18 @@ def shorten(text: str, width: int) -> str:
     return kept + "…"
 
 
+def shorten_middle(text: str, width: int) -> str:
+    """Cut a text to a width, an ellipsis between its beginning and its end."""
+    if cell_width(text) <= width:
+        return text
+    end = ""
+    for character in reversed(text):
+        if cell_width(character + end) > (width - 1) // 2:
+            break
+        end = character + end
+    return shorten(text, width - cell_width(end)) + end
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text at spaces into lines of a width; a longer word is broken where it must be."""
     lines = [""]

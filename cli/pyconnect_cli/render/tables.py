@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.render.styles import cell_width, paint, printable, shorten, state_style, wrapped
+from pyconnect_cli.render.styles import (
+    cell_width,
+    paint,
+    printable,
+    shorten,
+    shorten_middle,
+    state_style,
+    wrapped,
+)
 
 Item = TypeVar("Item")
 GAP = "  "
@@ -22,6 +30,7 @@ class Column(Generic[Item]):
     """One column; `wide` ones are shown by `-o wide` or by name only.
 
     On a narrow terminal `prose` is wrapped, other texts are cut; `whole` ones and numbers never.
+    `distinct` texts are cut in their middle, as far as all of them can be told apart.
     """
 
     title: str
@@ -30,19 +39,35 @@ class Column(Generic[Item]):
     right: bool = False
     prose: bool = False
     whole: bool = False
+    distinct: bool = False
     style: StyleOf | None = None
 
-    @property
-    def narrowest(self) -> int | float:
-        """How narrow it may become and still be read."""
+    def narrowest(self, texts: Collection[str]) -> int | float:
+        """Return how narrow it may become and still be read."""
         if self.whole or self.right:
             return inf
-        return NARROWEST_PROSE if self.prose else NARROWEST
+        if self.prose:
+            return NARROWEST_PROSE
+        return _distinct_width(texts) if self.distinct else NARROWEST
+
+    def cut(self, text: str, width: int) -> str:
+        """Return a text that fits, on one line."""
+        return shorten_middle(text, width) if self.distinct else shorten(text, width)
 
 
 def state_column(title: str, value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
     """Return a column whose cells are coloured as states."""
     return Column(title=title, value=value, wide=wide, style=state_style)
+
+
+def worker_column(value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
+    """Return the column of workers: their addresses without the scheme, as statuses name them."""
+    return Column(
+        title="WORKER",
+        value=lambda item: value(item).partition("://")[2] or value(item),
+        wide=wide,
+        distinct=True,
+    )
 
 
 def choose_columns(
@@ -78,7 +103,9 @@ def table_lines(
     widths = [max((cell_width(row[at]) for row in shown), default=0) for at in range(len(columns))]
     if width is not None:
         available = width - len(GAP) * (len(widths) - 1)
-        fitted = fit_widths(widths, available, columns)
+        cells = [frozenset(row[at] for row in rows) for at in range(len(columns))]
+        least = [column.narrowest(texts) for column, texts in zip(columns, cells, strict=True)]
+        fitted = fit_widths(widths, available, columns, least)
         if sum(fitted) > available:
             return _blocks(columns, rows, width=width, colour=colour)
         widths = fitted
@@ -88,21 +115,33 @@ def table_lines(
     return lines
 
 
-def fit_widths(widths: Sequence[int], available: int, columns: Sequence[Column[Item]]) -> list[int]:
+def fit_widths(
+    widths: Sequence[int],
+    available: int,
+    columns: Sequence[Column[Item]],
+    least: Sequence[int | float],
+) -> list[int]:
     """Narrow columns until the table fits: prose, then others, the widest first.
 
-    The first column comes last: it names the row. None is narrowed below a readable width.
+    The first column comes last: it names the row. None is narrowed below its `least` width.
     """
     fitted = list(widths)
     prose = [at for at, column in enumerate(columns) if column.prose]
     others = [at for at in range(1, len(columns)) if at not in prose]
     for narrowable in (prose, others, [0]):
         while sum(fitted) > available:
-            wide = [at for at in narrowable if fitted[at] > columns[at].narrowest]
+            wide = [at for at in narrowable if fitted[at] > least[at]]
             if not wide:
                 break
             fitted[max(wide, key=fitted.__getitem__)] -= 1
     return fitted
+
+
+def _distinct_width(texts: Collection[str]) -> int:
+    width = NARROWEST
+    while len({shorten_middle(text, width) for text in texts}) < len(texts):
+        width += 1
+    return width
 
 
 def _row_lines(
@@ -115,7 +154,7 @@ def _row_lines(
 ) -> list[str]:
     """Return the lines of one row: more than one where prose is wrapped."""
     cells = [
-        wrapped(text, width) if column.prose else [shorten(text, width)]
+        wrapped(text, width) if column.prose else [column.cut(text, width)]
         for column, text, width in zip(columns, row, widths, strict=True)
     ]
     lines = []

@@ -126,7 +126,7 @@ class AgentClient:
         return str(answer.body)
 
     def change_phase(self, phase: str, *, run_id: str, expect_config_sha256: str) -> str:
-        """Have the agent change its file and restart; return how: supervised, command, none.
+        """Have the agent change its file and restart; return how: self, command, none.
 
         Forbidden when its properties do not allow it, Conflict when its file is another one.
         """

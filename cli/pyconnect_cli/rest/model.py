@@ -157,10 +157,14 @@ class FieldErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The answer of validation; only keys with errors are kept in `fields`."""
+    """The answer of validation; only keys with errors are kept in `fields`.
+
+    `defined` are the keys that connector, converters, transformations and predicates define.
+    """
 
     error_count: int
     fields: tuple[FieldErrors, ...]
+    defined: frozenset[str] = frozenset()
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -333,7 +337,10 @@ def read_config_key(value: object) -> ConfigKey:
 def read_validation(body: Json) -> Validation:
     """Read ConfigInfos."""
     fields: list[FieldErrors] = []
+    defined: set[str] = set()
     for entry in as_list(body["configs"]):
+        if definition := as_object(entry).get("definition"):
+            defined.add(str(as_object(definition)["name"]))
         value = as_object(entry).get("value")
         if value is None:
             continue
@@ -346,7 +353,12 @@ def read_validation(body: Json) -> Validation:
                     errors=errors,
                 )
             )
-    return Validation(error_count=int(str(body["error_count"])), fields=tuple(fields), raw=body)
+    return Validation(
+        error_count=int(str(body["error_count"])),
+        fields=tuple(fields),
+        defined=frozenset(defined),
+        raw=body,
+    )
 
 
 def read_logger_level(name: str, value: object) -> LoggerLevel:

@@ -13,6 +13,9 @@ a file that sets anything else is refused.
     password_command = "pass connect/prod"     # or password_file, password_env, password
     ca_file = "/etc/ssl/company.pem"           # cert, key, insecure
     kafka = { bootstrap = "broker-1:9092", properties = "/etc/kafka/client.properties" }
+    group = "connect-cluster"                  # what Java workers do not report: their group.id
+    offsets_topic = "connect-offsets"          # and their offset.storage.topic
+    inventory = "inventory.toml"               # for `upgrade`
 """
 
 from __future__ import annotations
@@ -38,17 +41,21 @@ Setting = str | int | bool | tuple[str, ...]
 PROJECT_FILE = "pyconnect.toml"
 LITERAL_SECRETS = ("password", "token")
 SECRET_KINDS = ("", "_file", "_command", "_env")
+CLUSTER_KEYS = ("group", "offsets_topic", "inventory")
+"""What a context says of the cluster itself; no option of every command says it."""
 TEXT_KEYS = frozenset(
     {
         "username", "ca_file", "cert", "key", "description", "context",
         "output", "timeout", "request_timeout", "columns", "config",
-        "kafka_bootstrap", "kafka_properties",
+        "kafka_bootstrap", "kafka_properties", *CLUSTER_KEYS,
         *(secret + kind for secret in LITERAL_SECRETS for kind in SECRET_KINDS),
     }
 )  # fmt: skip
 PRESENTATION_KEYS = frozenset({"output", "columns", "no_headers", "no_color", "quiet", "verbose"})
 SWITCH_KEYS = frozenset({"insecure", "no_headers", "yes", "quiet", "debug", "no_color"})
-PATH_KEYS = frozenset({"ca_file", "cert", "key", "password_file", "token_file", "kafka_properties"})
+PATH_KEYS = frozenset(
+    {"ca_file", "cert", "key", "password_file", "token_file", "kafka_properties", "inventory"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,9 @@ class Settings:
     insecure: bool
     kafka_bootstrap: str | None
     kafka_properties: str | None
+    group: str | None
+    offsets_topic: str | None
+    inventory: str | None
     origins: Mapping[str, str]
 
     @property
@@ -207,6 +210,9 @@ class _Resolver:
             insecure=bool(self._get("insecure")),
             kafka_bootstrap=self._text("kafka_bootstrap"),
             kafka_properties=self._text("kafka_properties"),
+            group=self._text("group"),
+            offsets_topic=self._text("offsets_topic"),
+            inventory=self._text("inventory"),
             origins=self._origins,
         )
 

@@ -18,7 +18,7 @@ from pyconnect_cli.errors import NotFound
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
-from pyconnect_cli.render.tables import Column, state_column
+from pyconnect_cli.render.tables import Column, state_column, worker_column
 from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.rest.traces import root_cause
@@ -36,7 +36,7 @@ TaskArgument = Annotated[
 COLUMNS: Sequence[Column[Row]] = (
     Column(title="TASK", value=lambda row: str(row[0])),
     state_column("STATE", lambda row: row[1].state),
-    Column(title="WORKER", value=lambda row: row[1].worker_id),
+    worker_column(lambda row: row[1].worker_id),
     Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
     Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
 )
@@ -116,11 +116,13 @@ def restart(
 ) -> None:
     """Restart tasks by name, or the FAILED tasks of the selected connectors."""
     session = session_of(context)
+    states: dict[TaskId, str] = {}
     if tasks:
         chosen = _known_tasks(session, [parse_task(text) for text in tasks])
     else:
         views = selected_views(session, ())
-        chosen = [key for view in views for key, state in _rows(view) if state.state == "FAILED"]
+        states = {key: "FAILED" for view in views for key, s in _rows(view) if s.state == "FAILED"}
+        chosen = [*states]
         if not chosen:
             session.output.message("no task of the selection is FAILED")
             return
@@ -129,10 +131,16 @@ def restart(
         session.client.restart_task(key.connector, key.task)
 
     steps = [
-        Step(name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key))
+        Step(
+            name=str(key),
+            done="restarted",
+            act=partial(act, key),
+            look=partial(task_shows, key),
+            changes=(f"{states[key]} -> restarted",) if key in states else (),
+        )
         for key in chosen
     ]
-    run_steps(session, "restart", steps)
+    run_steps(session, "restart", steps, what="task")
     goals = dict.fromkeys((key.connector for key in chosen), "RUNNING")
     wait_if_asked(session, goals, restarted=True)
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.looks import task_shows
-from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
+from pyconnect_cli.errors import WaitTimedOut
+from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.tasks.task_id import parse_task
 from pyconnect_cli.verbs import BatchVerb
 
 app = typer.Typer()
+
+PAUSE_S = 0.2
 
 Answer = TypeVar("Answer")
 
@@ -32,24 +37,49 @@ def kill(
         bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
     ] = False,
 ) -> None:
-    """Kill the process of a task. The task becomes FAILED and can be restarted.
+    """Kill the process of a task and wait for its end.
+
+    The task is FAILED then and can be restarted.
 
     Agents only: a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [parse_task(text) for text in tasks]
-    confirm_steps(session, "kill", [str(key) for key in chosen], what="task")
 
     def act(key: TaskId) -> str | None:
-        return at_owner(session, lambda agent: agent.kill_task(key, force=force))
+        def end(agent: AgentClient) -> None:
+            before = {child.pid for child in _processes(agent, key)}
+            agent.kill_task(key, force=force)
+            _wait_for_end(session, agent, key, before)
+
+        return at_owner(session, end)
 
     steps = [
-        Step(
-            name=str(key), done="being killed", act=partial(act, key), look=partial(task_shows, key)
-        )
+        Step(name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key))
         for key in chosen
     ]
-    run_steps(session, "kill", steps)
+    run_steps(session, "kill", steps, asks=Asks.ALWAYS, what="task")
+
+
+def _processes(agent: AgentClient, key: TaskId) -> list[AgentChild]:
+    return [c for c in agent.children() if (c.connector, c.task) == (key.connector, key.task)]
+
+
+def _wait_for_end(
+    session: Session, agent: AgentClient, key: TaskId, before: Collection[int | None]
+) -> None:
+    """Return when the process has ended and the status says so; the task may run again by then."""
+    while True:
+        if not any(
+            child.state == "RUNNING" if child.pid is None else child.pid in before
+            for child in _processes(agent, key)
+        ):
+            return
+        if session.budget.remaining_s() <= PAUSE_S:
+            raise WaitTimedOut(
+                f"{key} was told to end and still runs", hint="end it at once with --force"
+            )
+        time.sleep(PAUSE_S)
 
 
 @app.command()

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
@@ -62,13 +63,12 @@ def reset_topics(
     session = session_of(context)
     for name in names:
         known_connector(session, name)
-    confirm_steps(session, "reset the list of topics of", names)
 
     def act(name: str) -> None:
         session.client.reset_connector_topics(name)
 
     steps = [Step(name=name, done="list of topics reset", act=partial(act, name)) for name in names]
-    run_steps(session, "reset the list of topics of", steps)
+    run_steps(session, "reset the list of topics of", steps, asks=Asks.ALWAYS)
 
 
 @app.command()

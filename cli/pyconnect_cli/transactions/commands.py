@@ -44,7 +44,7 @@ GroupOption = Annotated[
     typer.Option(
         "--group",
         metavar="NAME",
-        help="group.id of the workers (default: as the agents report it)",
+        help="group.id of the workers (default: as the agents or the context report it)",
     ),
 ]
 ConnectorOption = Annotated[
@@ -196,7 +196,8 @@ def describe(
             f"no transaction coordinator knows {', '.join(unknown)}",
             hint="it was never used, or not for transactional.id.expiration.ms (7 days)",
         )
-    names = ("", (), "") if group_id is None else asked_cluster(session, group_id).names
+    known = group_id or session.settings.group
+    names = asked_cluster(session, known).names if known else ("", (), "")
     now_ms = _now_ms()
     listed = [
         Listed(transaction, owner_of(transaction.transactional_id, *names), now_ms)

@@ -60,11 +60,13 @@ def asked_cluster(
     try:
         told = AgentClient(session.client.exchange).config()
     except PreconditionFailed as exc:
-        if group_id is None:
+        if (group_id or session.settings.group) is None:
             raise UsageError(
-                "Java workers do not report their group", hint="give it: --group NAME"
+                "Java workers do not report their group",
+                hint="give it: --group NAME, or keep it in the context:"
+                " pyconnect context set NAME --group GROUP",
             ) from exc
-    group = group_id or told.get("group.id") or ""
+    group = group_id or told.get("group.id") or session.settings.group or ""
     return ConnectCluster(
         group_id=group,
         leader_id=leader_id(group, told),

@@ -48,7 +48,7 @@ def plan(context: typer.Context) -> None:
     Needs --kafka-bootstrap. Exit 9: `run` would refuse.
     """
     session = session_of(context)
-    options = upgrade_options(session.given, phase_needed=True)
+    options = upgrade_options(session, phase_needed=True)
     with _cluster(session, options) as observer:
         unfinished = _unfinished(session, observer)
         if unfinished is not None and _same(unfinished.started, options.wish):
@@ -81,7 +81,7 @@ def run(
     prints, then run it again.
     """
     session = session_of(context)
-    options = upgrade_options(session.given, phase_needed=not resume)
+    options = upgrade_options(session, phase_needed=not resume)
     limits = Limits(
         settle_ms=round(parse_duration(settle, what="--settle") * 1000),
         step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
@@ -101,7 +101,7 @@ def status(context: typer.Context) -> None:
 def abandon(context: typer.Context) -> None:
     """End an unfinished run in its present state; no worker is changed. Needs --kafka-bootstrap."""
     session = session_of(context)
-    options = upgrade_options(session.given, phase_needed=False)
+    options = upgrade_options(session, phase_needed=False)
     with _cluster(session, options) as observer:
         _end_run(session, observer)
 
@@ -120,6 +120,7 @@ def _cluster(session: Session, options: UpgradeOptions) -> Iterator[Observer]:
             group = (
                 group
                 or _agents_group(workers, urls)
+                or session.settings.group
                 or unfinished_group(
                     journal_directory(session.environ), cluster_id(protocol), map(worker_url, urls)
                 )

@@ -58,7 +58,11 @@ def planning_view(
     # The workers of a group are configured alike, as far as it matters for connectors.
     first = next(iter(workers.values()), {})
     sources = _sources(observer, view, wish, first)
-    topic = observer.workers.inventory.offsets_topic or first.get(OFFSETS_TOPIC)
+    topic = (
+        observer.workers.inventory.offsets_topic
+        or first.get(OFFSETS_TOPIC)
+        or session.settings.offsets_topic
+    )
     blockers, unknown = _acls(session, view, wish.target, acls)
     return replace(
         view,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.plan.checks import Wish
 from pyconnect_cli.verbs import ChangingVerb, Verb
@@ -77,8 +77,12 @@ class UpgradeOptions:
     group: str | None
 
 
-def upgrade_options(given: Mapping[str, object], *, phase_needed: bool) -> UpgradeOptions:
-    """Read the options; UsageError for what cannot be read or does not fit together."""
+def upgrade_options(session: Session, *, phase_needed: bool) -> UpgradeOptions:
+    """Read the options; the session may use every worker of the inventory from then on.
+
+    UsageError for what cannot be read or does not fit together.
+    """
+    given = session.given
     phase = Phase(str(given["phase"])) if given.get("phase") else None
     if phase is None and phase_needed:
         raise UsageError(
@@ -87,8 +91,9 @@ def upgrade_options(given: Mapping[str, object], *, phase_needed: bool) -> Upgra
         )
     if (given.get("hard") or given.get("direct")) and phase not in (None, Phase.DISABLED):
         raise UsageError("--hard and --direct lead down: they need --phase disabled")
-    path = given.get("inventory")
+    path = given.get("inventory") or session.settings.inventory
     inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
+    session.also_reach([inventory.address(url) for url in inventory.workers])
     files = (*inventory.worker_configs, *texts(given, "worker_config"))
     return UpgradeOptions(
         wish=Wish(

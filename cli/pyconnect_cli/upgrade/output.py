@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.journal import last_runs
 from pyconnect_cli.upgrade.plan.checks import Finding
@@ -23,7 +23,7 @@ def run_detail(run: Run) -> str:
 
 
 WORKER_COLUMNS: Sequence[Column[Worker]] = (
-    Column(title="WORKER", value=lambda worker: worker.url, whole=True),
+    worker_column(lambda worker: worker.url),
     Column(title="KIND", value=lambda worker: worker.kind),
     Column(title="VERSION", value=lambda worker: worker.version or "-"),
     Column(title="PHASE", value=lambda worker: worker.phase_text),

@@ -107,7 +107,7 @@ class Performer:
                 )
             restart = admin.change_phase(phase, run_id=self._run_id, expect_config_sha256=sha256)
         except Unreachable:
-            # Its supervisor starts it again; `decide` waits for it.
+            # It is restarting already; `decide` waits for it.
             return
         except Forbidden as exc:
             raise NeedsOperator(

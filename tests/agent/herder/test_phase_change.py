@@ -63,7 +63,7 @@ def test_the_file_is_rewritten_and_the_worker_restarts(file: Path) -> None:
         "phase": "preparing",
         "run_id": "r1",
         "config_sha256": worker.sha256,
-        "restart": "supervised",
+        "restart": "self",
     }
     assert worker.restart.begun == 1
     assert worker.last_run_id() == "r1"
@@ -79,7 +79,7 @@ def test_what_is_in_force_needs_no_restart(file: Path) -> None:
     assert worker.change("disabled")["restart"] == "not needed"
     assert worker.restart.begun == 0
     assert file.read_text() == TEXT
-    assert worker.change("preparing", "r2")["restart"] == "supervised"
+    assert worker.change("preparing", "r2")["restart"] == "self"
 
 
 def test_a_repeated_request_is_answered_again(file: Path) -> None:
@@ -107,7 +107,7 @@ def test_another_run_waits_for_the_restart(file: Path) -> None:
     worker.change("preparing")
     with pytest.raises(ConflictError, match="Run r1"):
         worker.change("disabled", "r2")
-    assert Worker(file, phase="preparing").change("disabled", "r2")["restart"] == "supervised"
+    assert Worker(file, phase="preparing").change("disabled", "r2")["restart"] == "self"
 
 
 def test_who_may_not_and_what_is_no_phase(file: Path) -> None:

@@ -277,7 +277,7 @@ def test_a_change_of_phase_is_answered_before_the_restart() -> None:
     body = {"phase": "preparing", "run_id": "r", "expect_config_sha256": "s"}
     answer = world.call("POST", "/agent/phase", json.dumps(body))
     assert answer.status == 202
-    assert answer.json()["restart"] == "supervised"
+    assert answer.json()["restart"] == "self"
     assert (world.admin.phase_changes, world.admin.restarts) == ([("preparing", "r")], 1)
     other = {**body, "expect_config_sha256": "t"}
     assert world.call("POST", "/agent/phase", json.dumps(other)).status == 409

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.render.styles import cell_width, printable, shorten, wrapped
+from pyconnect_cli.render.styles import cell_width, printable, shorten, shorten_middle, wrapped
 from pyconnect_cli.render.tables import (
     NARROWEST,
     Column,
@@ -15,6 +15,7 @@ from pyconnect_cli.render.tables import (
     fit_widths,
     state_column,
     table_lines,
+    worker_column,
 )
 
 Row = tuple[str, str]
@@ -56,13 +57,34 @@ def test_colours_change_nothing_but_the_sequences_around() -> None:
 def test_a_shortened_text_fits(text: str, width: int) -> None:
     """Whatever the characters, the result is not wider than allowed."""
     assert cell_width(shorten(text, width)) <= width
+    assert cell_width(shorten_middle(text, width)) <= width
+
+
+WORKERS = [f"http://connect-worker-{n}.prod.example.com:8083" for n in (1, 2, 12)]
+
+
+def test_workers_are_told_apart_at_any_width() -> None:
+    """Without their scheme, cut in the middle, and never so short that two look alike."""
+    columns: tuple[Column[Row], ...] = (COLUMNS[0], worker_column(lambda row: row[1]))
+    rows = [("a-connector-with-a-long-name", worker) for worker in WORKERS]
+    shown = table_lines(columns, rows, headers=False, width=80, colour=False)
+    assert shown[0].split()[1] == "connect-worker-1.prod.example.com:8083"
+    narrow = table_lines(columns, rows, headers=False, width=50, colour=False)
+    assert [line.split()[1] for line in narrow] == [
+        "connect-worker-1.…example.com:8083",
+        "connect-worker-2.…example.com:8083",
+        "connect-worker-12…example.com:8083",
+    ]
+    for width in range(20, 60):
+        table = table_lines(columns, rows, headers=False, width=width, colour=False)
+        assert len({line for line in table if "worker" in line}) == 3
 
 
 @given(st.lists(st.integers(min_value=0, max_value=60), min_size=1), st.integers(0, 200))
 def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], available: int) -> None:
     """No column grows; a table that fits is left alone."""
     columns = [COLUMNS[0]] * len(widths)
-    fitted = fit_widths(widths, available, columns)
+    fitted = fit_widths(widths, available, columns, [NARROWEST] * len(widths))
     assert all(new <= old for new, old in zip(fitted, widths, strict=True))
     if sum(widths) <= available:
         assert fitted == widths

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.wire
@@ -103,3 +106,53 @@ def test_importing_does_not_overwrite_unasked(run: Run, url: str, tmp_path: Path
     assert run("context", "import", str(other), address=None).code == 2
     assert run("context", "import", str(other), "--force", address=None).code == 0
     assert "http://other:1" in run("context", "show", "p", address=None).out
+
+
+def test_a_context_holds_what_java_workers_do_not_report(
+    run: Run, url: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """Group, offsets topic and inventory; relative files begin where the command was typed."""
+    known = ("--group", "connect", "--offsets-topic", "offsets", "--inventory", "all.toml")
+    assert run("context", "set", "java", "--url", url, *known, "--use", address=None).code == 0
+    shown = json.loads(run("context", "show", "java", "-o", "json", address=None).out)
+    assert (shown["group"], shown["offsets_topic"]) == ("connect", "offsets")
+    assert shown["inventory"] == str(tmp_path / "work" / "all.toml")
+    # What needs them takes them: the inventory is not there yet.
+    outcome = run("upgrade", "--phase", "preparing", address=None)
+    assert (outcome.code, f"{shown['inventory']}: cannot be read" in outcome.err) == (2, True)
+    assert run("context", "set", "java", "--inventory", "", address=None).code == 0
+    assert "--kafka-bootstrap" in run("upgrade", "--phase", "preparing", address=None).err
+
+
+def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict[str, str]) -> None:
+    """An option goes before it; without either the hint names both."""
+    from pyconnect_cli.acting.workers import connect_cluster
+    from pyconnect_cli.offsets.orphans import worker_topics_of
+    from pyconnect_cli.transactions.find import asked_cluster
+
+    session = Session({**environ, "PYCONNECT_URL": url})
+    with pytest.raises(UsageError) as caught:
+        asked_cluster(session, None)
+    assert "context set NAME --group GROUP" in str(caught.value.hint)
+    session.settings = replace(session.settings, group="connect")
+    assert asked_cluster(session, None).group_id == "connect"
+    assert asked_cluster(session, "other").group_id == "other"
+    assert connect_cluster(session).group_id == "connect"
+    session.settings = replace(session.settings, offsets_topic="offsets")
+    assert worker_topics_of(session, None) == {"offsets"}
+    session.close()
+
+
+def test_a_cluster_is_reached_through_any_worker_of_the_inventory(
+    url: str, environ: dict[str, str]
+) -> None:
+    """The default address is not asked then; one that was given is asked first."""
+    dead = "http://127.0.0.1:9"
+    unnamed = Session(environ)
+    unnamed.also_reach([dead, url])
+    assert unnamed.endpoint.urls == (dead, url)
+    assert unnamed.client.connector_names() == ["broken", "orders"]
+    named = Session({**environ, "PYCONNECT_URL": dead})
+    named.also_reach([url, dead])
+    assert named.endpoint.urls == (dead, url)
+    unnamed.close()

@@ -93,8 +93,8 @@ def _define_agent_keys(definition: ConfigDef) -> None:
         default=None,
         importance=LOW,
         documentation=(
-            "Command that restarts this worker, as systemctl restart connect, unless it runs "
-            "below --supervise; no shell reads it. A key of this agent alone."
+            "Command that restarts this worker, as systemctl restart connect; no shell reads it. "
+            "Without it the worker restarts itself. A key of this agent alone."
         ),
     )
     definition.define(

@@ -352,8 +352,7 @@ def _means(view: View, wish: Wish) -> Iterator[Finding]:
         yield Finding(
             message="restarts by hand, one worker at a time (exit 75 each time):"
             f" {', '.join(chosen)}",
-            hint="agents: agent.allow.phase.change=true and --supervise or agent.restart.command;"
-            " others: commands in an --inventory file",
+            hint="agents: agent.allow.phase.change=true; others: commands in an --inventory file",
             blocks=False,
         )
 

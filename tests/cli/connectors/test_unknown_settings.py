@@ -1,0 +1,43 @@
+"""Settings that a connector does not define."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.connectors.unknown_settings import unknown_settings
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+DEFINED = ("connector.class", "tasks.max", "team", "transforms", "db.password")
+WARNING = "warning: {}: its connector does not define tasks.mx (did you mean tasks.max?)"
+
+
+def test_settings_of_other_classes_are_not_unknown() -> None:
+    """Converters and clients take theirs from the config, too; without definitions all may be."""
+    keys = ["name", "team", "tasks.mx", "xyz", "producer.override.acks", "key.converter.schemas"]
+    assert unknown_settings(keys, DEFINED) == {"tasks.mx": "tasks.max", "xyz": None}
+    assert unknown_settings(keys, ()) == {}
+
+
+@pytest.mark.wire
+def test_a_setting_that_is_not_defined_is_warned_of(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """By every verb that takes a config; the change is made all the same."""
+    connect.defined_keys = DEFINED
+    config = {"connector.class": "org.example.FileSource", "tasks.mx": "4"}
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps({"name": "new", "config": config}))
+    for words in (["create"], ["apply"], ["validate"]):
+        connect.connectors.pop("new", None)
+        outcome = run("connectors", *words, "-f", str(file))
+        assert (outcome.code, outcome.err.count(WARNING.format("new"))) == (0, 1), words
+    outcome = run("connectors", "patch", "orders", "--set", "tasks.mx=4")
+    assert (outcome.code, WARNING.format("orders") in outcome.err) == (0, True)
+    # What was there before is not this change's matter.
+    outcome = run("connectors", "patch", "orders", "--set", "team=b")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert connect.connectors["orders"].config["tasks.mx"] == "4"

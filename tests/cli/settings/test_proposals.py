@@ -1,0 +1,78 @@
+"""Commands and options that hints propose."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.parsing.near_names import slip_of
+from pyconnect_cli.settings.proposals import proposer
+
+OPTIONS = ["--to-start", "--to-end", "--cert", "--class", "--output", "--yes", "--failed", "-o"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--ouput", "--output"),
+        ("--to-star", "--to-start"),
+        ("--OUTPUT", "--output"),
+        ("--to-offset", None),
+        ("--set", None),
+        ("--file", None),
+        ("--yess", None),
+    ],
+)
+def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
+    """What only resembles it does something else; consent is never proposed."""
+    assert slip_of(typed, OPTIONS) == meant
+
+
+def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
+    """Options of this command go to the commands that take them, secrets masked."""
+    propose = proposer(
+        {
+            "url": ("http://me:hunter2@a:8083", "b"),
+            "context": "prod",
+            "password": "s3cret",
+            "insecure": True,
+            "kafka_bootstrap": "k:9092",
+            "output": "json",
+        },
+        (),
+    )
+    front = (
+        "pyconnect --context prod --url 'http://me:********@a:8083' --url b"
+        " --password '********' --insecure"
+    )
+    assert propose("list them: pyconnect connectors list") == f"list them: {front} connectors list"
+    expected = f"undo: {front} --kafka-bootstrap k:9092 offsets undo 7"
+    assert propose("undo: pyconnect offsets undo 7") == expected
+    assert propose("choose one: pyconnect context use NAME") == (
+        "choose one: pyconnect context use NAME"
+    )
+    assert propose("see: pyconnect sandbox up; no command: my-pyconnect x") == (
+        "see: pyconnect sandbox up; no command: my-pyconnect x"
+    )
+
+
+def test_what_a_proposal_says_itself_is_not_said_twice() -> None:
+    """The command as typed has its options already; another command of the text has not."""
+    propose = proposer({"url": ("a",)}, ())
+    assert propose("run: pyconnect connectors delete x --url a --yes; or: pyconnect health") == (
+        "run: pyconnect connectors delete x --url a --yes; or: pyconnect --url a health"
+    )
+
+
+def test_facts_of_workers_go_to_the_commands_that_take_them() -> None:
+    """They are options of these commands alone."""
+    arguments = ("upgrade", "--phase", "enabled", "--worker-config", "w 1.properties")
+    propose = proposer({}, (*arguments, "--worker-property=sasl.password=x"))
+    facts = "--worker-config 'w 1.properties' --worker-property 'sasl.password=********'"
+    assert propose("pyconnect acls check --phase enabled") == (
+        f"pyconnect acls check {facts} --phase enabled"
+    )
+    assert propose("first: pyconnect upgrade --phase preparing") == (
+        f"first: pyconnect upgrade {facts} --phase preparing"
+    )
+    assert propose("pyconnect upgrade status") == "pyconnect upgrade status"
+    assert propose("pyconnect health") == "pyconnect health"

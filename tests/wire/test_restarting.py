@@ -1,0 +1,107 @@
+"""A worker's restart, with real processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.restarting import Restart, restart_of
+from pyconnect_agent.worker.lifecycle import RUN_AGAIN
+from tests.support.processes import run_python
+
+pytestmark = pytest.mark.wire
+
+WORKER = """
+import argparse, os, pathlib, signal, sys
+import pyconnect_agent.command
+from pyconnect_agent import __main__
+lives = pathlib.Path(sys.argv[1])
+def run(options, launcher):
+    with lives.open("a") as file:
+        file.write(f"{os.getpid()} {signal.getsignal(signal.SIGHUP).name}\\n")
+    if "gone" in sys.argv:
+        sys.executable = "/nowhere/python"
+    return int(sys.argv[1 + len(lives.read_text().splitlines())])
+class NoForkServer:
+    def close(self): pass
+pyconnect_agent.command.run = run
+__main__._fork_server = NoForkServer
+__main__._parser = lambda: argparse.Namespace(parse_args=lambda given: None)
+sys.exit(__main__.main())
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A worker that writes a line per life and ends its lives as its arguments say."""
+    path = tmp_path / "worker.py"
+    path.write_text(WORKER)
+    return path
+
+
+def lives_of(script: Path, *ends: str) -> tuple[int, list[str], str]:
+    lives = script.with_name("lives")
+    done = run_python([str(script), str(lives), *ends], os.environ, 60)
+    return done.returncode, lives.read_text().splitlines(), done.stderr
+
+
+def test_a_worker_runs_again_in_the_same_process(script: Path) -> None:
+    """As often as it asks for it, with the same arguments; its last code is the process's."""
+    code, lives, _ = lives_of(script, str(RUN_AGAIN), str(RUN_AGAIN), "3")
+    assert code == 3
+    assert len(lives) == 3
+    assert len(set(lives)) == 1
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_a_worker_that_ends_otherwise_stays_ended(script: Path, code: int) -> None:
+    """A stop and a failure are for a service manager to answer."""
+    ended, lives, _ = lives_of(script, str(code), "0")
+    assert (ended, len(lives)) == (code, 1)
+
+
+def test_a_worker_whose_program_is_gone_reports_it(script: Path) -> None:
+    """The code says that the process died, and the log says what to do."""
+    code, lives, log = lives_of(script, str(RUN_AGAIN), "0", "gone")
+    assert (code, len(lives)) == (1, 1)
+    assert "start it by hand" in log
+
+
+def test_the_method_follows_the_properties_and_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command goes first; without a program nothing can run again."""
+    stops: list[str] = []
+    config = DistributedConfig.parse(WORKER_PROPERTIES)
+    own = restart_of(config, lambda: stops.append("stopped"))
+    own.begin()
+    assert (own.method, stops) == ("self", ["stopped"])
+    by_command = restart_of(
+        DistributedConfig.parse({**WORKER_PROPERTIES, "agent.restart.command": "touch 'a file'"}),
+        lambda: stops.append("stopped"),
+    )
+    assert (by_command.method, by_command.command) == ("command", ("touch", "a file"))
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    own.begin()
+    assert (own.method, by_command.method, len(stops)) == ("none", "command", 1)
+
+
+def test_a_command_that_cannot_run_is_reported() -> None:
+    """The worker goes on, and the answer says what is left to do."""
+    missing = Restart(command=("/nowhere/restart",), stop_and_run_again=lambda: None)
+    with pytest.raises(InternalError, match="restart the worker yourself"):
+        missing.begin()
+
+
+WORKER_PROPERTIES = {
+    "bootstrap.servers": "localhost:9092",
+    "group.id": "group",
+    "config.storage.topic": "configs",
+    "offset.storage.topic": "offsets",
+    "status.storage.topic": "statuses",
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+}
