@@ -22,24 +22,24 @@ from typing import Any
 LOG = logging.getLogger(__name__)
 
 EXIT_DIED = 1
-LAST_WORDS_S = 5.0
+BEFORE_END_S = 5.0
 
 OnDeath = Callable[[BaseException], object]
 
 
 @dataclass(slots=True)
 class _Process:
-    """`last_words`: called before this process ends because one of its parts died."""
+    """`before_end`: called before this process ends because one of its parts died."""
 
-    last_words: OnDeath | None = None
+    before_end: OnDeath | None = None
 
 
 _PROCESS = _Process()
 
 
-def set_last_words(last_words: OnDeath | None) -> None:
+def call_before_end(report: OnDeath | None) -> None:
     """Report the reason before this process ends; the process of a task reports FAILED."""
-    _PROCESS.last_words = last_words
+    _PROCESS.before_end = report
 
 
 class Thread(threading.Thread):
@@ -73,11 +73,11 @@ def start_task(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]
 
 def end_process(error: BaseException) -> None:
     """End this process with exit code 1; what it has to report first must not hold it up."""
-    if _PROCESS.last_words is not None:
-        # They may wait for a reader that does not read, or for a lock that is never released.
-        speaker = threading.Thread(target=_PROCESS.last_words, args=(error,), daemon=True)
-        speaker.start()
-        speaker.join(LAST_WORDS_S)
+    if _PROCESS.before_end is not None:
+        # It may wait for a reader that does not read, or for a lock that is never released.
+        reporter = threading.Thread(target=_PROCESS.before_end, args=(error,), daemon=True)
+        reporter.start()
+        reporter.join(BEFORE_END_S)
     logging.shutdown()
     os._exit(EXIT_DIED)
 

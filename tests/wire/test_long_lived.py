@@ -16,11 +16,11 @@ from pyconnect_agent import long_lived
 from pyconnect_agent.observability.logging import configure_logging
 
 configure_logging()
-long_lived.LAST_WORDS_S = 0.1
-def last_words(error):
+long_lived.BEFORE_END_S = 0.1
+def report(error):
     print("last words:", error, flush=True)
     {last_words}
-long_lived.set_last_words(last_words)
+long_lived.call_before_end(report)
 def work():
     raise ValueError("no good")
 long_lived.Thread("reader", work).start()

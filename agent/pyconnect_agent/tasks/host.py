@@ -188,7 +188,7 @@ def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
     control.set_logger_level = levels.set_level
     _listen(control)
     life_cycle = TaskLifeCycle(control)
-    long_lived.set_last_words(life_cycle.fail)
+    long_lived.call_before_end(life_cycle.fail)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         life_cycle.mask = worker.mask
@@ -224,7 +224,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     def report_failure(error: BaseException) -> None:
         control.send(StateReported(state=State.FAILED, trace=mask(format_trace(error))))
 
-    long_lived.set_last_words(report_failure)
+    long_lived.call_before_end(report_failure)
     try:
         worker = WorkerView(job.worker.properties, job.worker.plugins)
         mask = worker.mask
