@@ -107,9 +107,10 @@ def test_one_of_several_workers_has_to_be_named(run: Run, agent: str, url: str) 
 
 
 def test_kill_and_stacks(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """One task by its name."""
+    """One task by its name; the command returns when the process is gone."""
     killed = run("tasks", "kill", "c/0", "--yes", address=agent)
-    assert (killed.code, killed.out) == (0, "c/0: being killed\n")
+    assert (killed.code, killed.out) == (0, "c/0: killed\n")
+    assert admin.looks == 2
     assert run("tasks", "kill", "c/0", "--force", "--yes", address=agent).code == 0
     assert admin.kills == [(HERE, False), (HERE, True)]
     assert run("tasks", "stacks", "c/0", address=agent).out == "Thread MainThread\n"

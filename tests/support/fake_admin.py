@@ -30,6 +30,7 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []
         self.drains: list[bool] = []
+        self.looks = 0
         self.owner_url = OWNER
         self.state = "active"
         self.sha256 = "s"
@@ -54,7 +55,7 @@ class FakeAdmin:
         child = ChildDetails(
             connector="c",
             task=0,
-            pid=1,
+            pid=None if self._killed_and_seen() else 1,
             state=State.RUNNING,
             since_ms=1_000,
             rss_bytes=20 * 2**20,
@@ -62,6 +63,12 @@ class FakeAdmin:
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
         return [child_json(child, 2_000), child_json(killed, 2_000)]
+
+    def _killed_and_seen(self) -> bool:
+        """A killed process is there at the first look after the kill, and then gone."""
+        if self.kills:
+            self.looks += 1
+        return self.looks > 1
 
     async def metrics(self) -> tuple[Metric, ...]:
         tags = {"connector": "c", "task": "0"}
@@ -71,9 +78,10 @@ class FakeAdmin:
             for name, value in values.items()
         )
 
-    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int:
         self._check(task_id)
         self.kills.append((task_id, force))
+        return 1
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check(task_id)

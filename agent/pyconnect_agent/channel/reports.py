@@ -19,11 +19,15 @@ from pyconnect_api.config_key import KeyInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReported:
-    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet."""
+    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet.
+
+    `permanent`: FAILED because of what a restart does not cure, such as a wrong setting.
+    """
 
     state: State
     trace: str | None = None
     version: str | None = None
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

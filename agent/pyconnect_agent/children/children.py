@@ -30,16 +30,20 @@ from pyconnect_agent.children.ports import (
     TaskConfigsGenerated,
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
-from pyconnect_agent.children.tasks import TaskChildren
+from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo
 
 LEASES_PER_TERM = 3
+FORCED_STACKS_S = 1.0
+"""How long a kill by SIGKILL waits for the stacks of what it kills."""
 
 
 class ChildProcesses:
@@ -172,12 +176,27 @@ class ChildProcesses:
             *of_tasks,
         )
 
-    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
+        task = self._tasks.condemn(task_id, reason, NoRestart.KILLED)
+        ending = asyncio.get_running_loop().create_task(
+            self._kill(task, force=force, reason=reason), name=f"kill {task_id}"
+        )
+        self._kills.add(ending)
+        ending.add_done_callback(self._kills.discard)
+        return task.child.pid
+
+    async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
+        """The stacks are read first: they show what the task hung in."""
         graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
-        kill = self._tasks.kill(task_id, graceful_s=graceful_s, reason=reason)
-        task = asyncio.get_running_loop().create_task(kill, name=f"kill {task_id}")
-        self._kills.add(task)
-        task.add_done_callback(self._kills.discard)
+        try:
+            async with asyncio.timeout(FORCED_STACKS_S if force else None):
+                stacks = await self._inquiries.stacks(task.child)
+            task.killed_because = f"{reason}\nIts stacks before that:\n{stacks}"
+        except AgentError as error:
+            task.killed_because = f"{reason}\n{error.message}"
+        except TimeoutError:
+            pass
+        await self._tasks.kill(task, graceful_s=graceful_s)
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)

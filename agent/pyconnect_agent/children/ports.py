@@ -16,6 +16,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo
 
 
@@ -57,13 +58,28 @@ class ChildListener(Protocol):
     """Implemented by the herder's shell; called on the event loop."""
 
     def connector_state(
-        self, connector: str, state: State, *, trace: str | None, version: str | None
+        self,
+        connector: str,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
-        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop)."""
+        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop).
+
+        `no_restart`: why a restart would not help what is FAILED.
+        """
         ...
 
     def task_state(
-        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+        self,
+        task_id: ConnectorTaskId,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
@@ -247,10 +263,11 @@ class ChildrenAdmin(Protocol):
         """Of connectors, tasks and their starts; at most a second."""
         ...
 
-    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
         """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
 
-        It is reported FAILED with `reason` once its process is gone.
+        It is reported FAILED with `reason` and its stacks once its process is gone. Returns the
+        process' pid, None when it has none yet.
         """
         ...
 

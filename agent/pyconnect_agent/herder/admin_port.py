@@ -29,8 +29,8 @@ class WorkerAdmin(Protocol):
         """Everything that Connect measures."""
         ...
 
-    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
-        """Begin to kill a task of this worker.
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
+        """Begin to kill a task of this worker; returns its pid, None without one.
 
         NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
         (`target_url` None when its worker is not known), ConflictError for one that does not run.

@@ -70,7 +70,7 @@ from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffse
 from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.trace import format_trace, is_permanent
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -222,7 +222,9 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     mask: Callable[[str], str] = str
 
     def report_failure(error: BaseException) -> None:
-        control.send(StateReported(state=State.FAILED, trace=mask(format_trace(error))))
+        trace = mask(format_trace(error))
+        permanent = is_permanent(error)
+        control.send(StateReported(state=State.FAILED, trace=trace, permanent=permanent))
 
     long_lived.set_last_words(report_failure)
     try:

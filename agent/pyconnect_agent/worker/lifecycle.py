@@ -291,6 +291,7 @@ class Worker:
             worker_id=urlsplit(url).netloc,
             connector_type=lambda found: connector_type(catalog, found),
             standalone=distributed is None,
+            agent_keys=config.agent_keys,
         )
         options = HerderOptions(
             settings=settings,

@@ -34,8 +34,26 @@ class AgentInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutomaticRestarts:
+    """What an agent has restarted by itself; `next_ms` None: nothing is planned.
+
+    `ended`: why nothing is planned although it has failed: policy, permanent, killed, limit.
+    """
+
+    policy: str
+    attempts: int
+    max_attempts: int
+    next_ms: int | None
+    ended: str | None
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentChild:
-    """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes."""
+    """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes.
+
+    `restarts`: None from an agent that has no automatic restarts.
+    """
 
     url: str
     connector: str
@@ -48,6 +66,7 @@ class AgentChild:
     last_activity_ms: int | None
     last_commit_ms: int | None
     queue_size: int | None
+    restarts: AutomaticRestarts | None
     raw: Json
 
     @property
@@ -113,10 +132,15 @@ class AgentClient:
             {"list": answer.body},
         )
 
-    def kill_task(self, task: TaskId, *, force: bool) -> None:
-        """Have a task's process ended; RunsElsewhere or Conflict when it is not there."""
+    def kill_task(self, task: TaskId, *, force: bool) -> int | None:
+        """Have a task's process ended; RunsElsewhere or Conflict when it is not there.
+
+        Returns the pid of what is being ended, None when the agent does not report it.
+        """
         path = ("agent", "tasks", task.connector, str(task.task), "kill")
-        _refuse_conflict(self._send("POST", *path, body={"force": force}, accepted=CONFLICT))
+        answer = self._send("POST", *path, body={"force": force}, accepted=CONFLICT)
+        _refuse_conflict(answer)
+        return parse("answer", lambda body: _number(body.get("pid")), answer.body)
 
     def task_stacks(self, task: TaskId) -> str:
         """Return the stacks of a task's threads; errors as `kill_task`."""
@@ -217,6 +241,19 @@ def _read_child(url: str, body: Json) -> AgentChild:
         last_activity_ms=_number(body["last_activity_ms"]),
         last_commit_ms=_number(body["last_commit_ms"]),
         queue_size=_number(body["queue_size"]),
+        restarts=None if body.get("restarts") is None else _read_restarts(body["restarts"]),
+        raw=body,
+    )
+
+
+def _read_restarts(value: object) -> AutomaticRestarts:
+    body = as_object(value)
+    return AutomaticRestarts(
+        policy=str(body["policy"]),
+        attempts=int(str(body["attempts"])),
+        max_attempts=int(str(body["max_attempts"])),
+        next_ms=_number(body["next_ms"]),
+        ended=optional_text(body["ended"]),
         raw=body,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
@@ -10,6 +11,8 @@ import typer
 
 from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
 from pyconnect_cli.acting.looks import task_shows
+from pyconnect_cli.acting.wait import within_time
+from pyconnect_cli.errors import WaitTimedOut
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
@@ -19,6 +22,8 @@ from pyconnect_cli.verbs import BatchChangingVerb
 app = typer.Typer()
 
 Answer = TypeVar("Answer")
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0
 
 
 @app.command(cls=BatchChangingVerb)
@@ -32,24 +37,39 @@ def kill(
         bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
     ] = False,
 ) -> None:
-    """Kill the process of a task. The task becomes FAILED and can be restarted.
+    """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 
-    Agents only: a Java worker cannot end a thread (exit 9).
+    The task becomes FAILED and can be restarted; its trace holds the stacks of before. Agents only:
+    a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [parse_task(text) for text in tasks]
     confirm_steps(session, "kill", [str(key) for key in chosen], what="task")
 
-    def act(key: TaskId) -> str | None:
-        return at_owner(session, lambda agent: agent.kill_task(key, force=force))
+    def act(key: TaskId) -> None:
+        at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     steps = [
-        Step(
-            name=str(key), done="being killed", act=partial(act, key), look=partial(task_shows, key)
-        )
+        Step(name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key))
         for key in chosen
     ]
     run_steps(session, "kill", steps)
+
+
+def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
+    """Return when the process has ended; WaitTimedOut when the time is over before."""
+    pid = agent.kill_task(task, force=force)
+    pause = FIRST_PAUSE_S
+    late = f"the process of {task} has not ended in time; the worker continues in the background"
+    while pid is not None:
+        with within_time(session, late):
+            pids = {child.pid for child in agent.children()}
+        if pid not in pids:
+            return
+        if session.budget.remaining_s() <= pause:
+            raise WaitTimedOut(late, hint="wait longer with --timeout 10m")
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
 @app.command()

@@ -6,6 +6,7 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 
 from __future__ import annotations
 
+from pyconnect_agent.core.config.agent_keys import define_agent_keys
 from pyconnect_agent.core.config.listeners import ListenersValidator
 from pyconnect_agent.core.config.response_headers import HeaderRulesValidator
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
@@ -38,6 +39,7 @@ def worker_config_def() -> ConfigDef:
     _define_rest_addresses(definition)
     _define_rest_headers(definition)
     _define_admin_interface(definition)
+    define_agent_keys(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     definition.define(

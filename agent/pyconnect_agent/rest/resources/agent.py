@@ -76,11 +76,11 @@ async def kill_task(exchange: Exchange) -> Response:
     force = _flag(await exchange.body(), "force")
     task_id = _task_id(exchange)
     try:
-        _worker(exchange).kill(task_id, force=force)
+        pid = _worker(exchange).kill(task_id, force=force)
     except NotAssignedError as error:
         raise _elsewhere(exchange, error) from error
     return json_response(
-        {"connector": task_id.connector, "task": task_id.task, "force": force},
+        {"connector": task_id.connector, "task": task_id.task, "force": force, "pid": pid},
         HTTPStatus.ACCEPTED,
     )
 
