@@ -153,7 +153,7 @@ def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> N
             await w.task_is(task_id, State.FAILED)
             assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
             trace = w.listener.task_trace(task_id)
-            assert trace.startswith(f"{REASON}\n")
+            assert trace.startswith(REASON)
             assert "in misbehave" in trace or not poll or force
             assert w.listener.tasks[task_id][-1].no_restart is NoRestart.KILLED
             assert task_id not in w.children.running_tasks()

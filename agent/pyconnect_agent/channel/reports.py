@@ -188,6 +188,19 @@ class StatsReported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineLogged:
+    """A line of the log of a connector or task, secrets hidden; `time_ms` is epoch milliseconds.
+
+    `level`: Log4j's name. `text`: the event with its fields, and a trace on further lines.
+    """
+
+    time_ms: int
+    level: str
+    logger: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StacksDumped:
     """`text` names every thread of the process and shows its Python stack."""
 

@@ -10,9 +10,18 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.channel import Job, Lease, Message, SetLoggerLevel
+from pyconnect_agent.channel import (
+    Job,
+    Lease,
+    LineLogged,
+    Message,
+    RunConnectorJob,
+    RunTaskJob,
+    SetLoggerLevel,
+)
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.connectors import ConnectorChildren
@@ -20,6 +29,7 @@ from pyconnect_agent.children.details import connector_details, task_details
 from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
 from pyconnect_agent.children.offset_changes import OffsetChanges
 from pyconnect_agent.children.offsets import OffsetService
@@ -35,6 +45,7 @@ from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.log_lines import Item, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
@@ -72,6 +83,7 @@ class ChildProcesses:
         self._levels: dict[str, str] = {}
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
+        self._logs = ChildLogs(settings.logs)
 
     def connect(
         self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
@@ -81,6 +93,7 @@ class ChildProcesses:
         self._may_run = may_run
 
     async def start(self) -> None:
+        self._logs.start()
         if self._settings.lease_ms is not None:
             self._leases = long_lived.start_task(
                 "child leases", self._renew_leases(self._settings.lease_ms)
@@ -100,6 +113,7 @@ class ChildProcesses:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._leases
         self._launches.shutdown(wait=False)
+        self._logs.stop()
 
     def start_connector(
         self, connector: str, config: ConnectorConfig, target_state: TargetState
@@ -198,6 +212,9 @@ class ChildProcesses:
             pass
         await self._tasks.kill(task, graceful_s=graceful_s)
 
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        return self._logs.lines(question)
+
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)
 
@@ -261,12 +278,20 @@ class ChildProcesses:
         on_message: Callable[[Message], None],
         on_exit: Callable[[ChildEnd], None],
     ) -> Child:
+        item = _item(job)
+
+        def take(message: Message) -> None:
+            if item is not None and isinstance(message, LineLogged):
+                self._logs.add(item, message, child.pid)
+            else:
+                on_message(message)
+
         child = Child(
             name,
             job,
             launcher=self._launcher,
             launches=self._launches,
-            on_message=on_message,
+            on_message=take,
             on_exit=on_exit,
         )
         if self._settings.lease_ms is not None:
@@ -299,3 +324,14 @@ class ChildProcesses:
 
 def _by_name(child: ChildDetails) -> tuple[str, int]:
     return child.connector, -1 if child.task is None else child.task
+
+
+def _item(job: Job) -> Item | None:
+    """Return whose log the lines of a process belong to."""
+    match job:
+        case RunTaskJob(task_id=task_id):
+            return task_id.connector, task_id.task
+        case RunConnectorJob(connector=connector):
+            return connector, None
+        case _:
+            return None

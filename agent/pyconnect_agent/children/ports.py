@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.restart_policy import NoRestart
@@ -269,6 +270,10 @@ class ChildrenAdmin(Protocol):
         It is reported FAILED with `reason` and its stacks once its process is gone. Returns the
         process' pid, None when it has none yet.
         """
+        ...
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        """The lines that are kept: `lines`, `next`, and the `epoch` in which they are numbered."""
         ...
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:

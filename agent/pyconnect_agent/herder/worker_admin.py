@@ -26,6 +26,7 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.protocol.messages import ConnectProtocol
@@ -146,6 +147,9 @@ class AgentAdmin:
         self._check_runs_here(task_id)
         how = "at once" if force else "asked to stop, then SIGTERM, then SIGKILL"
         return self._children.kill_task(task_id, force=force, reason=KILLED.format(how=how))
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        return self._children.logs(question)
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check_runs_here(task_id)

@@ -99,6 +99,10 @@ class WorkerConfig:
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
+    agent_log_kept_bytes: int
+    agent_log_dir: str | None
+    agent_log_file_bytes: int
+    agent_log_file_count: int
     agent_keys: AgentKeys
     """`agent.restart.*` and `agent.limit.*`, which connectors may override."""
 
