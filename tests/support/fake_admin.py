@@ -15,13 +15,23 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.log_lines import LineRings, LogLine, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.restart_policy import (
+    NO_RESTARTS,
+    RestartMode,
+    RestartPolicy,
+    Restarts,
+    restarts_json,
+)
+from pyconnect_agent.core.task_limits import TaskLimits
 from pyconnect_agent.herder.worker_admin import child_json
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)
 STOPPED = ConnectorTaskId("c", 2)
 OWNER = "http://other:8083/"
+POLICY = RestartPolicy(mode=RestartMode.ON_FAILURE, max_attempts=5)
 
 
 class FakeAdmin:
@@ -31,6 +41,9 @@ class FakeAdmin:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []
         self.drains: list[bool] = []
         self.looks = 0
+        self.next_ms: int | None = None
+        self.lines: list[LogLine] = []
+        self.epoch = 1
         self.owner_url = OWNER
         self.state = "active"
         self.sha256 = "s"
@@ -59,10 +72,16 @@ class FakeAdmin:
             state=State.RUNNING,
             since_ms=1_000,
             rss_bytes=20 * 2**20,
+            cpu_percent=12.34,
+            limits=TaskLimits(memory_bytes=512 * 2**20, cpu_percent=150),
             queue_size=5,
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
-        return [child_json(child, 2_000), child_json(killed, 2_000)]
+        restarts = restarts_json(Restarts(attempts=(1,), next_ms=self.next_ms), POLICY, 2_000)
+        return [
+            {**child_json(child, 2_000), "restarts": restarts_json(NO_RESTARTS, POLICY, 2_000)},
+            {**child_json(killed, 2_000), "restarts": restarts},
+        ]
 
     def _killed_and_seen(self) -> bool:
         """A killed process is there at the first look after the kill, and then gone."""
@@ -82,6 +101,16 @@ class FakeAdmin:
         self._check(task_id)
         self.kills.append((task_id, force))
         return 1
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        rings = LineRings(1 << 20)
+        for line in self.lines:
+            rings.add(line)
+        return {
+            "epoch": self.epoch,
+            "next": max((line.number for line in self.lines), default=0),
+            "lines": [line.to_json() for line in rings.find(question)],
+        }
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check(task_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from pyconnect_agent.channel import (
     RunTaskJob,
     SetLoggerLevel,
 )
+from pyconnect_agent.children.cgroup import TaskCgroups
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.connectors import ConnectorChildren
@@ -29,6 +31,7 @@ from pyconnect_agent.children.details import connector_details, task_details
 from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.limits import TaskLimitWatch
 from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
 from pyconnect_agent.children.offset_changes import OffsetChanges
@@ -51,6 +54,8 @@ from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo
+
+LOG = logging.getLogger(__name__)
 
 LEASES_PER_TERM = 3
 FORCED_STACKS_S = 1.0
@@ -84,6 +89,8 @@ class ChildProcesses:
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
         self._logs = ChildLogs(settings.logs)
+        self._limits = TaskLimitWatch(self._tasks, TaskCgroups.detect(), self._end_over_limit)
+        self._watch: asyncio.Task[None] | None = None
 
     def connect(
         self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
@@ -94,6 +101,7 @@ class ChildProcesses:
 
     async def start(self) -> None:
         self._logs.start()
+        self._watch = long_lived.start_task("task limits", self._limits.run())
         if self._settings.lease_ms is not None:
             self._leases = long_lived.start_task(
                 "child leases", self._renew_leases(self._settings.lease_ms)
@@ -108,10 +116,11 @@ class ChildProcesses:
         await self._jobs.stop()
         await self._offset_changes.stop()
         await self._offsets.stop()
-        if self._leases is not None:
-            self._leases.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._leases
+        for task in (self._leases, self._watch):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         self._launches.shutdown(wait=False)
         self._logs.stop()
 
@@ -165,6 +174,7 @@ class ChildProcesses:
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         tasks = self._tasks.details()
+        self._limits.sample()
         figures = await asyncio.gather(
             *(self._inquiries.statistics(task.child) for task in tasks.values())
         )
@@ -192,12 +202,19 @@ class ChildProcesses:
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
         task = self._tasks.condemn(task_id, reason, NoRestart.KILLED)
+        self._begin_kill(task, force=force, reason=reason)
+        return task.child.pid
+
+    def _begin_kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
         ending = asyncio.get_running_loop().create_task(
-            self._kill(task, force=force, reason=reason), name=f"kill {task_id}"
+            self._kill(task, force=force, reason=reason), name=f"kill {task.child.name}"
         )
         self._kills.add(ending)
         ending.add_done_callback(self._kills.discard)
-        return task.child.pid
+
+    def _end_over_limit(self, task_id: ConnectorTaskId, trace: str) -> None:
+        LOG.error("task is over a limit and is ended", extra={"task": str(task_id), "how": trace})
+        self._begin_kill(self._tasks.condemn(task_id, trace), force=True, reason=trace)
 
     async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
         """The stacks are read first: they show what the task hung in."""

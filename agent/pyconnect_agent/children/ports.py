@@ -18,6 +18,7 @@ from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
 from pyconnect_api.config_key import KeyInfo
 
 
@@ -234,7 +235,8 @@ class ChildDetails:
     """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
 
     `since_ms`: when it came into its state, None when that is not known here. Times are epoch
-    milliseconds, sizes bytes. Figures are None where a child has none, or did not
+    milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
+    Figures are None where a child has none, or did not
     answer in time (`responsive` is False then).
     """
 
@@ -244,6 +246,8 @@ class ChildDetails:
     state: State | None
     since_ms: int | None
     rss_bytes: int | None = None
+    cpu_percent: float | None = None
+    limits: TaskLimits = NO_LIMITS
     responsive: bool = True
     last_activity_ms: int | None = None
     last_commit_ms: int | None = None

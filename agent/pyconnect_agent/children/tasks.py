@@ -38,6 +38,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits, UseOverTime
 
 LOG = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ class TaskChild:
     killed, and that is why; nothing it says about its state counts any more. `no_restart`: whether
     that rules out an automatic restart. `came_up`: its start
     has succeeded or failed. `start_number`, `start_request_id`: of its question whether it may
-    begin, for the listener and for the process. `figures`: the last it told of its work.
+    begin, for the listener and for the process. `figures`: the last it told of its work. `use`: of
+    its host, as often as somebody looked.
     """
 
     child: Child
@@ -67,6 +69,8 @@ class TaskChild:
     start_number: int = 0
     start_request_id: int = 0
     figures: StatsReported = NOTHING_TOLD
+    limits: TaskLimits = NO_LIMITS
+    use: UseOverTime = field(default_factory=UseOverTime)
     topics: set[str] = field(default_factory=set)
 
 
@@ -97,6 +101,8 @@ class TaskChildren:
         self._ended: dict[ConnectorTaskId, EndedTask] = {}
         self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
+        self.over_limit: Callable[[ConnectorTaskId], str | None] = lambda _: None
+        """Asked for each process that has ended: the trace of one that the kernel ended."""
 
     def start(
         self,
@@ -124,7 +130,8 @@ class TaskChildren:
             lambda message: self._message(task_id, message),
             lambda end: self._exit(task_id, end),
         )
-        self._tasks[task_id] = TaskChild(child, since_ms=_now_ms())
+        limits = self._settings.agent_keys.of_connector(connector_config).limits
+        self._tasks[task_id] = TaskChild(child, since_ms=_now_ms(), limits=limits)
         self._ended.pop(task_id, None)
 
     async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
@@ -224,6 +231,9 @@ class TaskChildren:
 
     def _exit(self, task_id: ConnectorTaskId, end: ChildEnd) -> None:
         task = self._tasks.pop(task_id)
+        ended_by_kernel = self.over_limit(task_id)
+        if task.killed_because is None and not task.child.cancelled:
+            task.killed_because = ended_by_kernel
         if task.killed_because is not None:
             self._note(task_id, task, State.FAILED)
             trace, why = task.killed_because, task.no_restart

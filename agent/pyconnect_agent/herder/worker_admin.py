@@ -244,6 +244,8 @@ def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
         "state": None if child.state is None else child.state.value,
         "since_ms": child.since_ms,
         "rss_bytes": child.rss_bytes,
+        "cpu_percent": None if child.cpu_percent is None else round(child.cpu_percent, 1),
+        "limits": child.limits.to_json(),
         "responsive": child.responsive,
         "last_activity_ms": child.last_activity_ms,
         "last_commit_ms": child.last_commit_ms,

@@ -279,6 +279,7 @@ class Worker:
             ),
             task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,
             sampling=parts.config.sampling,
+            agent_keys=parts.config.agent_keys,
             logs=LogSettings(
                 kept_bytes=parts.config.agent_log_kept_bytes,
                 directory=Path(log_dir) if log_dir else None,

@@ -11,14 +11,14 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.conditions import Selection, select, selection_from
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
-from pyconnect_cli.connectors.restarts import (
+from pyconnect_cli.acting.restarts import (
     Restarts,
     automatic_restarts,
     describe_restarts,
     restarts_document,
 )
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
 from pyconnect_cli.errors import (
     Forbidden,
     NotFound,
@@ -337,6 +337,8 @@ def _description(
 
 def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:
     """Return a line for each task; with restarts a headed table."""
+    if not tasks:
+        return []
     columns = list(TASK_COLUMNS)
     if restarts:
         columns.append(

@@ -52,7 +52,8 @@ class AutomaticRestarts:
 class AgentChild:
     """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes.
 
-    `restarts`: None from an agent that has no automatic restarts.
+    `cpu_percent` and `cpu_limit` in percent of one processor; a limit of None is none. `restarts`:
+    None from an agent that has no automatic restarts.
     """
 
     url: str
@@ -66,12 +67,50 @@ class AgentChild:
     last_activity_ms: int | None
     last_commit_ms: int | None
     queue_size: int | None
+    cpu_percent: float | None
+    memory_limit: int | None
+    cpu_limit: int | None
     restarts: AutomaticRestarts | None
     raw: Json
 
     @property
     def name(self) -> str:
         return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Which lines of a connector's log: `task` None: of all tasks, and the connector's own."""
+
+    connector: str
+    task: int | None
+    level: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLogLine:
+    """A line of a connector (`task` None) or task."""
+
+    time_ms: int
+    level: str
+    connector: str
+    task: int | None
+    text: str
+    raw: Json
+
+    @property
+    def name(self) -> str:
+        return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLog:
+    """Lines of one agent, and where the next question goes on, within one life of the agent."""
+
+    epoch: int
+    following: int
+    lines: tuple[AgentLogLine, ...]
 
 
 class RunsElsewhere(Conflict):
@@ -141,6 +180,20 @@ class AgentClient:
         answer = self._send("POST", *path, body={"force": force}, accepted=CONFLICT)
         _refuse_conflict(answer)
         return parse("answer", lambda body: _number(body.get("pid")), answer.body)
+
+    def logs(self, wanted: LogFilter, *, after: int) -> AgentLog:
+        """Return the kept lines that a filter selects, from behind number `after`."""
+        numbers = {"since_ms": wanted.since_ms, "after": after, "task": wanted.task}
+        query = tuple((name, str(value)) for name, value in numbers.items() if value is not None)
+        answer = self._send(
+            "GET",
+            "agent",
+            "connectors",
+            wanted.connector,
+            "logs",
+            query=(("level", wanted.level), *query),
+        )
+        return parse("log", lambda body: _read_log(answer.url, body), answer.body)
 
     def task_stacks(self, task: TaskId) -> str:
         """Return the stacks of a task's threads; errors as `kill_task`."""
@@ -229,6 +282,7 @@ def _read_info(url: str, body: Json) -> AgentInfo:
 
 
 def _read_child(url: str, body: Json) -> AgentChild:
+    limits = as_object(body.get("limits") or {})
     return AgentChild(
         url=url,
         connector=str(body["connector"]),
@@ -241,8 +295,30 @@ def _read_child(url: str, body: Json) -> AgentChild:
         last_activity_ms=_number(body["last_activity_ms"]),
         last_commit_ms=_number(body["last_commit_ms"]),
         queue_size=_number(body["queue_size"]),
+        cpu_percent=None if body.get("cpu_percent") is None else float(str(body["cpu_percent"])),
+        memory_limit=_number(limits.get("memory_bytes")),
+        cpu_limit=_number(limits.get("cpu_percent")),
         restarts=None if body.get("restarts") is None else _read_restarts(body["restarts"]),
         raw=body,
+    )
+
+
+def _read_log(url: str, body: Json) -> AgentLog:
+    return AgentLog(
+        epoch=int(str(body["epoch"])),
+        following=int(str(body["next"])),
+        lines=tuple(_read_line(url, as_object(line)) for line in as_list(body["lines"])),
+    )
+
+
+def _read_line(url: str, body: Json) -> AgentLogLine:
+    return AgentLogLine(
+        time_ms=int(str(body["time_ms"])),
+        level=str(body["level"]),
+        connector=str(body["connector"]),
+        task=_number(body["task"]),
+        text=str(body["text"]),
+        raw={**body, "url": url},
     )
 
 
