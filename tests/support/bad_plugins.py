@@ -14,6 +14,7 @@ from typing import Any
 
 from pyconnect_api import (
     ConfigDef,
+    ConfigException,
     ConfigType,
     ConnectException,
     Importance,
@@ -35,6 +36,8 @@ def misbehave(how: str | None) -> None:
             raise ValueError("no good")
         case "connect-exception":
             raise ConnectException("bad config") from OSError("disk on fire")
+        case "config-exception":
+            raise ConfigException("wrong on purpose")
         case "exit":
             os._exit(7)
         case "log-and-abort":
