@@ -136,6 +136,7 @@ MESSAGES: tuple[Message, ...] = (
         plugins=(METRIC,),
     ),
     channel.StacksDumped(request_id=1, text="t"),
+    channel.LineLogged(time_ms=1, level="WARN", logger="l", text="t"),
 )
 
 

@@ -222,11 +222,13 @@ class ChildProcesses:
         try:
             async with asyncio.timeout(FORCED_STACKS_S if force else None):
                 stacks = await self._inquiries.stacks(task.child)
-            task.killed_because = f"{reason}\nIts stacks before that:\n{stacks}"
+            remark = f"Its stacks before that:\n{stacks}"
         except AgentError as error:
-            task.killed_because = f"{reason}\n{error.message}"
+            remark = error.message
         except TimeoutError:
-            pass
+            remark = f"It showed no stacks within {FORCED_STACKS_S:g} s."
+        if task.killed_because == reason:
+            task.killed_because = f"{reason}\n{remark}"
         await self._tasks.kill(task, graceful_s=graceful_s)
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:

@@ -7,6 +7,7 @@ by a thread of their own.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -25,6 +26,7 @@ from pyconnect_agent.observability.logging import EventFormatter, level_name
 
 LOG = logging.getLogger(__name__)
 
+STOP_S = 5.0
 LINES_AHEAD = 10_000
 """Lines that wait for a slow disk; more are not written to files."""
 
@@ -101,7 +103,8 @@ class LogFiles:
         self._lines: queue.Queue[LogLine | None] = queue.Queue(LINES_AHEAD)
         self._lost = 0
         self._failing = False
-        self._thread = long_lived.Thread("connector-logs", self._run)
+        # Lines in files are not worth a worker.
+        self._thread = long_lived.Thread("connector-logs", self._run, on_death=lambda _: None)
 
     def start(self) -> None:
         self._thread.start()
@@ -115,8 +118,9 @@ class LogFiles:
 
     def stop(self) -> None:
         """Return when everything is written, or after some seconds with a disk that hangs."""
-        self._lines.put(None)
-        self._thread.join(5.0)
+        with contextlib.suppress(queue.Full):
+            self._lines.put(None, timeout=STOP_S)
+        self._thread.join(STOP_S)
 
     def _run(self) -> None:
         while True:

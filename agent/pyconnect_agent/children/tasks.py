@@ -51,11 +51,11 @@ class TaskChild:
     """A live task process and the last it told.
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
-    killed, and that is why; nothing it says about its state counts any more. `no_restart`: whether
-    that rules out an automatic restart. `came_up`: its start
-    has succeeded or failed. `start_number`, `start_request_id`: of its question whether it may
-    begin, for the listener and for the process. `figures`: the last it told of its work. `use`: of
-    its host, as often as somebody looked.
+    killed, and that is why; nothing it says about its state counts any more. `no_restart`: why it
+    is not to be restarted automatically then. `came_up`: its start has succeeded or failed.
+    `start_number`, `start_request_id`: of its question whether it may begin, for the listener and
+    for the process. `figures`: the last it told of its work. `use`: what it used of its host at
+    each look.
     """
 
     child: Child
@@ -146,7 +146,8 @@ class TaskChildren:
         """Let a task count as FAILED with `reason` once it is gone; an earlier reason stays."""
         task = self._tasks[task_id]
         if task.killed_because is None:
-            task.killed_because, task.no_restart = reason, no_restart
+            task.killed_because = reason
+        task.no_restart = task.no_restart or no_restart
         return task
 
     async def kill(self, task: TaskChild, *, graceful_s: float) -> None:

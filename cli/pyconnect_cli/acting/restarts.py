@@ -23,8 +23,12 @@ Restarts = Mapping[int | None, AutomaticRestarts]
 
 
 def automatic_restarts(session: Session, name: str, status: ConnectorStatus | None) -> Restarts:
-    """Ask the workers that the status names; those that are no agents have nothing to say."""
+    """Ask the workers that the status names; beside Java workers nothing is restarted."""
     if status is None:
+        return {}
+    try:
+        AgentClient(session.client.exchange).info()
+    except PyconnectError:
         return {}
     items = (status.connector, *status.tasks)
     urls = urls_with(session, {item.worker_id for item in items if item.worker_id})

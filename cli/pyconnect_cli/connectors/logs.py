@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -95,7 +95,8 @@ def logs(
     wanted = LogFilter(connector=name, task=task, level=level.upper(), since_ms=since_ms)
     following = Following()
     failures: list[PyconnectError] = []
-    found = _ask(session, wanted, following, failures)
+    newest = wanted if tail is None else replace(wanted, limit=tail)
+    found = _ask(session, newest, following, failures)
     if not found:
         known_connector(session, name)
     for line in found if tail is None else found[len(found) - min(tail, len(found)) :]:

@@ -80,12 +80,16 @@ class AgentChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFilter:
-    """Which lines of a connector's log: `task` None: of all tasks, and the connector's own."""
+    """Which lines of a connector's log: `task` None: of all tasks, and the connector's own.
+
+    `limit`: the newest of each worker.
+    """
 
     connector: str
     task: int | None
     level: str
     since_ms: int
+    limit: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +187,12 @@ class AgentClient:
 
     def logs(self, wanted: LogFilter, *, after: int) -> AgentLog:
         """Return the kept lines that a filter selects, from behind number `after`."""
-        numbers = {"since_ms": wanted.since_ms, "after": after, "task": wanted.task}
+        numbers = {
+            "since_ms": wanted.since_ms,
+            "after": after,
+            "task": wanted.task,
+            "limit": wanted.limit,
+        }
         query = tuple((name, str(value)) for name, value in numbers.items() if value is not None)
         answer = self._send(
             "GET",

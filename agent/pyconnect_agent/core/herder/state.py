@@ -341,11 +341,13 @@ class HerderState:
 
     @property
     def agents_only(self) -> bool:
-        """Whether the group has no Java worker, as far as its leader has said."""
+        """Whether the group has no Java worker, as far as its leader has said.
+
+        Without a membership nothing is known, and nothing is started: what is planned on this is
+        looked at again when it is due.
+        """
         membership = self.membership
-        return self.settings.standalone or (
-            membership is not None and membership.assignment.agents_only
-        )
+        return self.settings.standalone or membership is None or membership.assignment.agents_only
 
     @property
     def leader_url(self) -> str | None:

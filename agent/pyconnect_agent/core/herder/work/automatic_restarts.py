@@ -12,7 +12,7 @@ from pyconnect_agent.core.herder.events import RestartDue
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import failures
 from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.restart_policy import RestartMode, after_restart
+from pyconnect_agent.core.restart_policy import NoRestart, RestartMode, after_restart
 
 REBALANCING_MS = 1_000
 """Until a restart is looked at again that fell due while the group rebalances."""
@@ -30,7 +30,8 @@ def due(turn: Turn, timer: RestartDue) -> None:
         turn.wake_at(turn.now_ms + REBALANCING_MS, timer)
         return
     if failures.policy_of(turn.state, connector).mode is RestartMode.NEVER:
-        failures.put(turn, connector, task, replace(history, next_ms=None))
+        given_up = replace(history, next_ms=None, ended=NoRestart.POLICY)
+        failures.put(turn, connector, task, given_up)
         return
     if task is None:
         work.stop_connector(turn, connector)

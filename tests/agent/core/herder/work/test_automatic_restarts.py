@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyconnect_agent.core.herder import events as on
@@ -96,6 +98,28 @@ def test_never_leaves_the_trace_as_it_is() -> None:
     fail(found)
     found.settle()
     assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
+
+
+def test_auto_is_never_where_the_leader_does_not_say_that_all_are_agents() -> None:
+    """As beside a Java worker."""
+    found = world(policy="auto")
+    assert not found.state.agents_only
+    fail(found)
+    found.settle()
+    assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
+
+
+def test_a_restart_that_was_planned_before_the_policy_changed_is_dropped() -> None:
+    """What is planned is looked at again when it is due."""
+    found = world(policy="auto")
+    membership = found.state.membership
+    found.state = replace(found.state, membership=None)
+    fail(found)
+    assert "restarted automatically at" in trace(found)
+    found.state = replace(found.state, membership=membership)
+    found.settle()
+    assert found.task_statuses[TASK].state is State.FAILED
+    assert found.state.work["a"].restarts[0].ended is NoRestart.POLICY
 
 
 def test_a_failed_connector_is_restarted_too() -> None:
