@@ -23,6 +23,7 @@ _SECRET = re.compile(
     r"|private\.key|api\.key|access\.key)",
     re.IGNORECASE,
 )
+_SWITCHES = frozenset({"true", "false", "none", "null"})
 _LOCATION = re.compile(r"\.(file|location|path|url|uri|class|endpoint|ms|seconds)$", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@\s,:]*):([^/@\s,]*)@")
 _JAAS_PASSWORD = re.compile(r'(?:password|clientSecret)\s*=\s*["\']([^"\']+)["\']')
@@ -85,7 +86,7 @@ def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
     """Return what a config holds of secrets in plain text, each with what is to be shown for it."""
     found = set()
     for name, value in config.items():
-        if not value or _REFERENCE.search(value):
+        if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):
             continue
         if _SECRET.search(name) and not _LOCATION.search(name):
             found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
