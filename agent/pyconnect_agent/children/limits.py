@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyconnect_agent.children.cgroup import TaskCgroups
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
@@ -53,10 +54,12 @@ class TaskLimitWatch:
         pid = task.child.pid
         if pid is None:
             return
-        if self._cgroups is not None and self._cgroups.hold(task_id, pid, task.limits):
-            return
+        limits = task.limits
+        if self._cgroups is not None and self._cgroups.hold(task_id, pid, limits):
+            # What the process had before it was moved is counted elsewhere; the processor is held.
+            limits = replace(limits, cpu_percent=None)
         note_use(task)
-        trace = excess(task.limits, task.use)
+        trace = excess(limits, task.use)
         if trace is not None:
             self._end(task_id, trace)
 
