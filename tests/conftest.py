@@ -128,7 +128,11 @@ def agent_worker(
         agent = AgentProcess(
             WorkerConfig(
                 directory=session_directory / "shared-agent",
-                properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
+                properties={
+                    **worker_properties(kafka_broker.bootstrap_servers, group_id),
+                    # As the Java worker that it is compared with.
+                    "agent.restart.policy": "never",
+                },
                 hold_file=hold_file,
             )
         ).start()

@@ -136,6 +136,7 @@ MESSAGES: tuple[Message, ...] = (
         plugins=(METRIC,),
     ),
     channel.StacksDumped(request_id=1, text="t"),
+    channel.LineLogged(time_ms=1, level="WARN", logger="l", text="t"),
 )
 
 
@@ -161,8 +162,8 @@ def test_a_message_survives_the_pipe(message: Message) -> None:
 def test_a_frame_has_the_documented_layout() -> None:
     """A process in another language can write and read it."""
     assert encode(StateReported(state=State.RUNNING, version="1")) == (
-        b"\x00\x00\x00\x30\x02\x92\xadStateReported"
-        b"\x83\xa5state\xa7RUNNING\xa5trace\xc0\xa7version\xa11"
+        b"\x00\x00\x00\x3b\x02\x92\xadStateReported"
+        b"\x84\xa5state\xa7RUNNING\xa5trace\xc0\xa7version\xa11\xa9permanent\xc2"
     )
     shorter = b"\x02\x92\xa4Stop\x81\xa3new\x01"
     assert decode(shorter) == Stop()

@@ -82,6 +82,8 @@ class Agents:
             **worker_properties(self._bootstrap_servers, group_id or unique_name("agents")),
             "key.converter": STRING_CONVERTER,
             "value.converter": STRING_CONVERTER,
+            # What fails stays as it is, until a test restarts it.
+            "agent.restart.policy": "never",
         }
         if connectors is not None:
             defaults["offset.storage.file.filename"] = str(self._directory / "offsets.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from pyconnect_api import (
     ConfigDef,
+    ConfigException,
     ConfigType,
     ConnectException,
     Importance,
@@ -24,6 +26,8 @@ from pyconnect_api import (
     SourceTask,
 )
 
+LOG = logging.getLogger(__name__)
+
 
 def misbehave(how: str | None) -> None:
     """Do what `how` says; None and unknown words do nothing."""
@@ -32,8 +36,13 @@ def misbehave(how: str | None) -> None:
             raise ValueError("no good")
         case "connect-exception":
             raise ConnectException("bad config") from OSError("disk on fire")
+        case "config-exception":
+            raise ConfigException("wrong on purpose")
         case "exit":
             os._exit(7)
+        case "log-and-abort":
+            LOG.warning("the last line before the end")
+            os.abort()
         case "sys-exit":
             sys.exit(9)
         case "abort":
@@ -51,6 +60,8 @@ class BadSourceTask(SourceTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
+        if text := props.get("log"):
+            LOG.warning("as the config says", extra={"said": text})
         if props.get("task.start") == "quote":
             raise ConnectException(f"no entry for {props['login'].partition(':')[2]}")
         misbehave(props.get("task.start"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.restart_policy import NoRestart
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class Reported:
     state: State
     trace: str | None
     version: str | None
+    no_restart: NoRestart | None = None
 
 
 @dataclass
@@ -30,14 +32,28 @@ class RecordingListener:
     starts_asked: list[tuple[ConnectorTaskId, int]] = field(default_factory=list)
 
     def connector_state(
-        self, connector: str, state: State, *, trace: str | None, version: str | None
+        self,
+        connector: str,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
-        self.connectors.setdefault(connector, []).append(Reported(state, trace, version))
+        reported = Reported(state, trace, version, no_restart)
+        self.connectors.setdefault(connector, []).append(reported)
 
     def task_state(
-        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+        self,
+        task_id: ConnectorTaskId,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
-        self.tasks.setdefault(task_id, []).append(Reported(state, trace, version))
+        reported = Reported(state, trace, version, no_restart)
+        self.tasks.setdefault(task_id, []).append(reported)
 
     def task_reconfiguration_requested(self, connector: str) -> None:
         self.reconfigurations.append(connector)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.ports import TaskConfigsGenerated
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -29,6 +30,7 @@ class ChildrenWorld:
         *,
         graceful_ms: int,
         lease_ms: int | None,
+        logs: LogSettings,
     ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
@@ -44,6 +46,7 @@ class ChildrenWorld:
                 ),
                 task_shutdown_graceful_timeout_ms=graceful_ms,
                 lease_ms=lease_ms,
+                logs=logs,
             ),
             self.store,
             launcher=launcher,
@@ -96,6 +99,7 @@ async def children_world(
     graceful_ms: int = 60_000,
     lease_ms: int | None = None,
     launcher: Launcher | None = None,
+    logs: LogSettings | None = None,
 ) -> AsyncIterator[ChildrenWorld]:
     """Start children; kill whatever is left of them."""
     world = ChildrenWorld(
@@ -103,6 +107,7 @@ async def children_world(
         launcher or shared_launcher(),
         graceful_ms=graceful_ms,
         lease_ms=lease_ms,
+        logs=logs or LogSettings(),
     )
     await world.children.start()
     try:

@@ -15,13 +15,23 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.log_lines import LineRings, LogLine, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.restart_policy import (
+    NO_RESTARTS,
+    RestartMode,
+    RestartPolicy,
+    Restarts,
+    restarts_json,
+)
+from pyconnect_agent.core.task_limits import TaskLimits
 from pyconnect_agent.herder.worker_admin import child_json
 
 HERE = ConnectorTaskId("c", 0)
 ELSEWHERE = ConnectorTaskId("c", 1)
 STOPPED = ConnectorTaskId("c", 2)
 OWNER = "http://other:8083/"
+POLICY = RestartPolicy(mode=RestartMode.ON_FAILURE, max_attempts=5)
 
 
 class FakeAdmin:
@@ -30,12 +40,16 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.kills: list[tuple[ConnectorTaskId, bool]] = []
         self.drains: list[bool] = []
+        self.looks = 0
+        self.next_ms: int | None = None
+        self.lines: list[LogLine] = []
+        self.epoch = 1
         self.owner_url = OWNER
         self.state = "active"
         self.sha256 = "s"
         self.phase_changes: list[tuple[str, str]] = []
         self.restarts = 0
-        self.looks_until_end = 0
+        self.looks_until_end = 1
 
     async def about(self) -> dict[str, Any]:
         return {
@@ -55,18 +69,26 @@ class FakeAdmin:
         child = ChildDetails(
             connector="c",
             task=0,
-            pid=1,
+            pid=None if self._killed_and_seen() else 1,
             state=State.RUNNING,
             since_ms=1_000,
             rss_bytes=20 * 2**20,
+            cpu_percent=12.34,
+            limits=TaskLimits(memory_bytes=512 * 2**20, cpu_percent=150),
             queue_size=5,
         )
         killed = replace(child, task=2, pid=None, state=State.FAILED, rss_bytes=None)
+        restarts = restarts_json(Restarts(attempts=(1,), next_ms=self.next_ms), POLICY, 2_000)
+        return [
+            {**child_json(child, 2_000), "restarts": restarts_json(NO_RESTARTS, POLICY, 2_000)},
+            {**child_json(killed, 2_000), "restarts": restarts},
+        ]
+
+    def _killed_and_seen(self) -> bool:
+        """A killed process is there for `looks_until_end` looks after the kill."""
         if self.kills:
-            self.looks_until_end -= 1
-            if self.looks_until_end < 0:
-                child = replace(killed, task=0)
-        return [child_json(child, 2_000), child_json(killed, 2_000)]
+            self.looks += 1
+        return self.looks > self.looks_until_end
 
     async def metrics(self) -> tuple[Metric, ...]:
         tags = {"connector": "c", "task": "0"}
@@ -76,9 +98,20 @@ class FakeAdmin:
             for name, value in values.items()
         )
 
-    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int:
         self._check(task_id)
         self.kills.append((task_id, force))
+        return 1
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        rings = LineRings(1 << 20)
+        for line in self.lines:
+            rings.add(line)
+        return {
+            "epoch": self.epoch,
+            "next": max((line.number for line in self.lines), default=0),
+            "lines": [line.to_json() for line in rings.find(question)],
+        }
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check(task_id)

@@ -13,6 +13,7 @@ import pytest
 from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.restart_policy import NoRestart
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
@@ -151,7 +152,10 @@ def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> N
             w.children.kill_task(task_id, force=force, reason=REASON)
             await w.task_is(task_id, State.FAILED)
             assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
-            assert w.listener.task_trace(task_id) == REASON
+            trace = w.listener.task_trace(task_id)
+            assert trace.startswith(REASON)
+            assert force or "\nIts stacks before that:\n" in trace
+            assert w.listener.tasks[task_id][-1].no_restart is NoRestart.KILLED
             assert task_id not in w.children.running_tasks()
             w.children.start_task(task_id, bad_source(), bad_source(), TargetState.STARTED)
             await w.task_is(task_id, State.RUNNING)

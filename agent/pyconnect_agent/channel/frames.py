@@ -37,6 +37,7 @@ from pyconnect_agent.channel.reports import (
     ConsumerOffsets,
     FindConnectorOffsets,
     FindOffsetKeys,
+    LineLogged,
     OffsetChangeReached,
     OffsetsChanged,
     OwnOffsets,
@@ -108,6 +109,7 @@ Message = (
     | PluginDescribed
     | StatsReported
     | StacksDumped
+    | LineLogged
 )
 
 

@@ -19,11 +19,15 @@ from pyconnect_api.config_key import KeyInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReported:
-    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet."""
+    """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet.
+
+    `permanent`: FAILED because of what a restart does not cure, such as a wrong setting.
+    """
 
     state: State
     trace: str | None = None
     version: str | None = None
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +185,19 @@ class StatsReported:
     queue_size: int = 0
     metrics: GroupValues = field(default_factory=dict)
     plugins: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineLogged:
+    """A line of the log of a connector or task, secrets hidden; `time_ms` is epoch milliseconds.
+
+    `level`: Log4j's name. `text`: the event with its fields, and a trace on further lines.
+    """
+
+    time_ms: int
+    level: str
+    logger: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.channel import Job, Lease, Message, SetLoggerLevel
+from pyconnect_agent.channel import (
+    Job,
+    Lease,
+    LineLogged,
+    Message,
+    RunConnectorJob,
+    RunTaskJob,
+    SetLoggerLevel,
+)
+from pyconnect_agent.children.cgroup import TaskCgroups
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.connectors import ConnectorChildren
@@ -20,6 +31,8 @@ from pyconnect_agent.children.details import connector_details, task_details
 from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.limits import TaskLimitWatch
+from pyconnect_agent.children.logs import ChildLogs
 from pyconnect_agent.children.metrics import connector_metrics, task_metrics, worker_values
 from pyconnect_agent.children.offset_changes import OffsetChanges
 from pyconnect_agent.children.offsets import OffsetService
@@ -30,16 +43,23 @@ from pyconnect_agent.children.ports import (
     TaskConfigsGenerated,
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
-from pyconnect_agent.children.tasks import TaskChildren
+from pyconnect_agent.children.tasks import TaskChild, TaskChildren
 from pyconnect_agent.core.config.validation import ConfigInfos
+from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.log_lines import Item, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo
 
+LOG = logging.getLogger(__name__)
+
 LEASES_PER_TERM = 3
+FORCED_STACKS_S = 1.0
+"""How long a kill by SIGKILL waits for the stacks of what it kills."""
 
 
 class ChildProcesses:
@@ -68,6 +88,9 @@ class ChildProcesses:
         self._levels: dict[str, str] = {}
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
+        self._logs = ChildLogs(settings.logs)
+        self._limits = TaskLimitWatch(self._tasks, TaskCgroups.detect(), self._end_over_limit)
+        self._watch: asyncio.Task[None] | None = None
 
     def connect(
         self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
@@ -77,6 +100,8 @@ class ChildProcesses:
         self._may_run = may_run
 
     async def start(self) -> None:
+        self._logs.start()
+        self._watch = long_lived.start_task("task limits", self._limits.run())
         if self._settings.lease_ms is not None:
             self._leases = long_lived.start_task(
                 "child leases", self._renew_leases(self._settings.lease_ms)
@@ -91,11 +116,13 @@ class ChildProcesses:
         await self._jobs.stop()
         await self._offset_changes.stop()
         await self._offsets.stop()
-        if self._leases is not None:
-            self._leases.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._leases
+        for task in (self._leases, self._watch):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         self._launches.shutdown(wait=False)
+        self._logs.stop()
 
     def start_connector(
         self, connector: str, config: ConnectorConfig, target_state: TargetState
@@ -147,6 +174,7 @@ class ChildProcesses:
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
         tasks = self._tasks.details()
+        self._limits.sample()
         figures = await asyncio.gather(
             *(self._inquiries.statistics(task.child) for task in tasks.values())
         )
@@ -172,12 +200,39 @@ class ChildProcesses:
             *of_tasks,
         )
 
-    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
+        task = self._tasks.condemn(task_id, reason, NoRestart.KILLED)
+        self._begin_kill(task, force=force, reason=reason)
+        return task.child.pid
+
+    def _begin_kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
+        ending = asyncio.get_running_loop().create_task(
+            self._kill(task, force=force, reason=reason), name=f"kill {task.child.name}"
+        )
+        self._kills.add(ending)
+        ending.add_done_callback(self._kills.discard)
+
+    def _end_over_limit(self, task_id: ConnectorTaskId, trace: str) -> None:
+        LOG.error("task is over a limit and is ended", extra={"task": str(task_id), "how": trace})
+        self._begin_kill(self._tasks.condemn(task_id, trace), force=True, reason=trace)
+
+    async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
+        """The stacks are read first: they show what the task hung in."""
         graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
-        kill = self._tasks.kill(task_id, graceful_s=graceful_s, reason=reason)
-        task = asyncio.get_running_loop().create_task(kill, name=f"kill {task_id}")
-        self._kills.add(task)
-        task.add_done_callback(self._kills.discard)
+        try:
+            async with asyncio.timeout(FORCED_STACKS_S if force else None):
+                stacks = await self._inquiries.stacks(task.child)
+            remark = f"Its stacks before that:\n{stacks}"
+        except AgentError as error:
+            remark = error.message
+        except TimeoutError:
+            remark = f"It showed no stacks within {FORCED_STACKS_S:g} s."
+        if task.killed_because == reason:
+            task.killed_because = f"{reason}\n{remark}"
+        await self._tasks.kill(task, graceful_s=graceful_s)
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        return self._logs.lines(question)
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)
@@ -242,12 +297,20 @@ class ChildProcesses:
         on_message: Callable[[Message], None],
         on_exit: Callable[[ChildEnd], None],
     ) -> Child:
+        item = _item(job)
+
+        def take(message: Message) -> None:
+            if item is not None and isinstance(message, LineLogged):
+                self._logs.add(item, message, child.pid)
+            else:
+                on_message(message)
+
         child = Child(
             name,
             job,
             launcher=self._launcher,
             launches=self._launches,
-            on_message=on_message,
+            on_message=take,
             on_exit=on_exit,
         )
         if self._settings.lease_ms is not None:
@@ -280,3 +343,14 @@ class ChildProcesses:
 
 def _by_name(child: ChildDetails) -> tuple[str, int]:
     return child.connector, -1 if child.task is None else child.task
+
+
+def _item(job: Job) -> Item | None:
+    """Return whose log the lines of a process belong to."""
+    match job:
+        case RunTaskJob(task_id=task_id):
+            return task_id.connector, task_id.task
+        case RunConnectorJob(connector=connector):
+            return connector, None
+        case _:
+            return None

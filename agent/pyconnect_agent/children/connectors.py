@@ -42,6 +42,7 @@ from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.restart_policy import NoRestart
 
 LOG = logging.getLogger(__name__)
 
@@ -203,7 +204,9 @@ class ConnectorChildren:
         match message:
             case StateReported():
                 entry.version = message.version or entry.version
-                self._report(connector, entry, message.state, message.trace)
+                self._report(
+                    connector, entry, message.state, message.trace, permanent=message.permanent
+                )
                 # Unless it was resumed meanwhile.
                 if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
                     self._retire(entry)
@@ -282,14 +285,26 @@ class ConnectorChildren:
             self._report(connector, entry, State.FAILED, text)
 
     def _report(
-        self, connector: str, entry: ConnectorChild, state: State, trace: str | None
+        self,
+        connector: str,
+        entry: ConnectorChild,
+        state: State,
+        trace: str | None,
+        *,
+        permanent: bool = False,
     ) -> None:
         if entry.state is not state:
             entry.since_ms = _now_ms()
         entry.state = state
         if not entry.came_up:
             entry.came_up = self.startups.reported(state, time.monotonic() * 1000)
-        self._listener().connector_state(connector, state, trace=trace, version=entry.version)
+        self._listener().connector_state(
+            connector,
+            state,
+            trace=trace,
+            version=entry.version,
+            no_restart=NoRestart.PERMANENT if permanent else None,
+        )
 
 
 def _now_ms() -> int:

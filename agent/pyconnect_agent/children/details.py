@@ -5,14 +5,13 @@ Layer: supervise.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.children.connectors import ConnectorChild
 from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.children.tasks import TaskChild
+from pyconnect_agent.children.use import resident_memory
 from pyconnect_agent.core.ids import ConnectorTaskId
 
 
@@ -27,7 +26,9 @@ def task_details(
         pid=pid,
         state=task.state if task.state_reported else None,
         since_ms=task.since_ms,
-        rss_bytes=resident_bytes(pid),
+        rss_bytes=resident_memory(pid),
+        cpu_percent=task.use.cpu_percent,
+        limits=task.limits,
         responsive=figures is not None,
     )
     if figures is None:
@@ -50,16 +51,5 @@ def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
         pid=pid,
         state=entry.state,
         since_ms=entry.since_ms,
-        rss_bytes=resident_bytes(pid),
+        rss_bytes=resident_memory(pid),
     )
-
-
-def resident_bytes(pid: int | None) -> int | None:
-    """Memory of a process that is its own or shared, None when it is gone or not known."""
-    if pid is None:
-        return None
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")

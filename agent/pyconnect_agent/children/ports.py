@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
 from pyconnect_api.config_key import KeyInfo
 
 
@@ -57,13 +60,28 @@ class ChildListener(Protocol):
     """Implemented by the herder's shell; called on the event loop."""
 
     def connector_state(
-        self, connector: str, state: State, *, trace: str | None, version: str | None
+        self,
+        connector: str,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
-        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop)."""
+        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop).
+
+        `no_restart`: why a restart would not help what is FAILED.
+        """
         ...
 
     def task_state(
-        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+        self,
+        task_id: ConnectorTaskId,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
@@ -217,7 +235,8 @@ class ChildDetails:
     """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
 
     `since_ms`: when it came into its state, None when that is not known here. Times are epoch
-    milliseconds, sizes bytes. Figures are None where a child has none, or did not
+    milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
+    Figures are None where a child has none, or did not
     answer in time (`responsive` is False then).
     """
 
@@ -227,6 +246,8 @@ class ChildDetails:
     state: State | None
     since_ms: int | None
     rss_bytes: int | None = None
+    cpu_percent: float | None = None
+    limits: TaskLimits = NO_LIMITS
     responsive: bool = True
     last_activity_ms: int | None = None
     last_commit_ms: int | None = None
@@ -247,11 +268,16 @@ class ChildrenAdmin(Protocol):
         """Of connectors, tasks and their starts; at most a second."""
         ...
 
-    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> None:
+    def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
         """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
 
-        It is reported FAILED with `reason` once its process is gone.
+        It is reported FAILED with `reason` and its stacks once its process is gone. Returns the
+        process' pid, None when it has none yet.
         """
+        ...
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        """The lines that are kept: `lines`, `next`, and the `epoch` in which they are numbered."""
         ...
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pyconnect_agent.channel import Job, Message, WorkerSettings
 from pyconnect_agent.children.child import Child
 from pyconnect_agent.children.child_end import ChildEnd
+from pyconnect_agent.children.logs import LogSettings
+from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 
 CONNECTOR_GRACEFUL_MS = 5_000
@@ -26,13 +28,16 @@ class ChildSettings:
 
     `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
     `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
-    `sampling`: of the worker's metrics.
+    `sampling`: of the worker's metrics. `logs`: of the children's log lines.
+    `agent_keys`: of the worker, which connectors override.
     """
 
     worker: WorkerSettings
     task_shutdown_graceful_timeout_ms: int = 5_000
     lease_ms: int | None = None
     sampling: Sampling = DEFAULT_SAMPLING
+    logs: LogSettings = LogSettings()  # noqa: RUF009  a value
+    agent_keys: AgentKeys = NO_AGENT_KEYS
 
 
 ChildFactory = Callable[[str, Job, Callable[[Message], None], Callable[[ChildEnd], None]], Child]

@@ -37,6 +37,8 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits, UseOverTime
 
 LOG = logging.getLogger(__name__)
 
@@ -49,9 +51,11 @@ class TaskChild:
     """A live task process and the last it told.
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
-    killed, and that is why; nothing it says about its state counts any more. `came_up`: its start
-    has succeeded or failed. `start_number`, `start_request_id`: of its question whether it may
-    begin, for the listener and for the process. `figures`: the last it told of its work.
+    killed, and that is why; nothing it says about its state counts any more. `no_restart`: why it
+    is not to be restarted automatically then. `came_up`: its start has succeeded or failed.
+    `start_number`, `start_request_id`: of its question whether it may begin, for the listener and
+    for the process. `figures`: the last it told of its work. `use`: what it used of its host at
+    each look.
     """
 
     child: Child
@@ -60,10 +64,13 @@ class TaskChild:
     state_reported: bool = False
     version: str | None = None
     killed_because: str | None = None
+    no_restart: NoRestart | None = None
     came_up: bool = False
     start_number: int = 0
     start_request_id: int = 0
     figures: StatsReported = NOTHING_TOLD
+    limits: TaskLimits = NO_LIMITS
+    use: UseOverTime = field(default_factory=UseOverTime)
     topics: set[str] = field(default_factory=set)
 
 
@@ -94,6 +101,8 @@ class TaskChildren:
         self._ended: dict[ConnectorTaskId, EndedTask] = {}
         self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
+        self.over_limit: Callable[[ConnectorTaskId], str | None] = lambda _: None
+        """Asked for each process that has ended: the trace of one that the kernel ended."""
 
     def start(
         self,
@@ -121,7 +130,8 @@ class TaskChildren:
             lambda message: self._message(task_id, message),
             lambda end: self._exit(task_id, end),
         )
-        self._tasks[task_id] = TaskChild(child, since_ms=_now_ms())
+        limits = self._settings.agent_keys.of_connector(connector_config).limits
+        self._tasks[task_id] = TaskChild(child, since_ms=_now_ms(), limits=limits)
         self._ended.pop(task_id, None)
 
     async def stop(self, task_ids: Sequence[ConnectorTaskId], *, graceful_s: float) -> None:
@@ -130,11 +140,18 @@ class TaskChildren:
         for task_id in task_ids:
             self._ended.pop(task_id, None)
 
-    async def kill(self, task_id: ConnectorTaskId, *, graceful_s: float, reason: str) -> None:
-        """End a task that is to count as FAILED with `reason`; returns when it is gone."""
+    def condemn(
+        self, task_id: ConnectorTaskId, reason: str, no_restart: NoRestart | None = None
+    ) -> TaskChild:
+        """Let a task count as FAILED with `reason` once it is gone; an earlier reason stays."""
         task = self._tasks[task_id]
         if task.killed_because is None:
             task.killed_because = reason
+        task.no_restart = task.no_restart or no_restart
+        return task
+
+    async def kill(self, task: TaskChild, *, graceful_s: float) -> None:
+        """End a condemned task; returns when it is gone."""
         if graceful_s > 0:
             await stop_children((task.child,), graceful_s=graceful_s)
         else:
@@ -185,7 +202,8 @@ class TaskChildren:
                 task.state, task.state_reported = message.state, True
                 task.version = message.version or task.version
                 self._note(task_id, task, message.state)
-                self._report(task_id, message.state, message.trace, task.version)
+                why = NoRestart.PERMANENT if message.permanent else None
+                self._report(task_id, message.state, message.trace, task.version, why)
             case ConfirmStart(request_id=request_id):
                 task.start_number, task.start_request_id = next(self._start_numbers), request_id
                 self._listener().task_start_asked(task_id, task.start_number)
@@ -214,9 +232,13 @@ class TaskChildren:
 
     def _exit(self, task_id: ConnectorTaskId, end: ChildEnd) -> None:
         task = self._tasks.pop(task_id)
+        ended_by_kernel = self.over_limit(task_id)
+        if task.killed_because is None and not task.child.cancelled:
+            task.killed_because = ended_by_kernel
         if task.killed_because is not None:
             self._note(task_id, task, State.FAILED)
-            self._report(task_id, State.FAILED, task.killed_because, task.version)
+            trace, why = task.killed_because, task.no_restart
+            self._report(task_id, State.FAILED, trace, task.version, why)
             return
         if end.lease_expired:
             LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
@@ -234,9 +256,16 @@ class TaskChildren:
             self._report(task_id, State.FAILED, text, task.version)
 
     def _report(
-        self, task_id: ConnectorTaskId, state: State, trace: str | None, version: str | None
+        self,
+        task_id: ConnectorTaskId,
+        state: State,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
-        self._listener().task_state(task_id, state, trace=trace, version=version)
+        self._listener().task_state(
+            task_id, state, trace=trace, version=version, no_restart=no_restart
+        )
 
     def _note(self, task_id: ConnectorTaskId, task: TaskChild, state: State) -> None:
         """Count a start, and keep what a failed task has measured."""

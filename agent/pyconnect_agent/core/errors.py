@@ -10,6 +10,7 @@ AgentError
 │   ├── RetriableKafkaError
 │   ├── ProducerFencedError
 │   └── AuthorizationError
+│       └── AuthenticationError
 ├── PrivilegedWriteError      a leader-only write to the config topic failed (retriable)
 └── RequestError              a request cannot be done; its text goes to the client
     ├── BadRequestError
@@ -64,6 +65,10 @@ class ProducerFencedError(KafkaError):
 
 class AuthorizationError(KafkaError):
     """The broker denied an operation; the message names operation and resource when known."""
+
+
+class AuthenticationError(AuthorizationError):
+    """The broker, or an authorization server, did not accept the client's identity."""
 
 
 class PrivilegedWriteError(AgentError):

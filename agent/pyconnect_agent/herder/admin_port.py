@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pyconnect_agent.core.config.effective import EffectiveValue
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 
 
@@ -29,12 +30,16 @@ class WorkerAdmin(Protocol):
         """Everything that Connect measures."""
         ...
 
-    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
-        """Begin to kill a task of this worker.
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
+        """Begin to kill a task of this worker; returns its pid, None without one.
 
         NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
         (`target_url` None when its worker is not known), ConflictError for one that does not run.
         """
+        ...
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        """The document of `GET /agent/connectors/C/logs`; see `children.ports`."""
         ...
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.ports import StatusStore
 
@@ -33,7 +34,13 @@ class ChildEvents:
         self._track_topics = track_topics
 
     def connector_state(
-        self, connector: str, state: State, *, trace: str | None, version: str | None
+        self,
+        connector: str,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
         fields = {"connector": connector, "state": state.value}
         if state is State.FAILED:
@@ -41,18 +48,34 @@ class ChildEvents:
         else:
             LOG.info("connector changed state", extra=fields)
         self._post(
-            on.ConnectorReported(connector=connector, state=state, trace=trace, version=version)
+            on.ConnectorReported(
+                connector=connector,
+                state=state,
+                trace=trace,
+                version=version,
+                no_restart=no_restart,
+            )
         )
 
     def task_state(
-        self, task_id: ConnectorTaskId, state: State, *, trace: str | None, version: str | None
+        self,
+        task_id: ConnectorTaskId,
+        state: State,
+        *,
+        trace: str | None,
+        version: str | None,
+        no_restart: NoRestart | None = None,
     ) -> None:
         fields = {"task": str(task_id), "state": state.value}
         if state is State.FAILED:
             LOG.error("task has failed", extra={**fields, "reason": _last_line(trace)})
         else:
             LOG.info("task changed state", extra=fields)
-        self._post(on.TaskReported(task_id=task_id, state=state, trace=trace, version=version))
+        self._post(
+            on.TaskReported(
+                task_id=task_id, state=state, trace=trace, version=version, no_restart=no_restart
+            )
+        )
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
         self._post(on.TaskStartAsked(task_id=task_id, request_id=request_id))

@@ -240,7 +240,9 @@ class ConnectGroup:
         if last is not None and protocol is not ProtocolVersion.EAGER:
             # Revocations have been handled before any join; carrying them would change the
             # metadata for ever.
-            allocation = replace(last, version=protocol, assigned=self._owned, revoked=NO_WORK)
+            allocation = replace(
+                last, version=protocol, assigned=self._owned, revoked=NO_WORK, agents_only=False
+            )
         return encode_subscription(
             Subscription(
                 version=protocol,
@@ -248,6 +250,7 @@ class ConnectGroup:
                 config_offset=config_offset,
                 allocation=allocation,
                 leader_transactional_id=self._options.leader_ids.told,
+                agent=True,
             )
         )
 

@@ -24,19 +24,19 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
 )
 from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.core.restart_policy import NO_RESTARTS, restarts_json
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.worker_metrics import worker_metrics
 
-KILLED = (
-    "The task was killed through the admin interface ({how}). It is not restarted by itself; its"
-    " process left no trace of its own."
-)
+KILLED = "The task was killed through the admin interface ({how}). It is not restarted by itself."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,16 +128,28 @@ class AgentAdmin:
         found = await self._children.child_details()
         shown = sorted((*found, *self._without_process(found)), key=_by_name)
         now_ms = self._now_ms()
-        return [child_json(child, now_ms) for child in shown]
+        return [
+            {**child_json(child, now_ms), "restarts": self._restarts(child, now_ms)}
+            for child in shown
+        ]
+
+    def _restarts(self, child: ChildDetails, now_ms: int) -> dict[str, Any]:
+        state = self._herder.state
+        share = state.work.get(child.connector)
+        history = NO_RESTARTS if share is None else share.restarts.get(child.task, NO_RESTARTS)
+        return restarts_json(history, policy_of(state, child.connector), now_ms)
 
     async def metrics(self) -> tuple[Metric, ...]:
         herder = self._herder
         return await worker_metrics(self._children, herder.state, herder.rebalances, self._now_ms())
 
-    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> None:
+    def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
         self._check_runs_here(task_id)
         how = "at once" if force else "asked to stop, then SIGTERM, then SIGKILL"
-        self._children.kill_task(task_id, force=force, reason=KILLED.format(how=how))
+        return self._children.kill_task(task_id, force=force, reason=KILLED.format(how=how))
+
+    def logs(self, question: LogQuestion) -> dict[str, Any]:
+        return self._children.logs(question)
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
         self._check_runs_here(task_id)
@@ -232,6 +244,8 @@ def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
         "state": None if child.state is None else child.state.value,
         "since_ms": child.since_ms,
         "rss_bytes": child.rss_bytes,
+        "cpu_percent": None if child.cpu_percent is None else round(child.cpu_percent, 1),
+        "limits": child.limits.to_json(),
         "responsive": child.responsive,
         "last_activity_ms": child.last_activity_ms,
         "last_commit_ms": child.last_commit_ms,

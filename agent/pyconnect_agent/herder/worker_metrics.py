@@ -5,13 +5,16 @@ Layer: herder. Kafka: ConnectMetrics with the groups of Worker and DistributedHe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from pyconnect_agent.core.herder.state import HerderState
-from pyconnect_agent.core.metrics.catalog import REBALANCE
+from pyconnect_agent.core.herder.work.failures import policy_of
+from pyconnect_agent.core.metrics.catalog import REBALANCE, RESTARTS
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
+from pyconnect_agent.core.restart_policy import NoRestart, settled
 
 
 class ChildMetrics(Protocol):
@@ -24,7 +27,7 @@ async def worker_metrics(
     children: ChildMetrics, state: HerderState, rebalances: Rebalances, now_ms: int
 ) -> tuple[Metric, ...]:
     """A standalone worker has no metrics of rebalances."""
-    found = await children.metrics()
+    found = (*await children.metrics(), *_restarts(state, now_ms))
     if state.settings.standalone:
         return found
     membership = state.membership
@@ -39,3 +42,22 @@ async def worker_metrics(
         **rebalances.values(now_ms),
     }
     return (*found, *tagged({REBALANCE: values}, {}))
+
+
+def _restarts(state: HerderState, now_ms: int) -> Iterator[Metric]:
+    """Of what has failed since this worker got it; the rest has nothing to say."""
+    for connector, share in sorted(state.work.items()):
+        policy = policy_of(state, connector) if share.restarts else None
+        for task, history in share.restarts.items():
+            assert policy is not None
+            shown = settled(history, policy, now_ms)
+            values: dict[str, MetricValue] = {
+                "restart-attempts": len(shown.attempts),
+                "restart-attempts-total": shown.total,
+                "next-restart-timestamp": shown.next_ms or 0,
+                "given-up": int(shown.ended is NoRestart.LIMIT),
+            }
+            tags = {"connector": connector}
+            if task is not None:
+                tags["task"] = str(task)
+            yield from tagged({RESTARTS: values}, tags)

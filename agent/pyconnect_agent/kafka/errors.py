@@ -34,12 +34,12 @@ _AUTHORIZATION = frozenset(
         ClientError.CLUSTER_AUTHORIZATION_FAILED,
         ClientError.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
         ClientError.GROUP_AUTHORIZATION_FAILED,
-        ClientError.SASL_AUTHENTICATION_FAILED,
         ClientError.TOPIC_AUTHORIZATION_FAILED,
         ClientError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ClientError._AUTHENTICATION,
     }
 )
+
+_AUTHENTICATION = frozenset({ClientError.SASL_AUTHENTICATION_FAILED, ClientError._AUTHENTICATION})
 
 _RETRIABLE = frozenset(
     {
@@ -136,6 +136,8 @@ def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
         return errors.ProducerFencedError(message)
     if code in _AUTHORIZATION:
         return errors.AuthorizationError(message)
+    if code in _AUTHENTICATION:
+        return errors.AuthenticationError(message)
     if not error.fatal() and (error.retriable() or code in _RETRIABLE):
         return errors.RetriableKafkaError(message)
     return errors.KafkaError(message)

@@ -146,10 +146,15 @@ def level_name(number: int) -> str:
 
 def record_fields(record: logging.LogRecord) -> dict[str, object]:
     """Return the scope's fields and the record's own, these last."""
+    return {**_scope.get({}), **own_fields(record)}
+
+
+def own_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields that the event itself has."""
     own = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
     # Uvicorn's records carry a coloured copy of their text.
     own.pop("color_message", None)
-    return {**_scope.get({}), **own}
+    return own
 
 
 class _MaskingFormatter(logging.Formatter):
@@ -164,6 +169,20 @@ class _MaskingFormatter(logging.Formatter):
         if record.stack_info:
             parts.append(self.formatStack(record.stack_info))
         return self.mask("\n".join(parts))
+
+
+class EventFormatter(_MaskingFormatter):
+    """`event key=value` without time, level and scope; long texts and a trace on further lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text, below = _one_line(self.mask(record.getMessage())), self._trace(record)
+        for key, value in own_fields(record).items():
+            shown = self.mask(str(value))
+            if "\n" in shown:
+                below = f"{key}:\n{shown}\n{below}"
+            else:
+                text += f" {key}={_quoted(shown)}"
+        return text + "".join(f"\n    {line}" for line in below.splitlines())
 
 
 class TextFormatter(_MaskingFormatter):

@@ -61,6 +61,7 @@ from pyconnect_agent.tasks.jobs.offset_change import change_offsets
 from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
+from pyconnect_agent.tasks.log_reports import LogReports
 from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
@@ -70,7 +71,7 @@ from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffse
 from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.trace import format_trace, is_permanent
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -186,6 +187,7 @@ def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
     gc.set_threshold(50_000, 20, 20)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     control.set_logger_level = levels.set_level
+    logging.getLogger().addHandler(LogReports(channel.send))
     _listen(control)
     life_cycle = TaskLifeCycle(control)
     long_lived.call_before_end(life_cycle.fail)
@@ -218,11 +220,14 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
 def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels) -> None:
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     control.set_logger_level = levels.set_level
+    logging.getLogger().addHandler(LogReports(channel.send))
     _listen(control)
     mask: Callable[[str], str] = str
 
     def report_failure(error: BaseException) -> None:
-        control.send(StateReported(state=State.FAILED, trace=mask(format_trace(error))))
+        trace = mask(format_trace(error))
+        permanent = is_permanent(error)
+        control.send(StateReported(state=State.FAILED, trace=trace, permanent=permanent))
 
     long_lived.call_before_end(report_failure)
     try:

@@ -15,7 +15,7 @@ from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.trace import format_trace, is_permanent
 
 LOG = logging.getLogger(__name__)
 
@@ -51,9 +51,11 @@ class TaskLifeCycle:
         self.mask: Callable[[str], str] = str
         """Hides in a trace what config providers supplied."""
 
-    def report(self, state: State, trace: str | None = None) -> None:
+    def report(self, state: State, trace: str | None = None, *, permanent: bool = False) -> None:
         self.metrics.state_changed(state)
-        self._control.send(StateReported(state=state, trace=trace, version=self._version))
+        self._control.send(
+            StateReported(state=state, trace=trace, version=self._version, permanent=permanent)
+        )
 
     def fail(self, error: BaseException) -> None:
         """End with an error: FAILED, or UNASSIGNED once an end was asked for."""
@@ -61,8 +63,9 @@ class TaskLifeCycle:
             LOG.warning("task failed while it was being stopped", exc_info=error)
             self.report(State.UNASSIGNED)
         else:
-            LOG.error("task failed and is not restarted", exc_info=error)
-            self.report(State.FAILED, self.mask(format_trace(error)))
+            LOG.error("task failed", exc_info=error)
+            trace = self.mask(format_trace(error))
+            self.report(State.FAILED, trace, permanent=is_permanent(error))
             self._report_last_statistics()
 
     def _report_last_statistics(self) -> None:

@@ -7,22 +7,57 @@ from __future__ import annotations
 
 import traceback
 
+from pyconnect_agent.core.errors import AuthenticationError, AuthorizationError, WorkerConfigError
+from pyconnect_agent.core.plugins.catalog import PluginNotFoundError, PluginVersionNotFoundError
+from pyconnect_api import ConfigException
+
+PERMANENT = (
+    ConfigException,
+    WorkerConfigError,
+    AuthorizationError,
+    PluginNotFoundError,
+    PluginVersionNotFoundError,
+)
+
 
 def format_trace(error: BaseException) -> str:
     """Return message, notes and stack of `error`, then `Caused by:` for each of its causes."""
     parts: list[str] = []
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    for current in chain(error):
         head = "Caused by: " if parts else ""
         stack = "".join(traceback.format_tb(current.__traceback__))
         notes = "".join(f"{note}\n" for note in getattr(current, "__notes__", ()))
         parts.append(f"{head}{describe(current)}\n{notes}{stack}")
+    return "".join(parts)
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """Return an error and its causes, the outermost first; each once."""
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and not any(current is known for known in found):
+        found.append(current)
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
-    return "".join(parts)
+    return found
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Return whether doing the same again cannot help: a wrong setting, a missing right.
+
+    An error that says it is retriable outweighs the causes below it, as a plugin that wraps what
+    its client has raised knows more.
+    """
+    for current in chain(error):
+        if getattr(current, "retriable", False) is True:
+            return False
+        if isinstance(current, AuthenticationError):
+            # An authorization server may be away, a password may be changed just now.
+            return False
+        if isinstance(current, PERMANENT) or getattr(current, "permanent", False) is True:
+            return True
+    return False
 
 
 def describe(error: BaseException) -> str:

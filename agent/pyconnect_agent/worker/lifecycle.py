@@ -20,6 +20,7 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ from pyconnect_agent import long_lived, memory
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
+from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.clients.configs import worker_admin
@@ -256,6 +258,7 @@ class Worker:
 
     def _child_settings(self) -> ChildSettings:
         parts = self._parts
+        log_dir = parts.config.agent_log_dir
         levels = {name: level.level for name, level in parts.levels.loggers().items()}
         return ChildSettings(
             worker=WorkerSettings(
@@ -266,6 +269,13 @@ class Worker:
             ),
             task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,
             sampling=parts.config.sampling,
+            agent_keys=parts.config.agent_keys,
+            logs=LogSettings(
+                kept_bytes=parts.config.agent_log_kept_bytes,
+                directory=Path(log_dir) if log_dir else None,
+                file_bytes=parts.config.agent_log_file_bytes,
+                files=parts.config.agent_log_file_count,
+            ),
             # A group of one has no session to lose.
             lease_ms=(
                 parts.config.session_timeout_ms
@@ -281,6 +291,7 @@ class Worker:
             worker_id=urlsplit(url).netloc,
             connector_type=lambda found: connector_type(catalog, found),
             standalone=distributed is None,
+            agent_keys=config.agent_keys,
         )
         options = HerderOptions(
             settings=settings,

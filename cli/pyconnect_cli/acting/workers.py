@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -45,12 +45,17 @@ class WorkerHealth:
 
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     """Return the addresses in force; with `everywhere` also those that statuses name."""
-    urls = list(session.client.exchange.urls)
     if not everywhere:
-        return urls
+        return list(session.client.exchange.urls)
+    return urls_with(session, _assigned_workers(session.client.connector_views()))
+
+
+def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
+    """Return the addresses in force and those of `workers`, each worker once."""
+    urls = list(session.client.exchange.urls)
     known = {address for url in urls for address in _addresses(url)}
     scheme = urlsplit(urls[0]).scheme
-    for worker in sorted(_assigned_workers(session.client.connector_views())):
+    for worker in sorted(workers):
         url = f"{scheme}://{worker}"
         addresses = _addresses(url)
         if not addresses & known:

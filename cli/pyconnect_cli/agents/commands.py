@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from pyconnect_cli.acting.restarts import describe_restarts
 from pyconnect_cli.acting.wait import within_time
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
@@ -49,7 +50,12 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column(title="STATE", value=lambda child: child.state or "starting", style=state_style),
     Column(title="SINCE", value=lambda child: _ago(child.since_ms), right=True),
     Column(title="PID", value=lambda child: _text(child.pid), right=True, wide=True),
-    Column(title="MEMORY", value=lambda child: _mebibytes(child.rss_bytes), right=True),
+    Column(
+        title="MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)
+    ),
+    Column(
+        title="CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)
+    ),
     Column(
         title="ANSWERS",
         value=lambda child: "-" if child.pid is None else "yes" if child.responsive else "no",
@@ -57,6 +63,7 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
     Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
     Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
+    Column(title="RESTARTS", value=lambda child: describe_restarts(child.restarts), wide=True),
     worker_column(lambda child: child.url),
 )
 DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
@@ -74,7 +81,10 @@ def status(
     all_workers: AllWorkersOption = False,
     tasks: Annotated[
         bool,
-        typer.Option("--tasks", help="connectors and tasks of each worker, with their processes"),
+        typer.Option(
+            "--tasks",
+            help="connectors and tasks of each worker: their processes, and use against limits",
+        ),
     ] = False,
 ) -> None:
     """Show each worker: state (active, draining, drained), leader, phase, configuration.
@@ -252,5 +262,18 @@ def _ago(epoch_ms: int | None) -> str:
     return format_duration(max(0.0, time.time() - epoch_ms / 1000))
 
 
-def _mebibytes(size: int | None) -> str:
-    return "-" if size is None else f"{size / 2**20:.0f}M"
+def _memory(used: int | None, limit: int | None) -> str:
+    """Return what is used and, behind a slash, the limit."""
+    if used is None:
+        return "-"
+    return _mebibytes(used) + ("" if limit is None else f"/{_mebibytes(limit)}")
+
+
+def _processor(used: float | None, limit: int | None) -> str:
+    if used is None:
+        return "-"
+    return f"{used:.0f}%" + ("" if limit is None else f"/{limit}%")
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.0f}M"

@@ -11,6 +11,12 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.conditions import selected_or_all, selection_from
+from pyconnect_cli.acting.restarts import (
+    Restarts,
+    automatic_restarts,
+    describe_restarts,
+    restarts_document,
+)
 from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
 from pyconnect_cli.errors import (
@@ -100,6 +106,7 @@ def describe(
     info = known_connector(session, name)
     status = _status_or_none(session, name)
     topics = _used_topics(session, name)
+    restarts = automatic_restarts(session, name, status)
     config = dict(info.config) if show_secrets else mask_config(info.config)
     if session.output.machine:
         session.output.document(
@@ -107,11 +114,12 @@ def describe(
                 "info": {**info.raw, "config": config},
                 "status": status.raw if status else None,
                 "topics": topics,
+                "restarts": restarts_document(restarts),
             },
             name=name,
         )
         return
-    for line in _description(session, info, status, topics, config):
+    for line in _description(session, info, status, topics, config, restarts=restarts):
         session.output.line(line)
 
 
@@ -263,6 +271,8 @@ def _description(
     status: ConnectorStatus | None,
     used_topics: list[str],
     config: dict[str, str | None],
+    *,
+    restarts: Restarts,
 ) -> list[str]:
     output = session.output
     view = ConnectorView(name=info.name, info=info, status=status)
@@ -275,6 +285,7 @@ def _description(
             "worker": _worker(view) or "-",
             "version": _version(view) or "-",
             "topics": ", ".join(used_topics) or "-",
+            **({"restarts": describe_restarts(restarts.get(None))} if restarts else {}),
         },
         painted={"state": output.paint(view.state, state_style(view.state))},
     )
@@ -282,7 +293,7 @@ def _description(
     if status is not None:
         items += [(f"{info.name}/{task.id}", task) for task in status.tasks]
         lines += ["", output.paint("tasks", "strong")]
-        lines += _task_lines(output, status.tasks) or ["  none"]
+        lines += _task_lines(output, status.tasks, restarts) or ["  none"]
     for where, item in items:
         if item.trace:
             lines += ["", output.paint(f"trace of {where}", "bad")]
@@ -295,13 +306,19 @@ def _description(
     return lines
 
 
-def _task_lines(output: Output, tasks: Sequence[TaskState]) -> list[str]:
-    return [
-        f"  {line}"
-        for line in table_lines(
-            TASK_COLUMNS, tasks, headers=False, width=None, colour=output.style.colour
+def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:
+    """Return a line for each task; with restarts a headed table."""
+    if not tasks:
+        return []
+    columns = list(TASK_COLUMNS)
+    if restarts:
+        columns.append(
+            Column(title="RESTARTS", value=lambda task: describe_restarts(restarts.get(task.id)))
         )
-    ]
+    lines = table_lines(
+        columns, tasks, headers=bool(restarts), width=None, colour=output.style.colour
+    )
+    return [f"  {line}" for line in lines]
 
 
 def trace_lines(trace: str) -> list[str]:

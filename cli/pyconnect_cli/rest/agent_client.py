@@ -34,8 +34,27 @@ class AgentInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutomaticRestarts:
+    """What an agent has restarted by itself; `next_ms` None: nothing is planned.
+
+    `ended`: why nothing is planned although it has failed: policy, permanent, killed, limit.
+    """
+
+    policy: str
+    attempts: int
+    max_attempts: int
+    next_ms: int | None
+    ended: str | None
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentChild:
-    """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes."""
+    """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes.
+
+    `cpu_percent` and `cpu_limit` in percent of one processor; a limit of None is none. `restarts`:
+    None from an agent that has no automatic restarts.
+    """
 
     url: str
     connector: str
@@ -48,11 +67,54 @@ class AgentChild:
     last_activity_ms: int | None
     last_commit_ms: int | None
     queue_size: int | None
+    cpu_percent: float | None
+    memory_limit: int | None
+    cpu_limit: int | None
+    restarts: AutomaticRestarts | None
     raw: Json
 
     @property
     def name(self) -> str:
         return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Which lines of a connector's log: `task` None: of all tasks, and the connector's own.
+
+    `limit`: the newest of each worker.
+    """
+
+    connector: str
+    task: int | None
+    level: str
+    since_ms: int
+    limit: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLogLine:
+    """A line of a connector (`task` None) or task."""
+
+    time_ms: int
+    level: str
+    connector: str
+    task: int | None
+    text: str
+    raw: Json
+
+    @property
+    def name(self) -> str:
+        return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLog:
+    """Lines of one agent, and where the next question goes on, within one life of the agent."""
+
+    epoch: int
+    following: int
+    lines: tuple[AgentLogLine, ...]
 
 
 class RunsElsewhere(Conflict):
@@ -113,10 +175,34 @@ class AgentClient:
             {"list": answer.body},
         )
 
-    def kill_task(self, task: TaskId, *, force: bool) -> None:
-        """Have a task's process ended; RunsElsewhere or Conflict when it is not there."""
+    def kill_task(self, task: TaskId, *, force: bool) -> int | None:
+        """Have a task's process ended; RunsElsewhere or Conflict when it is not there.
+
+        Returns the pid of what is being ended, None when the agent does not report it.
+        """
         path = ("agent", "tasks", task.connector, str(task.task), "kill")
-        _refuse_conflict(self._send("POST", *path, body={"force": force}, accepted=CONFLICT))
+        answer = self._send("POST", *path, body={"force": force}, accepted=CONFLICT)
+        _refuse_conflict(answer)
+        return parse("answer", lambda body: _number(body.get("pid")), answer.body)
+
+    def logs(self, wanted: LogFilter, *, after: int) -> AgentLog:
+        """Return the kept lines that a filter selects, from behind number `after`."""
+        numbers = {
+            "since_ms": wanted.since_ms,
+            "after": after,
+            "task": wanted.task,
+            "limit": wanted.limit,
+        }
+        query = tuple((name, str(value)) for name, value in numbers.items() if value is not None)
+        answer = self._send(
+            "GET",
+            "agent",
+            "connectors",
+            wanted.connector,
+            "logs",
+            query=(("level", wanted.level), *query),
+        )
+        return parse("log", lambda body: _read_log(answer.url, body), answer.body)
 
     def task_stacks(self, task: TaskId) -> str:
         """Return the stacks of a task's threads; errors as `kill_task`."""
@@ -205,6 +291,7 @@ def _read_info(url: str, body: Json) -> AgentInfo:
 
 
 def _read_child(url: str, body: Json) -> AgentChild:
+    limits = as_object(body.get("limits") or {})
     return AgentChild(
         url=url,
         connector=str(body["connector"]),
@@ -217,6 +304,41 @@ def _read_child(url: str, body: Json) -> AgentChild:
         last_activity_ms=_number(body["last_activity_ms"]),
         last_commit_ms=_number(body["last_commit_ms"]),
         queue_size=_number(body["queue_size"]),
+        cpu_percent=None if body.get("cpu_percent") is None else float(str(body["cpu_percent"])),
+        memory_limit=_number(limits.get("memory_bytes")),
+        cpu_limit=_number(limits.get("cpu_percent")),
+        restarts=None if body.get("restarts") is None else _read_restarts(body["restarts"]),
+        raw=body,
+    )
+
+
+def _read_log(url: str, body: Json) -> AgentLog:
+    return AgentLog(
+        epoch=int(str(body["epoch"])),
+        following=int(str(body["next"])),
+        lines=tuple(_read_line(url, as_object(line)) for line in as_list(body["lines"])),
+    )
+
+
+def _read_line(url: str, body: Json) -> AgentLogLine:
+    return AgentLogLine(
+        time_ms=int(str(body["time_ms"])),
+        level=str(body["level"]),
+        connector=str(body["connector"]),
+        task=_number(body["task"]),
+        text=str(body["text"]),
+        raw={**body, "url": url},
+    )
+
+
+def _read_restarts(value: object) -> AutomaticRestarts:
+    body = as_object(value)
+    return AutomaticRestarts(
+        policy=str(body["policy"]),
+        attempts=int(str(body["attempts"])),
+        max_attempts=int(str(body["max_attempts"])),
+        next_ms=_number(body["next_ms"]),
+        ended=optional_text(body["ended"]),
         raw=body,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -12,8 +12,9 @@ import typer
 from pyconnect_cli.acting.batch import Step, run_steps
 from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.looks import task_shows
+from pyconnect_cli.acting.wait import within_time
 from pyconnect_cli.errors import WaitTimedOut
-from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, RunsElsewhere
+from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.tasks.task_id import parse_task
@@ -21,9 +22,9 @@ from pyconnect_cli.verbs import BatchVerb
 
 app = typer.Typer()
 
-PAUSE_S = 0.2
-
 Answer = TypeVar("Answer")
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0
 
 
 @app.command(cls=BatchVerb)
@@ -37,22 +38,16 @@ def kill(
         bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
     ] = False,
 ) -> None:
-    """Kill the process of a task and wait for its end.
+    """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 
-    The task is FAILED then and can be restarted.
-
-    Agents only: a Java worker cannot end a thread (exit 9).
+    The task becomes FAILED and can be restarted; its trace holds the stacks of before. Agents only:
+    a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [parse_task(text) for text in tasks]
 
-    def act(key: TaskId) -> str | None:
-        def end(agent: AgentClient) -> None:
-            before = {child.pid for child in _processes(agent, key)}
-            agent.kill_task(key, force=force)
-            _wait_for_end(session, agent, key, before)
-
-        return at_owner(session, end)
+    def act(key: TaskId) -> None:
+        at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     steps = [
         Step(name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key))
@@ -61,25 +56,22 @@ def kill(
     run_steps(session, "kill", steps, asks=Asks.ALWAYS, what="task")
 
 
-def _processes(agent: AgentClient, key: TaskId) -> list[AgentChild]:
-    return [c for c in agent.children() if (c.connector, c.task) == (key.connector, key.task)]
-
-
-def _wait_for_end(
-    session: Session, agent: AgentClient, key: TaskId, before: Collection[int | None]
-) -> None:
-    """Return when the process has ended and the status says so; the task may run again by then."""
-    while True:
-        if not any(
-            child.state == "RUNNING" if child.pid is None else child.pid in before
-            for child in _processes(agent, key)
-        ):
+def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
+    """Return when the process has ended; WaitTimedOut when the time is over before."""
+    pid = agent.kill_task(task, force=force)
+    pause = FIRST_PAUSE_S
+    late = f"the process of {task} has not ended in time; the worker continues in the background"
+    while pid is not None:
+        with within_time(session, late):
+            pids = {child.pid for child in agent.children()}
+        if pid not in pids:
             return
-        if session.budget.remaining_s() <= PAUSE_S:
+        if session.budget.remaining_s() <= pause:
             raise WaitTimedOut(
-                f"{key} was told to end and still runs", hint="end it at once with --force"
+                late, hint="wait longer with --timeout 10m, or end it at once with --force"
             )
-        time.sleep(PAUSE_S)
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
 @app.command()

@@ -142,6 +142,7 @@ PATHS = [
     ("GET", "/agent/tasks"),
     ("GET", "/agent/acls"),
     ("POST", "/agent/tasks/c/0/kill"),
+    ("GET", "/agent/connectors/c/logs"),
     ("GET", "/agent/tasks/c/0/stacks"),
     ("POST", "/agent/drain"),
 ]
@@ -300,3 +301,18 @@ def test_a_change_of_phase_is_read_strictly(body: str) -> None:
     world = World()
     assert world.call("POST", "/agent/phase", body).status == 400
     assert world.admin.phase_changes == []
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("level=LOUD", "level=LOUD: must be one of ALL, TRACE"),
+        ("task=-1", "task=-1: must be a number"),
+        ("sinse_ms=1", "sinse_ms is not a parameter"),
+    ],
+)
+def test_a_mistyped_question_for_logs_is_refused(query: str, text: str) -> None:
+    """An answer to another question would look like an empty log."""
+    answer = World().call("GET", f"/agent/connectors/c/logs?{query}")
+    assert answer.status == 400
+    assert text in (answer.message or "")

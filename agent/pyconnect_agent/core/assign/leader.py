@@ -105,6 +105,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         assigned = {member: inc.assigned for member, inc in result.increments.items()}
         revoked = {member: inc.revoked for member, inc in result.increments.items()}
         complete = {m: (owned[m] - revoked[m]) | assigned[m] for m in owned}
+    agents_only = all(member.agent for member in election.members.values())
     assignments = {
         member: Assignment(
             version=election.protocol,
@@ -114,6 +115,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
             assigned=assigned[member],
             revoked=revoked[member],
             delay_ms=delay_ms,
+            agents_only=agents_only,
         )
         for member in election.members
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from pyconnect_agent.core.config.variables import SHORTEST_SECRET
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
 
@@ -22,7 +23,10 @@ _SECRET = re.compile(
     r"|private\.key|api\.key|access\.key)",
     re.IGNORECASE,
 )
+_SWITCHES = frozenset({"true", "false", "none", "null"})
 _LOCATION = re.compile(r"\.(file|location|path|url|uri|class|endpoint|ms|seconds)$", re.IGNORECASE)
+_USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@\s,:]*):([^/@\s,]*)@")
+_JAAS_PASSWORD = re.compile(r'(?:password|clientSecret)\s*=\s*["\']([^"\']+)["\']')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s,]*:[^/@\s,]*@")
 _REFERENCE = re.compile(r"\$\{([^}:]+):[^}]*\}")
 _ENVIRONMENT_PROVIDER = "EnvVarConfigProvider"
@@ -76,6 +80,18 @@ def _shown(name: str, value: str | None, password: bool) -> str | None:
     if password or (_SECRET.search(name) and not _LOCATION.search(name)):
         return HIDDEN
     return _USER_INFO.sub(f"{HIDDEN}@", value)
+
+
+def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
+    """Return what a config holds of secrets in plain text, each with what is to be shown for it."""
+    found = set()
+    for name, value in config.items():
+        if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):
+            continue
+        if _SECRET.search(name) and not _LOCATION.search(name):
+            found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
+        found |= {part[2] for part in _USER_AND_PASSWORD.finditer(value)}
+    return {secret: HIDDEN for secret in found if len(secret) >= SHORTEST_SECRET}
 
 
 def _source(value: str, environment: frozenset[str]) -> ConfigSource:

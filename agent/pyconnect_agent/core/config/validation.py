@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from pyconnect_agent.core.config.agent_keys import agent_infos
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
 from pyconnect_agent.core.config.config_infos import (
@@ -101,6 +102,7 @@ def validate_connector_config(
         infos = _validated(config, class_name, plugins, worker)
     else:
         infos = _infos_of_unknown_version(config, class_name, plugins, version_error)
+    infos = merge_infos(class_name, [infos, agent_infos(config, raw)])
     return _with_raw_values(infos, config, raw, secrets)
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Self
 
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
+from pyconnect_agent.core.config.agent_keys import AgentKeys
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS
 from pyconnect_agent.core.config.distributed_keys import distributed_config_def
 from pyconnect_agent.core.config.listeners import Listener
@@ -98,6 +99,12 @@ class WorkerConfig:
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
+    agent_log_kept_bytes: int
+    agent_log_dir: str | None
+    agent_log_file_bytes: int
+    agent_log_file_count: int
+    agent_keys: AgentKeys
+    """`agent.restart.*` and `agent.limit.*`, which connectors may override."""
 
     @classmethod
     def definition(cls) -> ConfigDef:
@@ -116,8 +123,9 @@ class WorkerConfig:
             for key in ("key.converter", "value.converter", "header.converter"):
                 parse_type(key, values[key], ConfigType.CLASS, resolve_class)
         typed: dict[str, Any] = {"originals": dict(props)}
+        typed["agent_keys"] = AgentKeys.of_worker(values)
         for item in fields(cls):
-            if item.name != "originals":
+            if item.name not in typed:
                 key = item.name.replace("_", ".")
                 typed[item.name] = _CONVERSIONS.get(key, _immutable)(values[key])
         config = cls(**typed)

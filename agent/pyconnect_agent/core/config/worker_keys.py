@@ -6,6 +6,7 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 
 from __future__ import annotations
 
+from pyconnect_agent.core.config.agent_keys import define_agent_keys
 from pyconnect_agent.core.config.listeners import ListenersValidator
 from pyconnect_agent.core.config.response_headers import HeaderRulesValidator
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
@@ -38,6 +39,8 @@ def worker_config_def() -> ConfigDef:
     _define_rest_addresses(definition)
     _define_rest_headers(definition)
     _define_admin_interface(definition)
+    define_agent_keys(definition)
+    _define_logs(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     definition.define(
@@ -275,6 +278,43 @@ def _define_rest_headers(definition: ConfigDef) -> None:
         importance=LOW,
         documentation="Headers put on every response: comma list of [action] [name]:[value].",
     )
+
+
+def _define_logs(definition: ConfigDef) -> None:
+    own = "A key of this agent alone."
+    definition.define(
+        "agent.log.kept.bytes",
+        ConfigType.INT,
+        default=65_536,
+        validator=Range.at_least(0),
+        importance=LOW,
+        documentation=(
+            "Memory for the last log lines of each connector and task, for pyconnect connectors "
+            f"logs; 0 keeps none. {own}"
+        ),
+    )
+    definition.define(
+        "agent.log.dir",
+        ConfigType.STRING,
+        default=None,
+        importance=LOW,
+        documentation=(
+            "Directory for a log file of each connector with the lines of its tasks; unset: none. "
+            f"{own}"
+        ),
+    )
+    for name, default, text in (
+        ("agent.log.file.bytes", 10 << 20, "Size at which such a file is replaced by a new one."),
+        ("agent.log.file.count", 5, "Most files of one connector, the newest included."),
+    ):
+        definition.define(
+            name,
+            ConfigType.INT,
+            default=default,
+            validator=Range.at_least(1),
+            importance=LOW,
+            documentation=f"{text} {own}",
+        )
 
 
 def _define_admin_interface(definition: ConfigDef) -> None:

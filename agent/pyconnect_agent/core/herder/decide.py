@@ -53,6 +53,7 @@ from pyconnect_agent.core.herder.state import (
 )
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import (
+    automatic_restarts,
     fencing,
     reconfiguration,
     reports,
@@ -175,6 +176,8 @@ def _timer_due(turn: Turn, timer: on.Timer) -> None:
             rebalance.claim_due(turn, timer)
         case on.SessionKeyDue():
             session_keys.due(turn)
+        case on.RestartDue():
+            automatic_restarts.due(turn, timer)
         case _:
             assert_never(timer)
 

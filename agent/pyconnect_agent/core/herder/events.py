@@ -12,6 +12,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.protocol.messages import Assignment
+from pyconnect_agent.core.restart_policy import NoRestart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +112,27 @@ class EffectFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorReported:
-    """State of a connector's process. `trace` and `version` None when there is none."""
+    """State of a connector's process. `trace` and `version` None when there is none.
+
+    `no_restart`: why a restart would not help what is FAILED.
+    """
 
     connector: str
     state: State
     trace: str | None = None
     version: str | None = None
+    no_restart: NoRestart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReported:
-    """State of a task's process."""
+    """State of a task's process; `no_restart` as of a connector's."""
 
     task_id: ConnectorTaskId
     state: State
     trace: str | None = None
     version: str | None = None
+    no_restart: NoRestart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +210,17 @@ class JoinRetry:
     """Join again after an assignment that could not be decoded."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartDue:
+    """Restart what has failed; `task` None: the connector."""
+
+    connector: str
+    task: int | None
+
+
 Timer = (
     RequestExpiry
+    | RestartDue
     | ClearanceRetry
     | TaskStartRetry
     | JoinRetry

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pyconnect_agent.core.assign.leader import Owners
+from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.herder.requests.messages import Request
 from pyconnect_agent.core.herder.waiters import Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -17,6 +18,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot,
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.protocol.messages import Assignment, Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo, Stage
+from pyconnect_agent.core.restart_policy import Restarts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,8 @@ class HerderSettings:
 
     `connector_type`: `source`, `sink` or `unknown` for a connector's raw config (None: it is gone),
     from this worker's list of plugins. `session_key`: None in a group of one, which signs nothing.
-    `exactly_once_source`: `exactly.once.source.support` is enabled.
+    `exactly_once_source`: `exactly.once.source.support` is enabled. `agent_keys`: of the worker,
+    which a connector's config overrides.
     """
 
     worker_id: str
@@ -49,6 +52,7 @@ class HerderSettings:
     group_id: str = ""
     leader_transactional_id: str = ""
     exactly_once_source: bool = False
+    agent_keys: AgentKeys = NO_AGENT_KEYS
 
     def needs_clearance(self, config: ConnectorConfig | None) -> bool:
         """Whether tasks of this connector start only after older ones are fenced.
@@ -158,7 +162,8 @@ class RunningTask:
 class ConnectorWork:
     """One connector's share of this worker: what is assigned here and what runs here.
 
-    `restarting_*` are to be published as RESTARTING once they have stopped.
+    `restarting_*` are to be published as RESTARTING once they have stopped. `restarts`: of what
+    has failed here, by task number; None is the connector.
     """
 
     connector_assigned: bool = False
@@ -167,6 +172,7 @@ class ConnectorWork:
     tasks: Mapping[int, RunningTask] = field(default_factory=dict)
     restarting_connector: bool = False
     restarting_tasks: frozenset[int] = frozenset()
+    restarts: Mapping[int | None, Restarts] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -332,6 +338,16 @@ class HerderState:
             and self.membership is not None
             and self.membership.is_leader
         )
+
+    @property
+    def agents_only(self) -> bool:
+        """Whether the group has no Java worker, as far as its leader has said.
+
+        Without a membership nothing is known, and nothing is started: what is planned on this is
+        looked at again when it is due.
+        """
+        membership = self.membership
+        return self.settings.standalone or membership is None or membership.assignment.agents_only
 
     @property
     def leader_url(self) -> str | None:

@@ -1,7 +1,8 @@
 """All metrics of a worker: groups, names and meanings.
 
 Layer: core. Kafka: ConnectMetricsRegistry, whose groups and names these are. The two of
-`sink-task-metrics` that begin with `sink-closing` are this worker's own. `sink-record-lag-max` is
+`sink-task-metrics` that begin with `sink-closing` are this worker's own, and so is
+`agent-restart-metrics`. `sink-record-lag-max` is
 left out: Kafka declares it and never gives it a value.
 """
 
@@ -18,6 +19,7 @@ TRANSFORMATION = "connector-transform-metrics"
 PREDICATE = "connector-predicate-metrics"
 WORKER = "connect-worker-metrics"
 REBALANCE = "connect-worker-rebalance-metrics"
+RESTARTS = "agent-restart-metrics"
 
 _WINDOWS = "over the last sample windows"
 
@@ -131,5 +133,11 @@ DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
         "rebalance-max-time-ms": f"Longest rebalance {_WINDOWS}",
         "rebalance-avg-time-ms": f"Mean time of a rebalance {_WINDOWS}",
         "time-since-last-rebalance-ms": "Time since the last rebalance was completed",
+    },
+    RESTARTS: {
+        "restart-attempts": "Automatic restarts since it was last stable",
+        "restart-attempts-total": "Automatic restarts since this worker got it",
+        "next-restart-timestamp": "Time of the next restart in epoch milliseconds, 0 without one",
+        "given-up": "1 when it is not restarted automatically any more",
     },
 }

@@ -10,8 +10,10 @@ Kafka: ProtocolVersion and IncrementalCooperativeConnectProtocol (KIP-415, KIP-5
                         array assigned
     Assignment v1/v2    the same, then array revoked, int32 delay (ms)
     array element       str connector, array of int32 task numbers (-1 = the connector instance)
-    agent's suffix      4 bytes `pycn`, then fields of int16 tag, nbytes value: of a subscription
-                        with a leader's id of its own (tag 1, UTF-8), after a v0 allocation (null)
+    agent's suffix      4 bytes `pycn`, then fields of int16 tag, nbytes value. Of a subscription,
+                        after a v0 allocation (null): a leader's id of its own (tag 1, UTF-8), and
+                        that the member is an agent (tag 2, empty). Of a v1/v2 assignment: that
+                        all members are agents (tag 2, empty)
 
 The suffix is a project decision: Java's readers ignore what follows the
 fields they know. They read version 0 with version 1's layout, hence the null before it.
@@ -24,7 +26,7 @@ is deterministic, because the broker compares metadata byte by byte.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -34,6 +36,7 @@ CONNECTOR_INSTANCE = -1
 
 _SUFFIX = b"pycn"
 _LEADER_ID_TAG = 1
+_AGENT_TAG = 2
 
 
 class ProtocolDecodeError(ValueError):
@@ -116,7 +119,8 @@ class Assignment:
     """What the leader sends to one member.
 
     Versions 1 and 2 carry increments in `assigned` and `revoked`; version 0 the whole of the
-    member's work, with `revoked` empty and `delay_ms` 0.
+    member's work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker;
+    False when the leader does not say so.
     """
 
     version: int
@@ -127,6 +131,7 @@ class Assignment:
     assigned: Work = NO_WORK
     revoked: Work = NO_WORK
     delay_ms: int = 0
+    agents_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,7 @@ class Subscription:
     """What a member reports to the group; `allocation` None when it holds no assignment.
 
     `leader_transactional_id`: under which it would write as leader; None: the one Apache's uses.
+    `agent`: it is a worker of this kind.
     """
 
     version: int
@@ -141,6 +147,7 @@ class Subscription:
     config_offset: int
     allocation: Assignment | None = None
     leader_transactional_id: str | None = None
+    agent: bool = False
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
@@ -153,10 +160,12 @@ def encode_subscription(subscription: Subscription) -> bytes:
     leader_id = subscription.leader_transactional_id
     if subscription.version > 0 and subscription.allocation is not None:
         parts.append(_nbytes(encode_assignment(subscription.allocation)))
-    elif subscription.version > 0 or leader_id is not None:
+    elif subscription.version > 0 or leader_id is not None or subscription.agent:
         parts.append(struct.pack(">i", -1))
-    if leader_id is not None:
-        parts += [_SUFFIX, struct.pack(">h", _LEADER_ID_TAG), _nbytes(leader_id.encode())]
+    fields = {} if leader_id is None else {_LEADER_ID_TAG: leader_id.encode()}
+    if subscription.agent:
+        fields[_AGENT_TAG] = b""
+    parts.append(_suffix(fields))
     return b"".join(parts)
 
 
@@ -171,6 +180,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
     ]
     if assignment.version > 0:
         parts += [_work(assignment.revoked), struct.pack(">i", assignment.delay_ms)]
+        parts.append(_suffix({_AGENT_TAG: b""} if assignment.agents_only else {}))
     return b"".join(parts)
 
 
@@ -184,12 +194,15 @@ def decode_subscription(data: bytes) -> Subscription:
         length = reader.integer(">i", 4)
         if length >= 0:
             allocation = decode_assignment(reader.take(length))
+    fields = _fields(reader)
+    leader_id = fields.get(_LEADER_ID_TAG)
     return Subscription(
         version=version,
         url=url,
         config_offset=offset,
         allocation=allocation,
-        leader_transactional_id=_leader_id(reader),
+        leader_transactional_id=None if leader_id is None else _text(leader_id),
+        agent=_AGENT_TAG in fields,
     )
 
 
@@ -209,21 +222,27 @@ def decode_assignment(data: bytes) -> Assignment:
         assigned=Work() if reader.at_end else reader.work(),
         revoked=Work() if reader.at_end else reader.work(),
         delay_ms=0 if reader.at_end else reader.integer(">i", 4),
+        agents_only=_AGENT_TAG in _fields(reader),
     )
 
 
-def _leader_id(reader: _Reader) -> str | None:
-    """Read an agent's suffix; unknown tags and anybody else's extra bytes say nothing."""
-    if not reader.starts_with(_SUFFIX):
-        return None
-    reader.take(len(_SUFFIX))
-    found = None
-    while not reader.at_end:
-        tag = reader.integer(">h", 2)
-        value = reader.take(reader.integer(">i", 4))
-        if tag == _LEADER_ID_TAG:
-            found = _text(value)
-    return found
+def _suffix(fields: Mapping[int, bytes]) -> bytes:
+    """Return an agent's suffix; nothing without fields, so that the bytes are Apache's."""
+    if not fields:
+        return b""
+    encoded = (struct.pack(">h", tag) + _nbytes(value) for tag, value in sorted(fields.items()))
+    return _SUFFIX + b"".join(encoded)
+
+
+def _fields(reader: _Reader) -> dict[int, bytes]:
+    """Read an agent's suffix; any other extra bytes say nothing."""
+    fields: dict[int, bytes] = {}
+    if reader.starts_with(_SUFFIX):
+        reader.take(len(_SUFFIX))
+        while not reader.at_end:
+            tag = reader.integer(">h", 2)
+            fields[tag] = reader.take(reader.integer(">i", 4))
+    return fields
 
 
 def _text(data: bytes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 from http import HTTPStatus
+from typing import Any
 
 from starlette.background import BackgroundTask
 from starlette.responses import Response
@@ -15,6 +16,8 @@ from starlette.responses import Response
 from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssignedError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.log_lines import LogQuestion
+from pyconnect_agent.core.loggers import LEVELS, known_level
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import Exchange, json_response
@@ -76,11 +79,11 @@ async def kill_task(exchange: Exchange) -> Response:
     force = _flag(await exchange.body(), "force")
     task_id = _task_id(exchange)
     try:
-        _worker(exchange).kill(task_id, force=force)
+        pid = _worker(exchange).kill(task_id, force=force)
     except NotAssignedError as error:
         raise _elsewhere(exchange, error) from error
     return json_response(
-        {"connector": task_id.connector, "task": task_id.task, "force": force},
+        {"connector": task_id.connector, "task": task_id.task, "force": force, "pid": pid},
         HTTPStatus.ACCEPTED,
     )
 
@@ -92,6 +95,11 @@ async def task_stacks(exchange: Exchange) -> Response:
     except NotAssignedError as error:
         raise _elsewhere(exchange, error) from error
     return Response(text, media_type=TEXT)
+
+
+@guarded
+async def logs(exchange: Exchange) -> Response:
+    return json_response(_worker(exchange).logs(_log_question(exchange)))
 
 
 @guarded
@@ -129,6 +137,24 @@ def _task_id(exchange: Exchange) -> ConnectorTaskId:
     if not (text.isascii() and text.isdecimal()):
         raise ResourceNotFoundError
     return ConnectorTaskId(exchange.connector, int(text))
+
+
+def _log_question(exchange: Exchange) -> LogQuestion:
+    """Read the query; BadRequestError for a parameter that is not known or not valid."""
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name == "level":
+            level = known_level(text)
+            if level is None:
+                raise BadRequestError(f"level={text}: must be one of {', '.join(LEVELS)}.")
+            given[name] = level
+        elif name not in _LOG_NUMBERS:
+            raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
+        elif text.isascii() and text.isdecimal():
+            given[name] = int(text)
+        else:
+            raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
+    return LogQuestion(connector=exchange.connector, **given)
 
 
 def _flag(body: bytes, name: str) -> bool:
@@ -169,6 +195,7 @@ def _elsewhere(exchange: Exchange, error: NotAssignedError) -> RunsElsewhereErro
 
 
 _TASK = "/agent/tasks/{connector}/{task}"
+_LOG_NUMBERS = ("task", "since_ms", "after", "limit")
 ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
@@ -178,6 +205,7 @@ ROUTES = (
     Route("GET", "/agent/acls", acls, any_content=True),
     Route("POST", f"{_TASK}/kill", kill_task),
     Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),
+    Route("GET", "/agent/connectors/{connector}/logs", logs, any_content=True),
     Route("POST", "/agent/drain", drain),
     Route("POST", "/agent/phase", change_phase),
 )

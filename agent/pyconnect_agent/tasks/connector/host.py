@@ -21,7 +21,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
-from pyconnect_agent.tasks.trace import error_text, format_trace
+from pyconnect_agent.tasks.trace import error_text, format_trace, is_permanent
 from pyconnect_api import (
     ConnectException,
     Connector,
@@ -42,6 +42,8 @@ CheckConfig = Callable[[Connector, Mapping[str, str]], None]
 
 class TooManyTasksError(ConnectException):
     """The connector made more task configs than `tasks.max`, and that is enforced."""
+
+    permanent = True
 
 
 class _Phase(Enum):
@@ -219,7 +221,8 @@ class ConnectorHost:
             return
         LOG.error("connector failed", exc_info=error)
         self._phase = _Phase.FAILED
-        self._report(State.FAILED, self._mask(format_trace(error)))
+        trace = self._mask(format_trace(error))
+        self._report(State.FAILED, trace, permanent=is_permanent(error))
 
     def _shut_down(self) -> None:
         try:
@@ -233,5 +236,7 @@ class ConnectorHost:
         finally:
             self._context.closed = True
 
-    def _report(self, state: State, trace: str | None = None) -> None:
-        self._control.send(StateReported(state=state, trace=trace, version=self._version))
+    def _report(self, state: State, trace: str | None = None, *, permanent: bool = False) -> None:
+        self._control.send(
+            StateReported(state=state, trace=trace, version=self._version, permanent=permanent)
+        )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.channel import StringMap
+from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.plugins.catalog import (
@@ -62,11 +63,11 @@ class WorkerView:
         """Replace `${provider:path:key}`. Raises what a provider raises."""
         resolution = resolve(config, self._look_up)
         # A new one: other threads mask with the one before.
-        self._secrets = {**self._secrets, **resolution.secrets}
+        self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
         return Resolved(config, resolution)
 
     def mask(self, text: str) -> str:
-        """Put back to its reference what providers have supplied so far."""
+        """Put back to its reference what providers have supplied, and hide what configs hold."""
         return mask(text, self._secrets)
 
     def _look_up(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:

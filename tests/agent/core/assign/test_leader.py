@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyconnect_agent.core.assign.incremental import AssignorState
@@ -108,3 +110,13 @@ def test_owners_name_the_advertised_url_of_every_item(protocol: ProtocolVersion)
     assert verdict.assignments["m2"].leader_url == "http://m1:8083/"
     if protocol is not ProtocolVersion.EAGER:
         assert verdict.assignments["m1"].assigned.empty, "kept work is not sent again"
+
+
+@pytest.mark.parametrize("java", [False, True])
+def test_assignments_say_whether_all_members_are_agents(java: bool) -> None:
+    """A member that does not mark itself is a Java worker, or an agent of earlier."""
+    members = {"m1": replace(member("w1", 7), agent=True), "m2": member("w2", 7)}
+    if not java:
+        members["m2"] = replace(members["m2"], agent=True)
+    verdict = elect(members, snapshot(7))
+    assert {found.agents_only for found in verdict.assignments.values()} == {not java}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.config.effective import HIDDEN, ConfigSource, effective_values
+from pyconnect_agent.core.config.effective import (
+    HIDDEN,
+    ConfigSource,
+    effective_values,
+    literal_secrets,
+)
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from tests.support.worker_properties import PROPERTIES
 
@@ -92,3 +97,26 @@ def test_defaults_are_listed_with_the_rest() -> None:
         "source": "default",
     }
     assert by_name["admin.listeners"].value is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secrets"),
+    [
+        ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
+        ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
+        (
+            "consumer.override.sasl.jaas.config",
+            'x.PlainLoginModule required username="ann" password="tiger";',
+            {"tiger", 'x.PlainLoginModule required username="ann" password="tiger";'},
+        ),
+        ("db.password", "${file:/f:p}", set()),
+        ("db.password.file", "/etc/password", set()),
+        ("token.enabled", "true", set()),
+        ("pin.password", "123", set()),
+        ("topics", "secret", set()),
+        ("db.password", None, set()),
+    ],
+)
+def test_secrets_in_plain_text_are_found(name: str, value: str | None, secrets: set[str]) -> None:
+    """Also within an address or a login; what masks every second line is not taken for one."""
+    assert literal_secrets({name: value}) == dict.fromkeys(secrets, "[hidden]")

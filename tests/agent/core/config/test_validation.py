@@ -383,3 +383,32 @@ def test_a_converter_that_lacks_its_library_is_refused_at_creation(named_by: str
         infos = validate(worker, connector_class="a.Source")
     (message,) = errors(infos)["value.converter"]
     assert message == "Failed to load ConfigDef from value converter: install the extra"
+
+
+def test_the_agents_own_keys_are_validated_where_they_are_given() -> None:
+    """An answer without them is Java's; a wrong value is refused with its key."""
+    source = {"connector_class": "a.Source", "tasks_max": "1"}
+    names = {info.value.name for info in validate(**source).configs if info.value}
+    assert not any(name.startswith("agent.") for name in names)
+    given = validate(
+        **source,
+        agent_restart_policy="sometimes",
+        agent_restart_backoff_ms="0",
+        agent_limit_memory_bytes="1000",
+    )
+    assert errors(given).keys() == {"agent.restart.policy", "agent.restart.backoff.ms"}
+    assert given.error_count == 2
+    assert "agent.limit.memory.bytes" in {info.value.name for info in given.configs if info.value}
+
+
+def test_the_agents_own_keys_take_no_references() -> None:
+    """The worker process reads them, and it never resolves what may be secret."""
+    config = {"name": "c", "connector.class": "a.Source", "agent.restart.policy": "never"}
+    infos = validate_connector_config(
+        config,
+        raw_config={**config, "agent.restart.policy": "${file:x:y}"},
+        plugins=PLUGINS,
+        worker=distributed(),
+    )
+    (error,) = errors(infos)["agent.restart.policy"]
+    assert "references to config providers are not resolved here" in error

@@ -219,3 +219,29 @@ def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
         "default",
     ]
     assert [p.group_name for p in ProtocolVersion.EAGER.offered()] == ["default"]
+
+
+@pytest.mark.parametrize("name", SUBSCRIPTIONS)
+def test_an_agent_marks_itself_behind_what_java_reads(name: str) -> None:
+    """A Java leader ignores the rest of the bytes; another agent reads the mark."""
+    value, golden = SUBSCRIPTIONS[name]
+    marked = replace(value, agent=True)
+    encoded = encode_subscription(marked)
+    null = "ffffffff" if name == "M0" else ""
+    assert encoded.hex() == golden + null + b"pycn".hex() + "000200000000"
+    assert decode_subscription(encoded) == marked
+
+
+def test_both_marks_of_an_agent_are_read() -> None:
+    """In the order of their tags, so that equal subscriptions have equal bytes."""
+    marked = replace(SUBSCRIPTIONS["M2b"][0], agent=True, leader_transactional_id="own")
+    assert decode_subscription(encode_subscription(marked)) == marked
+
+
+@pytest.mark.parametrize("name", ["A1", "A2"])
+def test_a_leader_says_that_all_are_agents(name: str) -> None:
+    """Behind what Java and older agents read."""
+    value, golden = ASSIGNMENTS[name]
+    told = replace(value, agents_only=True)
+    assert encode_assignment(told).hex() == golden + b"pycn".hex() + "000200000000"
+    assert decode_assignment(encode_assignment(told)) == told

@@ -21,8 +21,8 @@ from pyconnect_agent.core.herder.effects import (
 from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import StopWaiter
+from pyconnect_agent.core.herder.work import failures, task_start
 from pyconnect_agent.core.herder.work import start_permissions as clearances
-from pyconnect_agent.core.herder.work import task_start
 from pyconnect_agent.core.herder.work.status import status as status  # noqa: PLC0414  others ask here
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -39,6 +39,7 @@ def reconcile(turn: Turn, connector: str) -> int:
 
 def stop_connector(turn: Turn, connector: str) -> None:
     """No-op unless it is started; `reconcile` starts it again when it is still wanted."""
+    failures.forget(turn, connector, (None,))
     work = turn.work_of(connector)
     if work.connector is None or work.connector.life is not Life.STARTED:
         return
@@ -50,6 +51,7 @@ def stop_connector(turn: Turn, connector: str) -> None:
 def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
     """Stop those of `numbers` that are started; forget those that have no process yet."""
     numbers = sorted(numbers)
+    failures.forget(turn, connector, numbers)
     work = turn.work_of(connector)
     waiting = [n for n in numbers if (t := work.tasks.get(n)) and not t.life.has_process]
     if waiting:

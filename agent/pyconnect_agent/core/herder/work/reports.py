@@ -15,8 +15,8 @@ from pyconnect_agent.core.herder.requests import (
 )
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.herder.turn import Turn
+from pyconnect_agent.core.herder.work import failures, reconfiguration
 from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.work import reconfiguration
 from pyconnect_agent.core.ids import State
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
@@ -24,7 +24,10 @@ _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
 
 
 def connector_reported(turn: Turn, event: ConnectorReported) -> None:
-    status = work.status(turn, event.state, trace=event.trace, version=event.version)
+    share = turn.work_of(event.connector)
+    here = share.connector is not None and share.connector.life is Life.STARTED
+    trace = _counted(turn, event, event.connector, None) if here else event.trace
+    status = work.status(turn, event.state, trace=trace, version=event.version)
     safe = event.state in _SAFE
     turn.emit(PutConnectorStatus(connector=event.connector, status=status, safe=safe))
     share = turn.work_of(event.connector)
@@ -46,6 +49,24 @@ def connector_reported(turn: Turn, event: ConnectorReported) -> None:
 
 
 def task_reported(turn: Turn, event: TaskReported) -> None:
-    status = work.status(turn, event.state, trace=event.trace, version=event.version)
+    connector, number = event.task_id
+    task = turn.work_of(connector).tasks.get(number)
+    here = task is not None and task.life is Life.STARTED
+    trace = _counted(turn, event, connector, number) if here else event.trace
+    status = work.status(turn, event.state, trace=trace, version=event.version)
     safe = event.state in _SAFE
     turn.emit(PutTaskStatus(task_id=event.task_id, status=status, safe=safe))
+
+
+def _counted(
+    turn: Turn, event: ConnectorReported | TaskReported, connector: str, task: int | None
+) -> str | None:
+    """Take a state into the history of restarts; returns the trace to publish."""
+    match event.state:
+        case State.FAILED:
+            return failures.failed(turn, connector, task, event.trace, event.no_restart)
+        case State.RUNNING | State.PAUSED:
+            failures.started(turn, connector, task)
+        case _:
+            failures.forget(turn, connector, (task,))
+    return event.trace

@@ -30,7 +30,7 @@ from pyconnect_agent.core.herder.requests.operations import request_error
 from pyconnect_agent.core.herder.state import Clearance, ClearanceStep, Life, RunningTask
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import ClearanceWaiter, FencingWaiter, TaskStartWaiter
-from pyconnect_agent.core.herder.work import task_start
+from pyconnect_agent.core.herder.work import failures, task_start
 from pyconnect_agent.core.herder.work.status import status
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 
@@ -180,9 +180,10 @@ def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None
     share = turn.work_of(connector)
     refused = {n: replace(share.tasks[n], life=Life.REFUSED) for n in waiting}
     turn.put_work(connector, replace(share, tasks={**share.tasks, **refused}))
-    trace = request_error(error).message
+    message = request_error(error).message
     for number in waiting:
         task_id = ConnectorTaskId(connector, number)
+        trace = failures.failed(turn, connector, number, message)
         failed = status(turn, State.FAILED, trace=trace)
         turn.emit(PutTaskStatus(task_id=task_id, status=failed, safe=True))
 

@@ -1,0 +1,171 @@
+"""The keys of this agent that a worker's file gives defaults for and a connector may override.
+
+Layer: core. Kafka Connect has none of them, and its workers ignore them in a connector's config.
+The worker process itself reads them there, and it never resolves `${provider:path:key}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
+from pyconnect_agent.core.config.variables import has_variables
+from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy, restart_policy
+from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
+from pyconnect_api.configdef import (
+    ConfigDef,
+    ConfigType,
+    Importance,
+    Range,
+    ValidString,
+)
+from pyconnect_api.errors import ConfigException
+
+GROUP = "Agent"
+MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"
+_DEFAULTS = RestartPolicy()
+_OWN = "A key of this agent alone; a connector's config may override the worker's."
+_NUMBERS = (
+    (
+        "agent.restart.backoff.ms",
+        ConfigType.LONG,
+        _DEFAULTS.backoff_ms,
+        1,
+        "Wait before the first restart; doubled by each failure in a row, and varied by a fifth.",
+    ),
+    (
+        "agent.restart.backoff.max.ms",
+        ConfigType.LONG,
+        _DEFAULTS.backoff_max_ms,
+        1,
+        "Longest wait between two restarts.",
+    ),
+    (
+        "agent.restart.max.attempts",
+        ConfigType.INT,
+        _DEFAULTS.max_attempts,
+        1,
+        "Most automatic restarts within agent.restart.window.ms; after them a task stays FAILED.",
+    ),
+    (
+        "agent.restart.window.ms",
+        ConfigType.LONG,
+        _DEFAULTS.window_ms,
+        1,
+        "Time in which automatic restarts are counted.",
+    ),
+    (
+        "agent.restart.stable.ms",
+        ConfigType.LONG,
+        _DEFAULTS.stable_ms,
+        0,
+        "Time for which a task has to run until its failures and restarts are forgotten.",
+    ),
+    (
+        MEMORY,
+        ConfigType.LONG,
+        0,
+        0,
+        "Most memory of a task's process in bytes; a task over it is ended, FAILED. 0: no limit.",
+    ),
+    (
+        PROCESSOR,
+        ConfigType.INT,
+        0,
+        0,
+        (
+            "Most processor time of a task's process, in percent of one processor: a task that"
+            " exceeds it on average over a minute is ended, FAILED; with a delegated cgroup the"
+            " kernel slows it down instead. 0: no limit."
+        ),
+    ),
+)
+"""Name, type, default, least value, documentation."""
+
+
+def define_agent_keys(definition: ConfigDef) -> ConfigDef:
+    """Add the keys to a worker's definition, or to an empty one for a connector."""
+    definition.define(
+        "agent.restart.policy",
+        ConfigType.STRING,
+        default=_DEFAULTS.mode.value,
+        validator=ValidString.one_of(*(mode.value for mode in RestartMode)),
+        importance=Importance.MEDIUM,
+        documentation=(
+            "Whether a FAILED connector or task is restarted automatically: never or on-failure; "
+            "auto is on-failure, but never in a group that has a worker which is not an agent. "
+            f"{_OWN}"
+        ),
+        group=GROUP,
+    )
+    for name, kind, default, least, text in _NUMBERS:
+        definition.define(
+            name,
+            kind,
+            default=default,
+            validator=Range.at_least(least),
+            importance=Importance.LOW,
+            documentation=f"{text} {_OWN}",
+            group=GROUP,
+        )
+    return definition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentKeys:
+    """The values of a worker or connector."""
+
+    restart: RestartPolicy = _DEFAULTS
+    limits: TaskLimits = NO_LIMITS
+
+    @classmethod
+    def of_worker(cls, values: Mapping[str, Any]) -> AgentKeys:
+        """Read parsed properties."""
+        return cls().overridden(values)
+
+    def overridden(self, values: Mapping[str, Any]) -> AgentKeys:
+        """Return these with what parsed `values` change; absent keys change nothing."""
+        return AgentKeys(
+            restart=restart_policy(values, self.restart),
+            limits=TaskLimits(
+                memory_bytes=values.get(MEMORY, self.limits.memory_bytes) or None,
+                cpu_percent=values.get(PROCESSOR, self.limits.cpu_percent) or None,
+            ),
+        )
+
+    def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
+        """Return these with a connector's overrides; what cannot be parsed changes nothing.
+
+        Validation refuses such values, but a Java worker of the group does not know the keys.
+        """
+        found: dict[str, Any] = {}
+        for name in config.keys() & _CONNECTOR_DEF.keys.keys():
+            try:
+                found[name] = _CONNECTOR_DEF.parse({name: config[name]})[name]
+            except ConfigException:
+                continue
+        return self.overridden(found)
+
+
+NO_AGENT_KEYS = AgentKeys(restart=RestartPolicy(mode=RestartMode.NEVER))
+"""Neither restarts nor limits."""
+
+_CONNECTOR_DEF = define_agent_keys(ConfigDef())
+
+
+def agent_infos(config: Mapping[str, str | None], raw: Mapping[str, str | None]) -> ConfigInfos:
+    """Validate what a connector's config has of these keys; the others are not shown.
+
+    Java's answer has no such keys, and a form that is made from it must not change.
+    """
+    given = {name: config[name] for name in _CONNECTOR_DEF.keys if name in config}
+    values = [value for value in _CONNECTOR_DEF.validate(given) if value.name in given]
+    for value in values:
+        if has_variables(raw.get(value.name)):
+            value.add_error_message(
+                f"Invalid value for configuration {value.name}: references to config providers"
+                " are not resolved here; write the value itself"
+            )
+    return prefixed_infos(_CONNECTOR_DEF.keys, values, "")

@@ -1,0 +1,203 @@
+"""When failed work is restarted without an operator.
+
+Layer: core. No Kafka counterpart: Apache's worker leaves a FAILED task FAILED. A policy and a
+history are values; `after_failure` says whether and when the worker tries again. What repeating
+does not cure (a configuration error, a missing authorization) is not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+from zlib import crc32
+
+SPREAD = 0.2
+"""The share of a delay by which jitter makes it shorter or longer."""
+
+
+class RestartMode(Enum):
+    """`agent.restart.policy`. AUTO: on-failure, but never beside workers that are no agents."""
+
+    AUTO = "auto"
+    NEVER = "never"
+    ON_FAILURE = "on-failure"
+
+
+class NoRestart(Enum):
+    """Why failed work is not restarted.
+
+    POLICY: it is `never`. PERMANENT: a wrong setting or a missing right. KILLED: by a user. LIMIT:
+    too many attempts.
+    """
+
+    POLICY = "policy"
+    PERMANENT = "permanent"
+    KILLED = "killed"
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """`agent.restart.*` of a worker or a connector; times in ms."""
+
+    mode: RestartMode = RestartMode.AUTO
+    backoff_ms: int = 10_000
+    backoff_max_ms: int = 600_000
+    max_attempts: int = 50
+    window_ms: int = 86_400_000
+    stable_ms: int = 600_000
+
+    def delay_ms(self, failure: int, jitter: float) -> int:
+        """Return the wait after failure number `failure` in a row, from 1.
+
+        `jitter` in [0, 1); the wait is never longer than `backoff_max_ms`.
+        """
+        # A shift beyond this is above every limit there is.
+        delay_ms = min(self.backoff_ms << min(failure - 1, 40), self.backoff_max_ms)
+        spread = int(delay_ms * (1 - SPREAD + 2 * SPREAD * jitter))
+        return min(spread, self.backoff_max_ms)
+
+    def within(self, *, agents_only: bool) -> RestartPolicy:
+        """Return the policy as it is in a group of agents or in a mixed one: not AUTO."""
+        if self.mode is not RestartMode.AUTO:
+            return self
+        return replace(self, mode=RestartMode.ON_FAILURE if agents_only else RestartMode.NEVER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarts:
+    """What one connector instance or task went through since its worker got it; epoch ms.
+
+    `attempts`: when it was restarted, oldest first, since it was last stable and within the
+    window. `failures` in a row. `next_ms`: when the next restart is due. `ended`: why there is
+    none although it has failed. `running_since_ms`: None unless it runs. `total` is never reset.
+    """
+
+    attempts: tuple[int, ...] = ()
+    failures: int = 0
+    next_ms: int | None = None
+    ended: NoRestart | None = None
+    running_since_ms: int | None = None
+    total: int = 0
+
+
+NO_RESTARTS = Restarts()
+
+
+def after_failure(
+    history: Restarts,
+    policy: RestartPolicy,
+    now_ms: int,
+    *,
+    jitter: float,
+    no_restart: NoRestart | None = None,
+) -> Restarts:
+    """Return the history with the next restart, or with the reason why there is none.
+
+    `no_restart`: what the failure itself says about it.
+    """
+    known = settled(history, policy, now_ms)
+    attempts = tuple(at_ms for at_ms in known.attempts if now_ms - at_ms < policy.window_ms)
+    failed = replace(
+        known,
+        attempts=attempts,
+        failures=known.failures + 1,
+        next_ms=None,
+        ended=None,
+        running_since_ms=None,
+    )
+    if policy.mode is not RestartMode.ON_FAILURE:
+        return replace(failed, ended=NoRestart.POLICY)
+    if no_restart is not None:
+        return replace(failed, ended=no_restart)
+    if len(attempts) >= policy.max_attempts:
+        return replace(failed, ended=NoRestart.LIMIT)
+    return replace(failed, next_ms=now_ms + policy.delay_ms(failed.failures, jitter))
+
+
+def after_restart(history: Restarts, now_ms: int) -> Restarts:
+    """Return the history with one attempt more."""
+    return replace(
+        history, attempts=(*history.attempts, now_ms), next_ms=None, total=history.total + 1
+    )
+
+
+def after_start(history: Restarts, now_ms: int) -> Restarts:
+    """Return the history of work that runs, or is paused as it should be."""
+    since_ms = now_ms if history.running_since_ms is None else history.running_since_ms
+    return replace(history, next_ms=None, ended=None, running_since_ms=since_ms)
+
+
+def settled(history: Restarts, policy: RestartPolicy, now_ms: int) -> Restarts:
+    """Return the history without what a stable time has made up for."""
+    since_ms = history.running_since_ms
+    if since_ms is None or now_ms - since_ms < policy.stable_ms:
+        return history
+    return Restarts(running_since_ms=since_ms, total=history.total)
+
+
+def jitter_of(worker_id: str, item: str, attempt: int) -> float:
+    """Return a fraction in [0, 1) that differs between workers, tasks and attempts.
+
+    Its only use is that work which failed at one moment does not come back at one moment.
+    """
+    return crc32(f"{worker_id}/{item}/{attempt}".encode()) / 2**32
+
+
+def remark(history: Restarts, policy: RestartPolicy) -> str:
+    """Return the sentences that follow a trace; empty when the policy is `never`."""
+    match history.ended:
+        case NoRestart.POLICY | NoRestart.KILLED:
+            return ""
+        case NoRestart.PERMANENT:
+            return (
+                "This is not restarted automatically: a configuration error or a missing"
+                " authorization has to be corrected first."
+            )
+        case NoRestart.LIMIT:
+            return (
+                f"This is not restarted automatically any more: {len(history.attempts)} restarts"
+                f" within {policy.window_ms} ms are the limit (agent.restart.max.attempts)."
+            )
+        case _:
+            pass
+    if history.next_ms is None:
+        return ""
+    due = datetime.fromtimestamp(history.next_ms / 1000, UTC).isoformat(timespec="seconds")
+    return (
+        f"This is restarted automatically at {due.replace('+00:00', 'Z')}, attempt"
+        f" {len(history.attempts) + 1} of at most {policy.max_attempts} within"
+        f" {policy.window_ms} ms."
+    )
+
+
+def restarts_json(history: Restarts, policy: RestartPolicy, now_ms: int) -> dict[str, Any]:
+    """Return what the admin interface shows; `policy` is not AUTO."""
+    shown = settled(history, policy, now_ms)
+    return {
+        "policy": policy.mode.value,
+        "attempts": len(shown.attempts),
+        "max_attempts": policy.max_attempts,
+        "total": shown.total,
+        "next_ms": shown.next_ms,
+        "ended": None if shown.ended is None else shown.ended.value,
+    }
+
+
+def restart_policy(config: Mapping[str, Any], defaults: RestartPolicy) -> RestartPolicy:
+    """Return `defaults` with what parsed `agent.restart.*` keys change; absent keys do not."""
+    changes: dict[str, Any] = {}
+    for name in _NUMBERS:
+        value = config.get(f"agent.restart.{name}")
+        if value is not None:
+            changes[name.replace(".", "_")] = value
+    mode = config.get("agent.restart.policy")
+    if mode is not None:
+        changes["mode"] = RestartMode(mode)
+    return replace(defaults, **changes)
+
+
+_NUMBERS = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms", "stable.ms")

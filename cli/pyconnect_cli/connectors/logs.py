@@ -1,0 +1,165 @@
+"""`connectors logs`: the last log lines of a connector and its tasks, from all its workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.selection import known_connector
+from pyconnect_cli.acting.workers import ask_workers, worker_urls
+from pyconnect_cli.errors import OutOfTime, PyconnectError, Unreachable, UsageError
+from pyconnect_cli.parsing.arguments import NameArgument
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.render.styles import printable
+from pyconnect_cli.rest.agent_client import AgentClient, AgentLog, AgentLogLine, LogFilter
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.resolved import NO_ORIGIN
+
+app = typer.Typer()
+
+LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+PAUSE_S = 1.0
+ROUNDS_PER_LOOK = 10
+
+
+@dataclass(slots=True)
+class Following:
+    """How far each worker's lines were printed, by its address; `urls`: of all workers."""
+
+    places: dict[str, AgentLog] = field(default_factory=dict)
+    urls: list[str] = field(default_factory=list)
+    rounds: int = 0
+
+    def workers(self, session: Session) -> list[str]:
+        """Return all addresses; looked up now and then, as workers come and go."""
+        if self.rounds % ROUNDS_PER_LOOK == 0:
+            self.urls = worker_urls(session, everywhere=True)
+        self.rounds += 1
+        return self.urls
+
+    def after(self, url: str) -> int:
+        place = self.places.get(url)
+        return 0 if place is None else place.following
+
+    def take(self, url: str, log: AgentLog) -> bool:
+        """Note an answer; False when it is of another life of the worker than was asked for."""
+        before = self.places.get(url)
+        self.places[url] = log
+        if before is None or before.epoch == log.epoch:
+            return True
+        del self.places[url]
+        return False
+
+
+@app.command()
+def logs(
+    context: typer.Context,
+    name: NameArgument,
+    *,
+    task: Annotated[
+        int | None,
+        typer.Option("--task", metavar="N", min=0, help="number of one task, instead of all"),
+    ] = None,
+    level: Annotated[
+        str, typer.Option("--level", metavar="LEVEL", help="lowest level: DEBUG, INFO, WARN, ERROR")
+    ] = "ALL",
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="age of the oldest line, for example 10m"),
+    ] = None,
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", min=0, help="number of the last lines")
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="new lines too, until Ctrl-C, or --timeout when it is given"),
+    ] = False,
+) -> None:
+    """Print the last log lines of a connector and its tasks, those before a crash included.
+
+    The command asks all workers and puts the lines in order of time. Agents only (exit 9): the log
+    of a Java worker is a file on its host. -o ndjson prints an object for each line.
+    """
+    session = session_of(context)
+    if level.upper() not in LEVELS:
+        raise UsageError(f"`{level}` is not a level", hint=", ".join(LEVELS))
+    since_ms = 0
+    if since is not None:
+        since_ms = max(0, int((time.time() - parse_duration(since, what="--since")) * 1000))
+    wanted = LogFilter(connector=name, task=task, level=level.upper(), since_ms=since_ms)
+    following = Following()
+    failures: list[PyconnectError] = []
+    newest = wanted if tail is None else replace(wanted, limit=tail)
+    found = _ask(session, newest, following, failures)
+    if not found:
+        known_connector(session, name)
+    for line in found if tail is None else found[len(found) - min(tail, len(found)) :]:
+        _print(session, line)
+    if failures and not following.places:
+        raise failures[0]
+    if not found and not follow:
+        session.output.message("no lines")
+    if follow:
+        _follow(session, wanted, following)
+        return
+    for failure in failures[1:]:
+        session.output.error(failure)
+    if failures:
+        raise failures[0]
+
+
+def _follow(session: Session, wanted: LogFilter, following: Following) -> None:
+    """Print new lines; a worker that is away for a while is asked again."""
+    limited = session.settings.origins["timeout"] != NO_ORIGIN
+    while not session.output.unwritten:
+        if limited and session.budget.remaining_s() <= PAUSE_S:
+            return
+        time.sleep(PAUSE_S)
+        if not limited:
+            session.renew_time()
+        try:
+            lines = _ask(session, wanted, following, [])
+        except (OutOfTime, Unreachable):
+            if limited and session.budget.spent:
+                return
+            raise
+        for line in lines:
+            _print(session, line)
+
+
+def _ask(
+    session: Session, wanted: LogFilter, following: Following, failures: list[PyconnectError]
+) -> list[AgentLogLine]:
+    """Return the lines of all workers that come after what was printed, in order of time."""
+    urls = following.workers(session)
+    places: Mapping[str, int] = {url: following.after(url) for url in urls}
+
+    def question(exchange: Exchange) -> AgentLog:
+        return AgentClient(exchange).logs(wanted, after=places[exchange.urls[0]])
+
+    lines: list[AgentLogLine] = []
+    for url, answer in zip(urls, ask_workers(session, urls, question), strict=True):
+        if isinstance(answer, PyconnectError):
+            failures.append(answer)
+        elif following.take(url, answer):
+            lines += answer.lines
+    return sorted(lines, key=lambda line: line.time_ms)
+
+
+def _print(session: Session, line: AgentLogLine) -> None:
+    moment = datetime.fromtimestamp(line.time_ms / 1000).astimezone()
+    first, *below = line.text.splitlines() or [""]
+    head = f"{moment:%Y-%m-%d %H:%M:%S}.{line.time_ms % 1000:03d} {line.level:5}"
+    head = session.output.paint(head, _STYLES.get(line.level))
+    parts = [f"{head} {line.name}  {printable(first)}", *(printable(rest) for rest in below)]
+    text = "\n".join(parts)
+    session.output.document(line.raw, text=text, name=line.name)
+
+
+_STYLES = {"WARN": "warning", "ERROR": "bad", "FATAL": "bad"}

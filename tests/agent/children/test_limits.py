@@ -1,0 +1,85 @@
+"""Which tasks the watch ends."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from pyconnect_agent.children.cgroup import TaskCgroups
+from pyconnect_agent.children.limits import TaskLimitWatch
+from pyconnect_agent.children.tasks import TaskChild, TaskChildren
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.task_limits import CPU_WINDOW_MS, TaskLimits, Use
+
+TASK = ConnectorTaskId("c", 0)
+
+
+@dataclass
+class Process:
+    """In the place of a child."""
+
+    pid: int | None = field(default_factory=os.getpid)
+
+
+@dataclass
+class Tasks:
+    """In the place of `TaskChildren`."""
+
+    task: TaskChild
+    over_limit: object = None
+
+    def details(self) -> dict[ConnectorTaskId, TaskChild]:
+        return {TASK: self.task}
+
+
+class Kernel:
+    """In the place of `TaskCgroups`: holds every task, or none."""
+
+    def __init__(self, *, holds: bool) -> None:
+        self._holds = holds
+
+    def hold(self, _task_id: ConnectorTaskId, _pid: int, _limits: TaskLimits) -> bool:
+        return self._holds
+
+    def release(self, _task_id: ConnectorTaskId) -> None: ...
+
+
+def ended(
+    limits: TaskLimits, *, kernel: Kernel | None = None, pid: int | None = -1, **state: Any
+) -> list[str]:
+    """What one look ends of a task that is this process, busy for a whole window."""
+    process = Process() if pid == -1 else Process(pid)
+    task = TaskChild(cast("Any", process), since_ms=0, limits=limits, **state)
+    task.use.add(Use(at_ms=-2 * CPU_WINDOW_MS, resident_bytes=1, cpu_ms=-(10**12)))
+    found: list[str] = []
+    watch = TaskLimitWatch(
+        cast("TaskChildren", Tasks(task)),
+        cast("TaskCgroups | None", kernel),
+        lambda task_id, trace: found.append(f"{task_id}: {trace}"),
+    )
+    watch.look()
+    return found
+
+
+@pytest.mark.parametrize("kernel", [None, Kernel(holds=False), Kernel(holds=True)])
+def test_memory_is_looked_at_in_any_case(kernel: Kernel | None) -> None:
+    """What a process had before it came into its cgroup is counted elsewhere."""
+    (text,) = ended(TaskLimits(memory_bytes=1), kernel=kernel)
+    assert text.startswith("c-0: The task was ended because it was over its memory limit")
+
+
+def test_the_processor_is_looked_at_where_the_kernel_does_not_hold_it() -> None:
+    """A task that is slowed down to its limit may be measured a little above it."""
+    limits = TaskLimits(cpu_percent=50)
+    assert len(ended(limits)) == len(ended(limits, kernel=Kernel(holds=False))) == 1
+    assert ended(limits, kernel=Kernel(holds=True)) == []
+
+
+def test_what_is_without_limit_or_process_or_ends_already_is_left_alone() -> None:
+    """Nothing is ended twice."""
+    assert ended(TaskLimits()) == []
+    assert ended(TaskLimits(memory_bytes=1), pid=None) == []
+    assert ended(TaskLimits(memory_bytes=1), killed_because="a user") == []

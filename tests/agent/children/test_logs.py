@@ -1,0 +1,82 @@
+"""Files of connectors' logs, and whose log a record of the worker belongs to."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.channel import LineLogged
+from pyconnect_agent.children.logs import ChildLogs, LogSettings
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.log_lines import LogQuestion
+
+LOG = logging.getLogger("worker")
+
+
+def line(text: str) -> LineLogged:
+    return LineLogged(time_ms=1_000, level="INFO", logger="plugin", text=text)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("orders", "orders.log"), ("../orders", "%2E.%2Forders.log"), ("a b", "a b.log")],
+)
+def test_a_connectors_name_never_leads_out_of_the_directory(
+    tmp_path: Path, name: str, file: str
+) -> None:
+    """Names may have any characters."""
+    logs = ChildLogs(LogSettings(directory=tmp_path / "logs"))
+    logs.start()
+    logs.add((name, 3), line("one"), 7)
+    logs.stop()
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == [file]
+    text = (tmp_path / "logs" / file).read_text()
+    assert " INFO task-3 one (plugin)\n" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "task"),
+    [
+        ({"task": "a-b-1"}, 1),
+        ({"task": ConnectorTaskId("a-b", 1)}, 1),
+        ({"child": "task a-b-1"}, 1),
+        ({"connector": "a-b"}, None),
+        ({"child": "connector a-b"}, None),
+    ],
+)
+def test_what_the_worker_logs_about_a_child_is_in_its_log(
+    fields: dict[str, object], task: int | None
+) -> None:
+    """By the fields of the record."""
+    logs = ChildLogs(LogSettings())
+    logs.start()
+    try:
+        LOG.error("an event", extra=fields)
+    finally:
+        logs.stop()
+    (found,) = logs.lines(LogQuestion(connector="a-b"))["lines"]
+    assert (found["task"], found["level"], found["pid"]) == (task, "ERROR", None)
+
+
+def test_other_lines_of_the_worker_are_nobodys() -> None:
+    """Also those with fields that only look like a task."""
+    logs = ChildLogs(LogSettings())
+    logs.start()
+    try:
+        LOG.error("an event", extra={"task": "memory", "connector": ""})
+    finally:
+        logs.stop()
+    assert logs.lines(LogQuestion(connector="memory"))["lines"] == []
+
+
+def test_numbers_go_on_and_belong_to_a_life_of_the_worker() -> None:
+    """A reader that follows notices that it has to begin again."""
+    logs, later = ChildLogs(LogSettings()), ChildLogs(LogSettings())
+    logs.add(("c", 0), line("one"), 1)
+    first = logs.lines(LogQuestion(connector="c"))
+    logs.add(("c", 0), line("two"), 1)
+    second = logs.lines(LogQuestion(connector="c", after=first["next"]))
+    assert [found["text"] for found in second["lines"]] == ["two"]
+    assert first["epoch"] == second["epoch"] != later.lines(LogQuestion(connector="c"))["epoch"]

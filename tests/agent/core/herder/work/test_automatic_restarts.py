@@ -1,0 +1,188 @@
+"""Restarts without a request: what `decide` does with work that fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests.messages import (
+    PutConnectorConfig,
+    RestartTask,
+    SetTargetState,
+    StopConnector,
+)
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.restart_policy import NoRestart
+from tests.support.herder_world import TASKS, World
+
+TASK = ConnectorTaskId("a", 0)
+SETTINGS = {
+    TASKS: "2",
+    "agent.restart.policy": "on-failure",
+    "agent.restart.backoff.ms": "1000",
+    "agent.restart.max.attempts": "2",
+    "agent.restart.stable.ms": "60000",
+}
+
+
+def world(**settings: str) -> World:
+    """The connector `a` with two tasks at rest; underscores in names stand for dots."""
+    changed = {f"agent.restart.{name.replace('_', '.')}": text for name, text in settings.items()}
+    found = World()
+    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, **changed}))
+    found.settle()
+    return found
+
+
+def fail(found: World, no_restart: NoRestart | None = None) -> None:
+    """Task 0 fails, and the herder hears of it."""
+    found.inbox.append(
+        on.TaskReported(
+            task_id=TASK, state=State.FAILED, trace="ValueError: x", no_restart=no_restart
+        )
+    )
+    while found.inbox:
+        found.deliver()
+
+
+def trace(found: World) -> str:
+    return found.task_statuses[TASK].trace or ""
+
+
+def test_a_failed_task_is_restarted_after_its_wait_and_no_other_is() -> None:
+    """FAILED with the time in the trace, RESTARTING, RUNNING; task 1 goes on."""
+    found = world()
+    before, other = found.now_ms, found.tasks[ConnectorTaskId("a", 1)]
+    fail(found)
+    assert found.task_statuses[TASK].state is State.FAILED
+    assert trace(found).startswith("ValueError: x\nThis is restarted automatically at ")
+    assert "attempt 1 of at most 2" in trace(found)
+    found.settle()
+    assert found.task_statuses[TASK].state is State.RUNNING
+    assert before + 800 <= found.now_ms <= before + 1_200
+    assert found.tasks[ConnectorTaskId("a", 1)] is other
+
+
+def test_restarts_end_at_their_limit() -> None:
+    """After two restarts the third failure is final, until somebody restarts the task."""
+    found = world()
+    for _ in range(2):
+        fail(found)
+        found.settle()
+        assert found.task_statuses[TASK].state is State.RUNNING
+    fail(found)
+    found.settle()
+    assert found.task_statuses[TASK].state is State.FAILED
+    assert "2 restarts within" in trace(found)
+    found.ask(RestartTask(task_id=TASK))
+    found.settle()
+    assert found.task_statuses[TASK].state is State.RUNNING
+    fail(found)
+    assert "attempt 1 of at most 2" in trace(found)
+
+
+@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+def test_what_a_restart_does_not_cure_stays_failed(reason: NoRestart) -> None:
+    """Time passes and nothing starts."""
+    found = world()
+    fail(found, reason)
+    found.settle()
+    assert found.task_statuses[TASK].state is State.FAILED
+
+
+def test_never_leaves_the_trace_as_it_is() -> None:
+    """The status is what Apache's worker writes."""
+    found = world(policy="never")
+    fail(found)
+    found.settle()
+    assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
+
+
+def test_auto_is_never_where_the_leader_does_not_say_that_all_are_agents() -> None:
+    """As beside a Java worker."""
+    found = world(policy="auto")
+    assert not found.state.agents_only
+    fail(found)
+    found.settle()
+    assert (found.task_statuses[TASK].state, trace(found)) == (State.FAILED, "ValueError: x")
+
+
+def test_a_restart_that_was_planned_before_the_policy_changed_is_dropped() -> None:
+    """What is planned is looked at again when it is due."""
+    found = world(policy="auto")
+    membership = found.state.membership
+    found.state = replace(found.state, membership=None)
+    fail(found)
+    assert "restarted automatically at" in trace(found)
+    found.state = replace(found.state, membership=membership)
+    found.settle()
+    assert found.task_statuses[TASK].state is State.FAILED
+    assert found.state.work["a"].restarts[0].ended is NoRestart.POLICY
+
+
+def test_a_failed_connector_is_restarted_too() -> None:
+    """Its instance comes back; its tasks are not touched."""
+    found = world()
+    tasks = dict(found.tasks)
+    found.fail_connector("a")
+    while found.inbox:
+        found.deliver()
+    assert found.connector_statuses["a"].state is State.FAILED
+    found.settle()
+    assert found.connector_statuses["a"].state is State.RUNNING
+    assert found.tasks == tasks
+
+
+def test_an_operators_restart_takes_the_place_of_a_planned_one() -> None:
+    """The task is started once, not again when the wait is over."""
+    found = world()
+    fail(found)
+    found.ask(RestartTask(task_id=TASK))
+    while not found.tasks.get(TASK) or found.task_statuses[TASK].state is not State.RUNNING:
+        assert found.step()
+    started = found.tasks[TASK]
+    found.settle()
+    assert found.tasks[TASK] is started
+
+
+def test_a_new_config_takes_the_place_of_a_planned_restart() -> None:
+    """The tasks of the new set begin without a past."""
+    found = world()
+    fail(found)
+    found.ask(PutConnectorConfig(connector="a", config={**SETTINGS, "other": "1"}))
+    found.settle()
+    assert found.task_statuses[TASK].state is State.RUNNING
+    assert not found.state.work["a"].restarts
+
+
+def test_nothing_of_a_stopped_connector_is_restarted() -> None:
+    """A stop between failure and restart is a stop."""
+    found = world()
+    fail(found)
+    found.ask(StopConnector(connector="a"))
+    found.settle()
+    assert found.tasks == {}
+    assert found.connector_statuses["a"].state is State.STOPPED
+
+
+def test_a_failed_task_of_a_paused_connector_comes_back_paused() -> None:
+    """It is restarted into the target state."""
+    found = world()
+    fail(found)
+    found.ask(SetTargetState(connector="a", target_state=TargetState.PAUSED))
+    found.settle()
+    assert found.tasks[TASK].target_state is TargetState.PAUSED
+    assert found.task_statuses[TASK].state is State.PAUSED
+
+
+def test_a_late_timer_finds_work_that_runs_again() -> None:
+    """Timers are never cancelled; a stale one changes nothing."""
+    found = world()
+    fail(found)
+    found.settle()
+    started = found.tasks[TASK]
+    found.inbox.append(on.TimerDue(timer=on.RestartDue(connector="a", task=0)))
+    found.settle()
+    assert found.tasks[TASK] is started

@@ -1,0 +1,90 @@
+"""What is kept of the logs of connectors and tasks, and what is found in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.core.log_lines import OVERHEAD_BYTES, LineRings, LogLine, LogQuestion
+
+ROOM = 10 * (OVERHEAD_BYTES + 10)
+"""For ten lines of ten characters."""
+
+
+def line(number: int, task: int | None = 0, **changes: str) -> LogLine:
+    return LogLine(
+        number=number,
+        time_ms=number * 1_000,
+        level=changes.get("level", "INFO"),
+        logger="l",
+        connector=changes.get("connector", "c"),
+        task=task,
+        pid=1,
+        text=changes.get("text", f"line {number:05}"),
+    )
+
+
+def numbers(rings: LineRings, **question: object) -> list[int]:
+    asked = LogQuestion(**{"connector": "c", **question})  # type: ignore[arg-type]
+    return [found.number for found in rings.find(asked)]
+
+
+def test_the_last_lines_are_kept() -> None:
+    """Older ones make room, of the same task only."""
+    rings = LineRings(ROOM)
+    rings.add(line(1, task=1))
+    for number in range(2, 40):
+        rings.add(line(number))
+    assert numbers(rings, task=0) == list(range(30, 40))
+    assert numbers(rings, task=1) == [1]
+
+
+def test_a_line_of_any_length_is_kept_alone() -> None:
+    """The last words of a process are what an operator looks for."""
+    rings = LineRings(ROOM)
+    rings.add(line(1))
+    rings.add(line(2, text="x" * 10 * ROOM))
+    assert numbers(rings) == [2]
+
+
+def test_the_quietest_make_room_when_there_are_too_many() -> None:
+    """A worker with thousands of tasks has a limit, too."""
+    rings = LineRings(ROOM, total_bytes=ROOM)
+    for number in range(1, 11):
+        rings.add(line(number, task=number))
+    rings.add(line(11, task=1))
+    assert numbers(rings) == [1, *range(3, 12)]
+
+
+def test_lines_of_all_tasks_come_in_order() -> None:
+    """Also the connector's own; those of another connector do not."""
+    rings = LineRings(ROOM)
+    for number, task in enumerate((0, None, 1, 0, None)):
+        rings.add(line(number, task=task))
+    rings.add(line(5, connector="other"))
+    assert numbers(rings, after=0) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ({"level": "WARN"}, [2, 3, 4]),
+        ({"level": "ERROR"}, [3, 4]),
+        ({"since_ms": 3_000}, [3, 4]),
+        ({"after": 3}, [4]),
+        ({"limit": 2}, [3, 4]),
+        ({"task": 7}, []),
+    ],
+)
+def test_a_question_selects(question: dict[str, object], found: list[int]) -> None:
+    """By level, time and number; the newest when there are too many. Unknown levels are shown."""
+    rings = LineRings(ROOM)
+    for number, level in enumerate(("INFO", "WARN", "ERROR", "LOUD"), 1):
+        rings.add(line(number, level=level))
+    assert numbers(rings, **question) == found
+
+
+def test_nothing_is_kept_without_room() -> None:
+    """`agent.log.kept.bytes=0` switches it off."""
+    rings = LineRings(0)
+    rings.add(line(1))
+    assert numbers(rings) == []

@@ -1,0 +1,133 @@
+"""When failed work is restarted, and when not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.restart_policy import (
+    NO_RESTARTS,
+    NoRestart,
+    RestartMode,
+    RestartPolicy,
+    Restarts,
+    after_failure,
+    after_restart,
+    after_start,
+    remark,
+    restarts_json,
+    settled,
+)
+
+POLICY = RestartPolicy(
+    mode=RestartMode.ON_FAILURE,
+    backoff_ms=1_000,
+    backoff_max_ms=8_000,
+    max_attempts=3,
+    window_ms=100_000,
+    stable_ms=20_000,
+)
+MIDDLE = 0.5
+"""Of the jitter: the delay as it is written."""
+
+
+def failed(history: Restarts, now_ms: int, policy: RestartPolicy = POLICY) -> Restarts:
+    return after_failure(history, policy, now_ms, jitter=MIDDLE)
+
+
+def test_the_wait_doubles_with_each_failure_in_a_row_up_to_the_longest() -> None:
+    """1, 2, 4, 8, and then 8 s for good."""
+    waits = [POLICY.delay_ms(failure, MIDDLE) for failure in (1, 2, 3, 4, 5, 1_000)]
+    assert waits == [1_000, 2_000, 4_000, 8_000, 8_000, 8_000]
+
+
+@given(st.integers(1, 100), st.floats(0, 1, exclude_max=True))
+def test_jitter_moves_the_wait_by_a_fifth_at_most_and_never_over_the_longest(
+    failure: int, jitter: float
+) -> None:
+    """What failed at one moment spreads, and the operator's limit holds."""
+    planned = min(POLICY.backoff_ms << (failure - 1), POLICY.backoff_max_ms)
+    assert planned * 0.79 <= POLICY.delay_ms(failure, jitter) <= POLICY.backoff_max_ms
+    assert POLICY.delay_ms(failure, jitter) <= planned * 1.2
+
+
+def test_the_most_attempts_within_the_window_end_it() -> None:
+    """Three restarts are made; the fourth failure is the last."""
+    history, now_ms = NO_RESTARTS, 0
+    for _ in range(3):
+        history = failed(history, now_ms)
+        assert history.next_ms is not None
+        now_ms = history.next_ms
+        history = after_restart(history, now_ms)
+    history = failed(history, now_ms)
+    assert (history.next_ms, history.ended) == (None, NoRestart.LIMIT)
+    assert "3 restarts within 100000 ms are the limit" in remark(history, POLICY)
+
+
+def test_attempts_that_have_left_the_window_do_not_count() -> None:
+    """A task that fails now and then is restarted each time."""
+    history = Restarts(attempts=(0, 10_000, 20_000), failures=3)
+    assert failed(history, 50_000).ended is NoRestart.LIMIT
+    later = failed(history, 110_000)
+    assert later.next_ms is not None
+    assert later.attempts == (20_000,)
+
+
+def test_a_stable_time_makes_up_for_failures() -> None:
+    """The next failure counts as the first one; the total stays."""
+    history = after_restart(failed(NO_RESTARTS, 0), 1_000)
+    running = after_start(history, 2_000)
+    assert settled(running, POLICY, 21_999) == running
+    fresh = failed(running, 22_000)
+    assert (fresh.attempts, fresh.failures, fresh.total) == ((), 1, 1)
+    assert fresh.next_ms == 22_000 + POLICY.backoff_ms
+
+
+def test_a_short_run_does_not_make_up_for_failures() -> None:
+    """A task that fails right after each start waits longer each time."""
+    history = after_start(after_restart(failed(NO_RESTARTS, 0), 1_000), 1_500)
+    again = failed(history, 2_000)
+    assert (again.failures, again.next_ms) == (2, 4_000)
+
+
+@pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
+def test_what_a_restart_does_not_cure_is_not_repeated(reason: NoRestart) -> None:
+    """A wrong setting, a missing right, an operator's kill."""
+    history = after_failure(NO_RESTARTS, POLICY, 0, jitter=MIDDLE, no_restart=reason)
+    assert (history.next_ms, history.ended) == (None, reason)
+
+
+def test_the_policy_never_adds_nothing_to_a_trace() -> None:
+    """As at Apache's worker."""
+    policy = replace(POLICY, mode=RestartMode.NEVER)
+    history = failed(NO_RESTARTS, 0, policy)
+    assert (history.next_ms, remark(history, policy)) == (None, "")
+
+
+def test_the_remark_names_the_time_and_the_attempt() -> None:
+    """An operator reads it below the trace."""
+    now_ms = 1_767_225_600_000
+    history = failed(Restarts(attempts=(now_ms - 1,), failures=1), now_ms)
+    assert remark(history, POLICY) == (
+        "This is restarted automatically at 2026-01-01T00:00:02Z, attempt 2 of at most 3 within"
+        " 100000 ms."
+    )
+
+
+@pytest.mark.parametrize(
+    ("agents_only", "mode"), [(True, RestartMode.ON_FAILURE), (False, RestartMode.NEVER)]
+)
+def test_auto_depends_on_the_group(agents_only: bool, mode: RestartMode) -> None:
+    """Beside Java workers a task behaves the same wherever it runs."""
+    assert RestartPolicy().within(agents_only=agents_only).mode is mode
+    assert POLICY.within(agents_only=agents_only).mode is RestartMode.ON_FAILURE
+
+
+def test_what_is_shown_forgets_what_a_stable_time_has_made_up_for() -> None:
+    """The attempts of last week are not shown as those of today."""
+    running = Restarts(attempts=(0,), failures=1, running_since_ms=1_000, total=1)
+    shown = restarts_json(running, POLICY, 90_000)
+    assert (shown["attempts"], shown["total"], shown["policy"]) == (0, 1, "on-failure")

@@ -1,0 +1,72 @@
+"""Which failures a restart cannot cure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pyconnect_agent.core.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    KafkaError,
+    ProducerFencedError,
+    RetriableKafkaError,
+    WorkerConfigError,
+)
+from pyconnect_agent.tasks.connector.host import TooManyTasksError
+from pyconnect_agent.tasks.trace import is_permanent
+from pyconnect_api import ConfigException, ConnectException, DataException, RetriableException
+
+
+def caused(*errors: BaseException) -> BaseException:
+    """The first error with the others as its causes, as a task raises it."""
+    for error, cause in pairwise(errors):
+        error.__cause__ = cause
+    return errors[0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigException("x"),
+        WorkerConfigError("x"),
+        AuthorizationError("x"),
+        TooManyTasksError("x"),
+        caused(ConnectException("x"), AuthorizationError("y")),
+        caused(ConnectException("x"), KafkaError("y"), ConfigException("z")),
+    ],
+)
+def test_a_wrong_setting_and_a_missing_right_are_permanent(error: BaseException) -> None:
+    """Wherever they stand in the chain of causes."""
+    assert is_permanent(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        # What a broker's crash leaves behind, also when it is found late.
+        RetriableKafkaError("timed out"),
+        KafkaError("fatal"),
+        ProducerFencedError("x"),
+        caused(ConnectException("Unrecoverable exception"), RetriableKafkaError("transport")),
+        # An authorization server may be away for a minute.
+        AuthenticationError("token"),
+        caused(ConnectException("x"), AuthenticationError("token")),
+        # Who wraps an error as retriable knows more.
+        caused(RetriableException("later"), AuthorizationError("x")),
+        DataException("x"),
+        ValueError("x"),
+        SystemExit(1),
+    ],
+)
+def test_everything_else_may_pass(error: BaseException) -> None:
+    """It is repeated, with the backoff and up to the limit of the policy."""
+    assert not is_permanent(error)
+
+
+def test_a_chain_that_bites_its_tail_ends() -> None:
+    """Plugin code may link errors as it likes."""
+    one, two = ValueError("one"), ValueError("two")
+    one.__cause__, two.__cause__ = two, one
+    assert not is_permanent(one)

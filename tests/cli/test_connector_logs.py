@@ -1,0 +1,121 @@
+"""`pyconnect connectors logs` against the agent's own REST server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_agent.core.log_lines import LogLine
+from tests.cli.conftest import Run
+from tests.support.fake_admin import FakeAdmin
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_services import rest_config, serving
+
+pytestmark = pytest.mark.wire
+
+NOON_MS = 1_767_268_800_000
+
+
+def line(number: int, text: str, *, task: int | None = 0, level: str = "INFO") -> LogLine:
+    return LogLine(
+        number=number,
+        time_ms=NOON_MS + number * 1_000,
+        level=level,
+        logger="plugin",
+        connector="c",
+        task=task,
+        pid=7,
+        text=text,
+    )
+
+
+@pytest.fixture
+def admin() -> FakeAdmin:
+    found = FakeAdmin()
+    found.lines = [
+        line(1, "one", task=None),
+        line(3, "three", level="WARN"),
+        line(5, "five\n    ValueError: \x1b[2Jx", task=1, level="ERROR"),
+    ]
+    return found
+
+
+@pytest.fixture
+def agent(admin: FakeAdmin) -> Iterator[str]:
+    """The address of an agent."""
+    with serving(rest_config(), FakeHerder(), admin) as server:
+        yield f"http://{server.listeners[0].netloc}"
+
+
+def texts(out: str) -> list[str]:
+    """The last word of each line that begins with a time."""
+    return [row.split()[-1] for row in out.splitlines() if row[:2] == "20"]
+
+
+def test_lines_of_all_workers_come_in_order_of_time(run: Run, agent: str) -> None:
+    """Connector and tasks by name; what is below a line is printed too, escaped."""
+    other = FakeAdmin()
+    other.lines = [line(2, "two", task=2), line(4, "four", task=2)]
+    with serving(rest_config(), FakeHerder(), other) as server:
+        second = f"http://{server.listeners[0].netloc}"
+        outcome = run("connectors", "logs", "c", "--url", agent, "--url", second)
+    assert outcome.code == 0
+    assert texts(outcome.out) == ["one", "two", "three", "four", "five"]
+    assert [row.split()[3] for row in outcome.out.splitlines()[:2]] == ["c", "c/2"]
+    assert "    ValueError: \\x1b[2Jx" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--task", "0"), ["three"]),
+        (("--level", "warn"), ["three", "five"]),
+        (("--tail", "1"), ["five"]),
+        (("--tail", "0"), []),
+        (("--since", "1m"), []),
+    ],
+)
+def test_options_select(run: Run, agent: str, options: tuple[str, ...], found: list[str]) -> None:
+    """By task, level, number and age."""
+    outcome = run("connectors", "logs", "c", *options, address=agent)
+    assert texts(outcome.out) == found
+
+
+def test_each_line_is_an_object_for_programs(run: Run, agent: str) -> None:
+    """With the worker that keeps it."""
+    outcome = run("connectors", "logs", "c", "-o", "ndjson", address=agent)
+    documents = [json.loads(row) for row in outcome.out.splitlines()]
+    assert [document["text"][:4] for document in documents] == ["one", "thre", "five"]
+    assert {document["url"] for document in documents} == {agent}
+
+
+def test_following_prints_each_line_once(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """Also those of a worker that has begun a new life in between."""
+    asked = admin.logs
+
+    def grow(question: object) -> object:
+        answer = asked(question)  # type: ignore[arg-type]
+        if admin.epoch == 1:
+            admin.epoch, admin.lines = 2, [line(1, "again")]
+        return answer
+
+    admin.logs = grow  # type: ignore[assignment, method-assign]
+    outcome = run("connectors", "logs", "c", "--follow", "--timeout", "4s", address=agent)
+    assert outcome.code == 0
+    assert texts(outcome.out) == ["one", "three", "five", "again"]
+
+
+def test_a_java_worker_has_no_logs_to_show(run: Run) -> None:
+    """Exit 9 with the reason."""
+    outcome = run("connectors", "logs", "orders")
+    assert outcome.code == 9
+    assert "it is a Java worker" in outcome.err
+
+
+def test_an_unknown_level_is_refused(run: Run, agent: str) -> None:
+    """Exit 2 with the levels."""
+    outcome = run("connectors", "logs", "c", "--level", "LOUD", address=agent)
+    assert outcome.code == 2
+    assert "WARN" in outcome.err
