@@ -1,7 +1,7 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in four modules: what shows, what works from files, the editor, what acts on a
-selection.
+The verbs stand in five modules: what shows, the dead letter queue, what works from files, the
+editor, what acts on a selection.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import typer
 
 from pyconnect_cli.connectors import (
     act as _connectors_act,
+)
+from pyconnect_cli.connectors import (
+    dead_letters as _connectors_dead_letters,
 )
 from pyconnect_cli.connectors import (
     edit as _connectors_edit,
@@ -22,5 +25,11 @@ from pyconnect_cli.connectors import (
 )
 
 app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
-for part in (_connectors_show, _connectors_files, _connectors_edit, _connectors_act):
+for part in (
+    _connectors_show,
+    _connectors_dead_letters,
+    _connectors_files,
+    _connectors_edit,
+    _connectors_act,
+):
     app.registered_commands.extend(part.app.registered_commands)

@@ -37,7 +37,7 @@ def kill(
         bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
     ] = False,
 ) -> None:
-    """Kill the process of a task and wait for its end. The task is FAILED then and can be restarted.
+    """Kill the process of a task and wait for its end. The FAILED task can be restarted.
 
     Agents only: a Java worker cannot end a thread (exit 9).
     """
