@@ -35,7 +35,7 @@ class OptionSpec(NamedTuple):
 GLOBAL_OPTIONS = (
     OptionSpec(
         ("--context",),
-        "context to use instead of the current one",
+        "context to use instead of the current one; separated by commas: each in turn",
         "CONTEXT",
         "PYCONNECT_CONTEXT",
         common=True,
