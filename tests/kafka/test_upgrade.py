@@ -113,9 +113,16 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
 
 
 def test_a_full_stop_skips_preparing(
-    cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
+    cluster: Cluster,
+    tool: Tool,
+    sequences: Sequences,
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
 ) -> None:
-    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere."""
+    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere.
+
+    The cluster is reached through any worker of an inventory.
+    """
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
@@ -132,6 +139,10 @@ def test_a_full_stop_skips_preparing(
     sequences.allow(20)
     check_complete(sequences, 20, once_after=0)
     assert "already" in tool.must_upgrade("enabled")
+    inventory = tmp_path / "inventory.toml"
+    inventory.write_text("".join(f'[[workers]]\nurl = "{a.url}"\n' for a in cluster.agents))
+    elsewhere = Tool(kafka_broker.bootstrap_servers, "http://127.0.0.1:9", tmp_path / "elsewhere")
+    assert "already" in elsewhere.must_upgrade("enabled", "--inventory", str(inventory))
 
 
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
