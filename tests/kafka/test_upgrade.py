@@ -113,16 +113,9 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
 
 
 def test_a_full_stop_skips_preparing(
-    cluster: Cluster,
-    tool: Tool,
-    sequences: Sequences,
-    kafka_broker: SharedBroker,
-    tmp_path: Path,
+    cluster: Cluster, tool: Tool, sequences: Sequences, kafka_broker: SharedBroker
 ) -> None:
-    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere.
-
-    The cluster is reached through any worker of an inventory.
-    """
+    """Refused worker by worker; all drained first, it is safe. One run at a time, anywhere."""
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
@@ -139,16 +132,15 @@ def test_a_full_stop_skips_preparing(
     sequences.allow(20)
     check_complete(sequences, 20, once_after=0)
     assert "already" in tool.must_upgrade("enabled")
-    inventory = tmp_path / "inventory.toml"
-    inventory.write_text("".join(f'[[workers]]\nurl = "{a.url}"\n' for a in cluster.agents))
-    elsewhere = Tool(kafka_broker.bootstrap_servers, "http://127.0.0.1:9", tmp_path / "elsewhere")
-    assert "already" in elsewhere.must_upgrade("enabled", "--inventory", str(inventory))
 
 
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Exit 75 with what to do; after it the same command ends the run."""
+    """Exit 75 with what to do; after it the same command ends the run.
+
+    The cluster is reached through any worker of an inventory.
+    """
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
         (agent,) = cluster.agents
         tool = Tool(kafka_broker.bootstrap_servers, agent.url, tmp_path)
@@ -167,6 +159,11 @@ def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
         agent.process.start()
         assert "continues" in tool.must_upgrade("preparing")
         assert phases(cluster) == ["preparing"]
+        inventory = tmp_path / "inventory.toml"
+        inventory.write_text(f'[[workers]]\nurl = "{agent.url}"\n')
+        dead = "http://127.0.0.1:9"
+        elsewhere = Tool(kafka_broker.bootstrap_servers, dead, tmp_path / "elsewhere")
+        assert "already" in elsewhere.must_upgrade("preparing", "--inventory", str(inventory))
 
 
 def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -> None:
