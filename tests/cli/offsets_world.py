@@ -41,8 +41,12 @@ def stop(connect: FakeConnect) -> None:
 
 
 def changes(connect: FakeConnect) -> list[str]:
-    """The requests that could have changed something."""
-    return [request for request in connect.requests if not request.startswith("GET ")]
+    """The requests that could have changed something; a validation is a PUT that does not."""
+    return [
+        request
+        for request in connect.requests
+        if not (request.startswith("GET ") or request.endswith("/config/validate"))
+    ]
 
 
 def backups(environ: dict[str, str]) -> list[Path]:
