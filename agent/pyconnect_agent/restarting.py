@@ -30,7 +30,7 @@ def run_again() -> None:
     Other threads end with it, and descriptors are closed as Python opens them so.
     """
     try:
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  its own command
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - its own command
     except OSError as error:
         reason = f"{sys.executable}: {error.strerror}"
         LOG.error("worker could not run again; start it by hand", extra={"reason": reason})

@@ -23,6 +23,7 @@ from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.streams import discard, tell
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.proposals import proposer
+from pyconnect_cli.settings.several_contexts import combined, several_contexts
 from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -42,8 +43,27 @@ def root() -> None:
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
-    """Run one command line; print its errors and return its exit code."""
+    """Run one command line, on each of its contexts; print its errors and return its exit code."""
     session = Session(environ)
+    try:
+        each = several_contexts(arguments, session.environ)
+    except PyconnectError as error:
+        return report(session, error)
+    if each is None:
+        return _run_once(session, arguments)
+    codes: list[int] = []
+    for context in each.contexts:
+        session = Session(environ)
+        session.heading = f"context {context}:"
+        codes.append(_run_once(session, each.arguments(context)))
+        left = each.contexts[len(codes) :]
+        if codes[-1] and left and (session.changes or codes[-1] == ExitCode.INTERRUPTED):
+            tell(f"warning: not tried: {', '.join(left)}")
+            break
+    return combined(codes, len(each.contexts))
+
+
+def _run_once(session: Session, arguments: Sequence[str]) -> int:
     session.arguments = tuple(arguments)
     try:
         code = _invoke(session, list(arguments))

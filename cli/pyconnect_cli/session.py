@@ -45,6 +45,10 @@ class Session:
         self.environ = os.environ if environ is None else environ
         self.arguments: tuple[str, ...] = ()
         self.record = BatchRecord()
+        self.heading = ""
+        """What names the context in the output, where a command runs on several."""
+        self.changes = False
+        """Whether the command is one that changes what it acts on."""
         self._clients: list[ConnectClient] = []
         self._further: tuple[str, ...] = ()
 
@@ -73,6 +77,7 @@ class Session:
                 width=terminal_width(),
             ),
             proposer(self.given, self.arguments),
+            heading=self.heading,
         )
 
     @cached_property
@@ -205,6 +210,7 @@ class Session:
 
     def confirm(self, question: str) -> None:
         """Return when the user agrees; raise PreconditionFailed (exit 9) otherwise."""
+        self.changes = True
         if self.settings.yes:
             return
         if not self.interactive:

@@ -249,6 +249,7 @@ class ActingVerb(ChangingVerb):
         from pyconnect_cli.acting.unattended import cron_run
 
         session = session_of(ctx)  # type: ignore[arg-type] # the same class
+        session.changes = True
         with cron_run(session, ctx.command_path, self._selection(ctx, session.given)):
             return super().invoke(ctx)
 

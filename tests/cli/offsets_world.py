@@ -41,11 +41,11 @@ def stop(connect: FakeConnect) -> None:
 
 
 def changes(connect: FakeConnect) -> list[str]:
-    """The requests that could have changed something."""
+    """The requests that could have changed something; a validation is a PUT that does not."""
     return [
         request
         for request in connect.requests
-        if not request.startswith("GET ") and not request.endswith("/config/validate")
+        if not (request.startswith("GET ") or request.endswith("/config/validate"))
     ]
 
 

@@ -61,6 +61,14 @@ def test_without_brokers_nothing_is_decided(run: Run, worker_file: str) -> None:
     assert run("acls", "check", "--worker-config", worker_file, "--accept-unknown").code == 0
 
 
+def test_a_worker_that_is_away_does_not_end_the_check(run: Run, url: str, worker_file: str) -> None:
+    """Another one answers for the cluster; what is not known of the first is said."""
+    both = f"http://127.0.0.1:9,{url}"
+    words = ("acls", "check", "--worker-config", worker_file, "--accept-unknown")
+    outcome = run(*words, address=both)
+    assert (outcome.code, "its grants are not probed" in outcome.err) == (0, True)
+
+
 def test_the_document_tells_need_have_why_and_symptom(run: Run, worker_file: str) -> None:
     """Of every grant, with the principal of its client."""
     outcome = run(

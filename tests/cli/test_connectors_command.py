@@ -548,3 +548,15 @@ def test_an_unknown_option_is_not_answered_with_another_meaning(
     outcome = run(*words)
     assert outcome.code == 2
     assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"
+
+
+def test_a_deletion_may_pass_over_what_is_not_there(run: Run, connect: FakeConnect) -> None:
+    """Exit 0 with a message; without the option the typo is exit 3 and nothing is deleted."""
+    assert run("connectors", "delete", "orders", "nosuch", "--yes").code == 3
+    assert "orders" in connect.connectors
+    words = ("connectors", "delete", "orders", "nosuch", "--ignore-not-found", "--yes")
+    outcome = run(*words)
+    assert (outcome.code, outcome.out) == (0, "orders: deleted\n")
+    assert "not found: nosuch" in outcome.err
+    again = run(*words)
+    assert (again.code, again.out) == (0, "")

@@ -112,3 +112,46 @@ def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
     places = {TopicPartition(topic, 1): (2, 42)}
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     assert read_to_the_end(settings, places, "read_uncommitted") == set()
+
+
+def test_a_dead_letter_queue_is_shown_with_its_errors(
+    kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """Where each record came from and why it failed; other connectors' records are left out."""
+    queue = unique_name("dlq")
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    about = {
+        "connector.name": "sink",
+        "task.id": "0",
+        "topic": "orders",
+        "partition": "3",
+        "offset": "41",
+        "stage": "VALUE_CONVERTER",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "exception.message": "not JSON",
+        "exception.stacktrace": "org.apache...\n\tat x",
+    }
+    for connector in ("sink", "other"):
+        told = {**about, "connector.name": connector}
+        headers = [(f"__connect.errors.{key}", value) for key, value in told.items()]
+        producer.produce(queue, b"\xff", "k", headers=headers)
+    assert producer.flush(30) == 0
+    sink = {"errors.deadletterqueue.topic.name": queue}
+    connect = FakeConnect(
+        connectors={
+            "sink": FakeConnector(config={**sink}, type="sink"),
+            "plain": FakeConnector(config={}, type="sink"),
+        }
+    )
+    with serve(connect) as url:
+        command = Pyconnect(tmp_path, url, kafka_broker.bootstrap_servers)
+        outcome = command("connectors", "dlq", "sink")
+        document = json.loads(command("connectors", "dlq", "sink", "-o", "json").out)
+        without = command("connectors", "dlq", "plain")
+    assert "orders:3@41" in outcome.out
+    assert "DataException: not JSON" in outcome.out
+    assert "left out: 1 records of other connectors" in outcome.err
+    assert [record["error"]["exception.stacktrace"] for record in document] == [
+        about["exception.stacktrace"]
+    ]
+    assert (without.code, "has no dead letter queue" in without.err) == (9, True)

@@ -137,7 +137,10 @@ def test_a_full_stop_skips_preparing(
 def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Exit 75 with what to do; after it the same command ends the run."""
+    """Exit 75 with what to do; after it the same command ends the run.
+
+    The cluster is reached through any worker of an inventory.
+    """
     with cluster_of(1, kafka_broker.bootstrap_servers, tmp_path) as cluster:
         (agent,) = cluster.agents
         tool = Tool(kafka_broker.bootstrap_servers, agent.url, tmp_path)
@@ -156,6 +159,11 @@ def test_an_agent_that_may_not_change_itself_is_left_to_its_operator(
         agent.process.start()
         assert "continues" in tool.must_upgrade("preparing")
         assert phases(cluster) == ["preparing"]
+        inventory = tmp_path / "inventory.toml"
+        inventory.write_text(f'[[workers]]\nurl = "{agent.url}"\n')
+        dead = "http://127.0.0.1:9"
+        elsewhere = Tool(kafka_broker.bootstrap_servers, dead, tmp_path / "elsewhere")
+        assert "already" in elsewhere.must_upgrade("preparing", "--inventory", str(inventory))
 
 
 def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -> None:

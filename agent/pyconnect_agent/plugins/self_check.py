@@ -2,8 +2,7 @@
 
 Layer: plugins. `python -m pyconnect_agent.plugins.self_check NAME [--plugin-path DIR]...` prints
 one JSON object when a step begins and one when it has ended, and ends with 1 when a step failed. It
-runs the plugin's code in its own process, so it is started as a process of its own:
-`pyconnect plugins test` does.
+runs the plugin's code in its own process, so `pyconnect plugins test` starts it as a process.
 
     {"step": "poll", "result": "begun" | "passed" | "failed" | "skipped", "detail": "..."}
 

@@ -114,7 +114,7 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
     for url, properties in zip(urls, answers, strict=True):
         if isinstance(properties, PreconditionFailed):
             continue
-        if isinstance(properties, Unreachable) and url not in session.client.exchange.urls:
+        if isinstance(properties, Unreachable):
             session.output.warning(f"{properties.message}: its grants are not probed")
             continue
         if isinstance(properties, PyconnectError):

@@ -46,7 +46,7 @@ AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     ),
 )
 CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
-    Column(title="NAME", value=lambda child: child.name),
+    Column(title="NAME", value=lambda child: child.name, distinct=True),
     Column(title="STATE", value=lambda child: child.state or "starting", style=state_style),
     Column(title="SINCE", value=lambda child: _ago(child.since_ms), right=True),
     Column(title="PID", value=lambda child: _text(child.pid), right=True, wide=True),

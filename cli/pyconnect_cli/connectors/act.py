@@ -14,7 +14,7 @@ from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import kept_state, wait_if_asked
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
@@ -101,9 +101,23 @@ def restart(
 
 
 @app.command(cls=ActingVerb)
-def delete(context: typer.Context, names: NamesArgument = None) -> None:
+def delete(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    ignore_not_found: Annotated[
+        bool, typer.Option("--ignore-not-found", help="exit 0 for names that do not exist")
+    ] = False,
+) -> None:
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
     session = session_of(context)
+    if ignore_not_found and names:
+        existing = set(session.client.connector_names())
+        if missing := [name for name in names if name not in existing]:
+            session.output.message(f"not found: {', '.join(missing)}")
+        names = [name for name in names if name in existing]
+        if not names:
+            return
     views = selected_views(session, names or ())
     if not views:
         return
@@ -111,8 +125,14 @@ def delete(context: typer.Context, names: NamesArgument = None) -> None:
     if str(session.given.get("wait") or "DELETED").upper() != "DELETED":
         raise UsageError("a deleted connector has no other state to wait for than DELETED")
 
-    def act(name: str) -> None:
-        session.client.delete_connector(name)
+    def act(name: str) -> str | None:
+        try:
+            session.client.delete_connector(name)
+        except NotFound:
+            if not ignore_not_found:
+                raise
+            return "it was gone already"
+        return None
 
     steps = [
         Step(

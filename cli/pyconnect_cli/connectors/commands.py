@@ -1,7 +1,7 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in five modules: what shows, logs, what works from files, the editor, what acts on
-a selection.
+The verbs stand in six modules: what shows, logs, the dead letter queue, what works from files, the
+editor, what acts on a selection.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import typer
 
 from pyconnect_cli.connectors import (
     act as _connectors_act,
+)
+from pyconnect_cli.connectors import (
+    dead_letters as _connectors_dead_letters,
 )
 from pyconnect_cli.connectors import (
     edit as _connectors_edit,
@@ -28,6 +31,7 @@ app = typer.Typer(help="List, create, change, pause, stop, restart and delete co
 for part in (
     _connectors_show,
     _connectors_logs,
+    _connectors_dead_letters,
     _connectors_files,
     _connectors_edit,
     _connectors_act,

@@ -1,7 +1,7 @@
 """Connector descriptions from files: JSON, YAML and .properties, one or several in a file.
 
-A document is either a flat map of configuration keys with its `name`, or the body of
-`POST /connectors`: `{"name", "config", "initial_state"}`.
+A document is a flat map of configuration keys with its `name`, the body of `POST /connectors`
+(`{"name", "config", "initial_state"}`), or a KafkaConnector of Strimzi.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyconnect_cli.connectors.plan import ConnectorFile
+from pyconnect_cli.connectors.strimzi import connector_body, is_resource, resources
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.settings.given_files import parse_properties, read_given, yaml_documents
@@ -65,14 +66,18 @@ def _parse(text: str, suffix: str, place: str, name: str | None) -> list[Connect
 def _documents(text: str, suffix: str, place: str) -> list[object]:
     if suffix == ".json" or (not suffix and text.lstrip()[:1] in {"{", "["}):
         document = parse_json(text, place)
-        return document if isinstance(document, list) else [document]
-    loaded = yaml_documents(text, place)
-    return [entry for d in loaded for entry in (d if isinstance(d, list) else [d])]
+        loaded = document if isinstance(document, list) else [document]
+    else:
+        documents = yaml_documents(text, place)
+        loaded = [entry for d in documents for entry in (d if isinstance(d, list) else [d])]
+    return [entry for one in loaded for entry in resources(one)]
 
 
 def _connector(document: object, place: str, name: str | None) -> ConnectorFile:
     if not isinstance(document, Mapping):
         raise UsageError(f"{place}: a map of configuration keys was expected")
+    if is_resource(document):
+        return _connector(connector_body(document, place), place, name)
     initial_state: object = None
     config: object = document
     named: object = document.get("name")

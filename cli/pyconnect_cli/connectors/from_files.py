@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,15 +21,15 @@ from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
     PlannedChange,
-    differences,
+    patched,
     plan_apply,
     refuse_masked,
 )
+from pyconnect_cli.connectors.plan_output import show_plan, total
 from pyconnect_cli.connectors.unknown_settings import check_settings, warn_of_unknown
 from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
 from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
-from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
 from pyconnect_cli.rest.model import ConnectorView, Validation
@@ -45,12 +44,6 @@ SetOption = Annotated[
         "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
     ),
 ]
-SIGNS = {
-    Change.CREATE: ("+", "good"),
-    Change.UPDATE: ("~", "warning"),
-    Change.DELETE: ("-", "bad"),
-    Change.UNCHANGED: ("=", "dim"),
-}
 
 
 @app.command(cls=CreatingVerb)
@@ -144,7 +137,7 @@ def apply(
     views = session.client.connector_views()
     plan = _plan(session, documents, views, prune=prune)
     dry_run = bool(session.given.get("dry_run"))
-    _show_plan(session, plan, as_data=dry_run)
+    show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
     if not no_validate:
         _validate_all(session, [p.file for p in changes if p.file is not None])
@@ -152,7 +145,7 @@ def apply(
         return
     deletes = any(planned.change is Change.DELETE for planned in changes)
     if deletes or (len(changes) > 1 and session.interactive):
-        session.confirm(f"apply: {_total(plan)}?")
+        session.confirm(f"apply: {total(plan)}?")
     steps = [_apply_step(session, planned) for planned in changes]
     run_steps(session, "apply", steps, asks=Asks.BEFORE)
     wait_if_asked(session, {p.name: _goal(p, views) for p in changes})
@@ -164,7 +157,7 @@ def diff(context: typer.Context, *, files: FilesOption = None) -> None:
     session = session_of(context)
     documents = read_connector_files(_required(files))
     plan = _plan(session, documents, session.client.connector_views(), prune=False)
-    _show_plan(session, plan, as_data=True)
+    show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
@@ -196,7 +189,7 @@ def patch(
             done="patched",
             act=partial(act, view.name),
             look=partial(config_shows, view.name, change, whole=False),
-            changes=_patched(view, change),
+            changes=patched(view.info.config if view.info else {}, change) or (UNCHANGED,),
         )
         for view in views
     ]
@@ -293,59 +286,6 @@ def _plan(
             )
         doomed = [name for name, view in views.items() if selection.matches(view)]
     return plan_apply(documents, configs, doomed)
-
-
-def _patched(view: ConnectorView, change: Mapping[str, str | None]) -> tuple[str, ...]:
-    before = dict(view.info.config) if view.info else {}
-    after = {key: value for key, value in {**before, **change}.items() if value is not None}
-    found = differences(before, after)
-    return tuple(difference.text() for difference in found) or (UNCHANGED,)
-
-
-def _total(plan: Sequence[PlannedChange]) -> str:
-    counts = Counter(planned.change for planned in plan)
-    return ", ".join(f"{counts[change]} {change.value}" for change in Change if counts[change])
-
-
-def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
-    """Print a plan: on stdout when it is what was asked for, else as a message."""
-    output = session.output
-    if output.machine:
-        if as_data:
-            output.listing(
-                (Column(title="NAME", value=_planned_name),),
-                [planned for planned in plan if planned.change is not Change.UNCHANGED],
-                document=[_plan_json(planned) for planned in plan],
-            )
-        return
-    for planned in plan:
-        sign, style = SIGNS[planned.change]
-        lines = [(f"{sign} {planned.change.value} {planned.name}", style)]
-        if planned.change is Change.UPDATE:
-            for difference in planned.differences:
-                lines += [(line, "") for line in difference.lines(show_secrets=False)]
-        for line, line_style in lines:
-            if as_data:
-                output.line(output.paint(line, line_style))
-            else:
-                output.message(line, style=line_style)
-    if len(plan) > 1:
-        output.message(f"total: {_total(plan)}")
-
-
-def _planned_name(planned: PlannedChange) -> str:
-    return planned.name
-
-
-def _plan_json(planned: PlannedChange) -> dict[str, object]:
-    before = {d.key: d.before for d in planned.differences}
-    after = {d.key: d.after for d in planned.differences}
-    return {
-        "name": planned.name,
-        "change": planned.change.value,
-        "before": mask_config(before),
-        "after": mask_config(after),
-    }
 
 
 def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:

@@ -111,6 +111,12 @@ def differences(before: Config, after: Config) -> tuple[KeyDifference, ...]:
     )
 
 
+def patched(before: Config, change: Config) -> tuple[str, ...]:
+    """Return what a change of single keys changes, as texts; None removes a key."""
+    after = {key: value for key, value in {**before, **change}.items() if value is not None}
+    return tuple(difference.text() for difference in differences(before, after))
+
+
 def _planned(file: ConnectorFile, stored: Config | None) -> PlannedChange:
     if stored is None:
         return PlannedChange(

@@ -56,7 +56,7 @@ TASK_COLUMNS: Sequence[Column[TaskState]] = (
 def view_columns() -> Sequence[Column[ConnectorView]]:
     """Return the columns of `connectors list`."""
     return (
-        Column(title="NAME", value=lambda view: view.name),
+        Column(title="NAME", value=lambda view: view.name, distinct=True),
         Column(title="TYPE", value=lambda view: view.type),
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),

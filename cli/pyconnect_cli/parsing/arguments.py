@@ -19,7 +19,7 @@ FilesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--file", "-f", metavar="FILE",
-        help="JSON, YAML or .properties; a directory; `-` for stdin; repeatable",
+        help="JSON, YAML (Strimzi's too) or .properties; a directory; `-` for stdin; repeatable",
     ),
 ]  # fmt: skip
 

@@ -47,7 +47,12 @@ OptionGroups = tuple[tuple[str, tuple[OptionSpec, ...]], ...]
 """Options of verbs under the titles that their help pages show."""
 
 GLOBAL_OPTIONS = (
-    OptionSpec(("--context",), "context to use instead of the current one", "CONTEXT", common=True),
+    OptionSpec(
+        ("--context",),
+        "context to use instead of the current one; separated by commas: each in turn",
+        "CONTEXT",
+        common=True,
+    ),
     OptionSpec(
         ("--url",),
         "REST address of a worker; several addresses are tried in order",

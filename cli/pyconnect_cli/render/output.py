@@ -35,12 +35,15 @@ class Output:
 
     A stream that cannot be written ends no command half way: `unwritten` keeps the reason for
     the end of the command, and what only prints may ask for it. `propose` completes the commands
-    that messages name.
+    that messages name; `heading` comes before the first text.
     """
 
-    def __init__(self, style: OutputStyle, propose: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, style: OutputStyle, propose: Callable[[str], str] = str, *, heading: str = ""
+    ) -> None:
         self.style = style
         self.propose = propose
+        self._heading = heading
         self.unwritten: OSError | None = None
 
     @property
@@ -56,20 +59,25 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """Print a line of data."""
+        self._head(data=True)
         if self.unwritten is None:
             self.unwritten = write_data(text)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
         if not self.style.quiet:
+            self._head()
             tell(paint(self.propose(text), style, colour=self.style.error_colour))
 
     def warning(self, text: str) -> None:
         """Print a warning on stderr, also when quiet."""
+        self._head()
         tell(f"{paint('warning:', 'warning', colour=self.style.error_colour)} {self.propose(text)}")
 
     def error(self, error: PyconnectError) -> None:
         """Print an error and its hint on stderr."""
+        if error.message:
+            self._head()
         for line in error_lines(error, colour=self.style.error_colour):
             tell(self.propose(line))
 
@@ -116,6 +124,18 @@ class Output:
                 self.line(name)
             case _:
                 self.line(json.dumps(document, indent=2, ensure_ascii=False))
+
+    def _head(self, *, data: bool = False) -> None:
+        """Print the heading once: with the data, unless a program reads that."""
+        heading, self._heading = self._heading, ""
+        if not heading:
+            return
+        if data and not self.machine:
+            write_data(heading)
+            return
+        tell(heading)
+        if self.style.format == "yaml":
+            write_data("---")
 
     def _table(self, columns: Sequence[Column[Item]], items: Sequence[Item], empty: str) -> None:
         style = self.style

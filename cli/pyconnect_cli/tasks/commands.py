@@ -34,7 +34,7 @@ TaskArgument = Annotated[
     str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
 ]
 COLUMNS: Sequence[Column[Row]] = (
-    Column(title="TASK", value=lambda row: str(row[0])),
+    Column(title="TASK", value=lambda row: str(row[0]), distinct=True),
     state_column("STATE", lambda row: row[1].state),
     worker_column(lambda row: row[1].worker_id),
     Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),

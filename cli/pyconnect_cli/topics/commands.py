@@ -24,17 +24,26 @@ app = typer.Typer(help="List and reset the topics that connectors use; show reco
 
 PURPOSE = "reading records needs Kafka's brokers"
 DEFAULT_MAX = 10
-
+MaxOption = Annotated[
+    int, typer.Option("--max", metavar="N", min=1, help="maximum number of records")
+]
+FromBeginningOption = Annotated[
+    bool, typer.Option("--from-beginning", help="the oldest records instead of the newest")
+]
 
 COLUMNS: Sequence[Column[TopicRecord]] = (
     Column(title="PARTITION", value=lambda record: str(record.partition), right=True),
     Column(title="OFFSET", value=lambda record: str(record.offset), right=True),
-    Column(title="TIME", value=lambda record: _time(record.timestamp_ms), whole=True, wide=True),
-    Column(title="KEY", value=lambda record: _text(record.key)),
-    Column(title="VALUE", value=lambda record: _text(record.value), prose=True),
+    Column(
+        title="TIME", value=lambda record: shown_time(record.timestamp_ms), whole=True, wide=True
+    ),
+    Column(title="KEY", value=lambda record: shown_bytes(record.key)),
+    Column(title="VALUE", value=lambda record: shown_bytes(record.value), prose=True),
     Column(
         title="HEADERS",
-        value=lambda record: " ".join(f"{name}={_text(data)}" for name, data in record.headers),
+        value=lambda record: " ".join(
+            f"{name}={shown_bytes(data)}" for name, data in record.headers
+        ),
         wide=True,
     ),
 )
@@ -76,9 +85,7 @@ def read(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="name of the topic")],
     *,
-    most: Annotated[
-        int, typer.Option("--max", metavar="N", min=1, help="maximum number of records")
-    ] = DEFAULT_MAX,
+    most: MaxOption = DEFAULT_MAX,
     partitions: Annotated[
         list[int] | None,
         typer.Option(
@@ -88,9 +95,7 @@ def read(
             help="number of a partition to read; repeatable (default: all)",
         ),
     ] = None,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="the oldest records instead of the newest")
-    ] = False,
+    from_beginning: FromBeginningOption = False,
 ) -> None:
     """Show the newest records of a topic, or its oldest; needs --kafka-bootstrap.
 
@@ -106,13 +111,13 @@ def read(
     session.output.listing(
         COLUMNS,
         records,
-        document=[_to_json(record) for record in records],
+        document=[record_json(record) for record in records],
         names=[f"{record.topic}-{record.partition}@{record.offset}" for record in records],
         empty=f"{topic} has no committed record",
     )
 
 
-def _to_json(record: TopicRecord) -> dict[str, object]:
+def record_json(record: TopicRecord) -> dict[str, object]:
     """Return the stable form for machines."""
     return {
         "topic": record.topic,
@@ -125,14 +130,16 @@ def _to_json(record: TopicRecord) -> dict[str, object]:
     }
 
 
-def _time(timestamp_ms: int) -> str:
+def shown_time(timestamp_ms: int) -> str:
+    """Return a time in UTC, `-` without one."""
     if timestamp_ms < 0:
         return "-"
     moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _text(data: bytes | None) -> str:
+def shown_bytes(data: bytes | None) -> str:
+    """Return a text, hexadecimal digits for other bytes, `-` for a null."""
     if data is None:
         return "-"
     try:

@@ -1,0 +1,96 @@
+"""The same command on several contexts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.settings.several_contexts import combined
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def contexts(run: Run, url: str, us: FakeConnect, us_url: str) -> None:
+    """`eu` has orders and broken, `us` has orders alone."""
+    for name, address in (("eu", url), ("us", us_url), ("dead", "http://127.0.0.1:9")):
+        assert run("context", "set", name, "--url", address, address=None).code == 0
+
+
+@pytest.fixture
+def us() -> FakeConnect:
+    config: dict[str, str | None] = {"connector.class": "org.example.FileSource"}
+    return FakeConnect(connectors={"orders": FakeConnector(config=config)})
+
+
+@pytest.fixture
+def us_url(us: FakeConnect) -> Iterator[str]:
+    with serve(us) as address:
+        yield address
+
+
+@pytest.mark.usefixtures("contexts")
+def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
+    """In the order given, each result under the name of its context."""
+    outcome = run("connectors", "list", "--context", "us,eu", address=None)
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert (lines[0], lines[3]) == ("context us:", "context eu:")
+    assert len(lines) == 7
+    repeated = run("--context=us", "connectors", "list", "--context", "eu", address=None)
+    assert repeated.out == outcome.out
+    machine = run("connectors", "list", "-o", "name", "--context", "us,eu", address=None)
+    assert machine.out.split() == ["orders", "broken", "orders"]
+    assert machine.err.splitlines() == ["context us:", "context eu:"]
+    hint = run("connectors", "stop", "nosuch", "--context", "us,eu", address=None).err
+    assert "pyconnect --context us connectors list" in hint
+
+
+@pytest.mark.usefixtures("contexts")
+def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeConnect) -> None:
+    """What follows is not tried and named; what only looks goes on."""
+    outcome = run("connectors", "stop", "broken", "--context", "us,eu", address=None)
+    assert (outcome.code, connect.connectors["broken"].state) == (8, "RUNNING")
+    assert outcome.err.splitlines()[-1] == "warning: not tried: eu"
+    looked = run("connectors", "list", "--context", "dead,us", address=None)
+    assert (looked.code, "orders" in looked.out) == (8, True)
+    assert run("connectors", "stop", "orders", "--context", "eu,us", address=None).code == 0
+    assert (connect.connectors["orders"].state, us.connectors["orders"].state) == (
+        "STOPPED",
+        "STOPPED",
+    )
+
+
+@pytest.mark.usefixtures("contexts")
+def test_nothing_is_done_where_one_context_is_not_defined(
+    run: Run, connect: FakeConnect, tmp_path: Path
+) -> None:
+    """Exit 3; a file that holds one result only is refused for several."""
+    assert run("connectors", "stop", "orders", "--context", "eu,nosuch", address=None).code == 3
+    textfile = ("--textfile", str(tmp_path / "x.prom"))
+    words = ("connectors", "stop", "orders", "--context", "eu,us", *textfile)
+    assert run(*words, address=None).code == 2
+    assert connect.connectors["orders"].state == "RUNNING"
+
+
+@pytest.mark.usefixtures("contexts")
+def test_documents_of_each_context_can_be_told_apart(run: Run) -> None:
+    """YAML has a separator; a summary is a line each."""
+    text = run("connectors", "list", "-o", "yaml", "--context", "us,eu", address=None).out
+    assert text.count("---\n") == 2
+    words = ("connectors", "pause", "orders", "--summary-json", "--context", "us,eu")
+    lines = run(*words, address=None).out.splitlines()
+    assert [json.loads(line)["exit_code"] for line in lines] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"), [([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130)]
+)
+def test_the_exit_code_tells_of_all(codes: list[int], expected: int) -> None:
+    """A code that all agree on keeps its meaning."""
+    assert combined(codes, 2) == expected
