@@ -55,7 +55,7 @@ URL = "http://worker:8083/"
 @given(group=NAMES, connector=NAMES, tasks=st.integers(0, 4))
 def test_transactional_ids_are_put_together_alike(group: str, connector: str, tasks: int) -> None:
     """Of the leader, of changed offsets, of each task."""
-    source = upgrade.SourceConnector(name=connector, state="RUNNING", tasks=tasks, tasks_max=tasks)
+    source = upgrade.SourceFacts(name=connector, state="RUNNING", tasks=tasks, tasks_max=tasks)
     own = alter_transactional_id(group, connector)
     assert ids_of(group, source) == (own, *task_transactional_ids(group, connector, tasks))
     assert leader_id(group) == leader_transactional_id(group)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
@@ -87,7 +87,7 @@ def restart(
         return ", ".join(restarting) or "nothing had failed"
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done="restarted",
             act=partial(act, view.name),
@@ -135,7 +135,7 @@ def delete(
         return None
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done="deleted",
             act=partial(act, view.name),
@@ -157,7 +157,7 @@ def _change(
         change(name)
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done=verb.done,
             act=partial(act, view.name),

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.looks import task_shows
 from pyconnect_cli.acting.wait import within_time
@@ -50,7 +50,9 @@ def kill(
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
 
     steps = [
-        Step(name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key))
+        BatchStep(
+            name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key)
+        )
         for key in chosen
     ]
     run_steps(session, "kill", steps, asks=Asks.ALWAYS, what="task")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import Asks
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
@@ -76,7 +76,9 @@ def reset_topics(
     def act(name: str) -> None:
         session.client.reset_connector_topics(name)
 
-    steps = [Step(name=name, done="list of topics reset", act=partial(act, name)) for name in names]
+    steps = [
+        BatchStep(name=name, done="list of topics reset", act=partial(act, name)) for name in names
+    ]
     run_steps(session, "reset the list of topics of", steps, asks=Asks.ALWAYS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from pyconnect_cli.acting.batch import Step
+from pyconnect_cli.acting.batch import BatchStep
 from pyconnect_cli.acting.confirmation import plan_lines
 from pyconnect_cli.session import Session
 from tests.support.connect_server import FakeConnect
@@ -43,8 +43,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
 def test_the_names_of_a_plan_are_a_column() -> None:
     """Further changes of one object stand below the first; what a worker says is made printable."""
     steps = [
-        Step(name="a", done="", act=lambda: None, changes=("x: 1 -> 2", "y: \x1b -> 3")),
-        Step(name="longer", done="", act=lambda: None),
+        BatchStep(name="a", done="", act=lambda: None, changes=("x: 1 -> 2", "y: \x1b -> 3")),
+        BatchStep(name="longer", done="", act=lambda: None),
     ]
     assert plan_lines(steps) == ["  a       x: 1 -> 2", "          y: \\x1b -> 3", "  longer"]
 
