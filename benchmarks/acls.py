@@ -18,7 +18,7 @@ from pyconnect_cli.acls.plan.check import AclReport, assess, check
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'
@@ -63,7 +63,7 @@ def bindings(connectors: int, tasks: int, count: int) -> tuple[Binding, ...]:
     """Return as many as asked for; those of the cluster come first."""
 
     def write(kind: ResourceType, name: str, pattern: Pattern, user: str = "worker") -> Binding:
-        return Binding(kind, name, pattern, f"User:{user}", "*", Operation.WRITE, True)
+        return Binding(kind, name, pattern, f"User:{user}", "*", GrantOperation.WRITE, True)
 
     own = []
     ids = ResourceType.TRANSACTIONAL_ID

@@ -28,7 +28,7 @@ from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_sandbox.connect_worker import WorkerConfig
+from pyconnect_sandbox.connect_worker import WorkerLaunch
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
@@ -149,7 +149,7 @@ def run_java(bench: Bench, config: Mapping[str, str], meter: Meter) -> Result:
     directory = bench.directory / unique_name("java")
     worker = JavaConnectWorker(
         bench.runtime,
-        WorkerConfig(
+        WorkerLaunch(
             directory=directory,
             properties=bench.worker_properties(directory),
             connectors=(config,),

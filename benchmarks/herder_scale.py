@@ -37,7 +37,7 @@ from pyconnect_agent.core.protocol.messages import (
 )
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.eventually import eventually
 from tests.support.stopped_connectors import stopped, write_stopped_connectors
@@ -121,7 +121,7 @@ def measure_stopped_connectors(count: int) -> None:
         with KafkaBroker(config) as broker:
             servers = broker.bootstrap_servers
             write_stopped_connectors(servers, f"{GROUP}-configs", count)
-            worker = WorkerConfig(
+            worker = WorkerLaunch(
                 directory=directory / "agent",
                 properties=worker_properties(servers, GROUP),
                 hold_file=hold,

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.errors import SandboxError
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.progress import on_stderr
@@ -70,7 +70,7 @@ class Interpreter:
 class InstalledAgent(AgentProcess):
     """`pyconnect-agent` of an environment, without anything of this checkout."""
 
-    def __init__(self, config: WorkerConfig, environment: Path) -> None:
+    def __init__(self, config: WorkerLaunch, environment: Path) -> None:
         super().__init__(config)
         self._bin = environment / "bin"
 
@@ -203,7 +203,7 @@ def move_records(environment: Path, bootstrap_servers: str, directory: Path, gro
     source, sink = directory / "source.txt", directory / "sink.txt"
     source.write_text("".join(f"line {number} äöü\n" for number in range(LINES)), "utf-8")
     properties = worker_properties(bootstrap_servers, group)
-    config = WorkerConfig(
+    config = WorkerLaunch(
         directory=directory / "agent",
         properties={**properties, "exactly.once.source.support": "enabled"},
         hold_file=directory / "hold",

@@ -14,7 +14,7 @@ from hypothesis import settings
 from pyconnect_agent import long_lived
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
@@ -89,7 +89,7 @@ def java_worker(
         group_id = make_unique_name("java-workers")
         worker = JavaConnectWorker(
             kafka_runtime,
-            WorkerConfig(
+            WorkerLaunch(
                 directory=session_directory / "shared-java-worker",
                 properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
                 hold_file=hold_file,
@@ -126,7 +126,7 @@ def agent_worker(
     def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
         group_id = make_unique_name("agents")
         agent = AgentProcess(
-            WorkerConfig(
+            WorkerLaunch(
                 directory=session_directory / "shared-agent",
                 properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
                 hold_file=hold_file,

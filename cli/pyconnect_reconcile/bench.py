@@ -11,7 +11,7 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import MAIN, Spec
 from pyconnect_reconcile.topics.reading import fit_shuffles, read_topics
-from pyconnect_reconcile.topics.snapshot import PartitionRange, Snapshot
+from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicsSnapshot
 from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, with_avro_members
 
 
@@ -21,7 +21,7 @@ class Bench:
 
     spark: SparkSession
     spec: Spec
-    snapshots: Mapping[str, Snapshot]
+    snapshots: Mapping[str, TopicsSnapshot]
     events: Events
     files: Mapping[tuple[str, ...], FixedFiles] = field(default_factory=dict)
     schemas: TopicSchemas = field(init=False)
@@ -33,7 +33,7 @@ class Bench:
         )
         object.__setattr__(self, "schemas", schemas)
 
-    def snapshot(self, topics: Sequence[str], cluster: str = MAIN) -> Snapshot:
+    def snapshot(self, topics: Sequence[str], cluster: str = MAIN) -> TopicsSnapshot:
         """Return the part of a cluster's snapshot that concerns these topics."""
         return self.snapshots[cluster].of_topics(topics)
 

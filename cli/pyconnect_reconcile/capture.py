@@ -23,7 +23,7 @@ from pyconnect_reconcile.files import (
 )
 from pyconnect_reconcile.spec import COMPARES, MAIN, FileSide, Side, Spec, TopicSide
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import Snapshot, narrowed, read_snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, narrowed, read_snapshot
 
 LINE_FORMATS = frozenset({"text", "json"})
 
@@ -32,7 +32,7 @@ LINE_FORMATS = frozenset({"text", "json"})
 class Capture:
     """What a run reads: snapshots by the name of the cluster, files by the paths of their side."""
 
-    snapshots: Mapping[str, Snapshot]
+    snapshots: Mapping[str, TopicsSnapshot]
     files: Mapping[tuple[str, ...], FixedFiles]
 
 
@@ -52,7 +52,7 @@ def capture(spec: Spec, work: Path) -> Capture:
     return Capture(snapshots=taken.snapshots(), files=files)
 
 
-def ends_moved(spec: Spec, side: TopicSide, before: Snapshot) -> bool:
+def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
     """Tell whether the side's topics have got records since they were captured."""
     now = ClusterView(spec.clusters[side.cluster]).snapshot(side.topics)
     ends = {(part.topic, part.partition): part.high_watermark for part in before.partitions}
@@ -103,7 +103,7 @@ class _Taken:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._views: dict[str, ClusterView] = {}
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, TopicsSnapshot] = {}
 
     def add(self, cluster: str, topics: tuple[str, ...]) -> None:
         """Take topics of a cluster, unless they are taken already."""
@@ -125,14 +125,14 @@ class _Taken:
             snapshot = replace(before, topics=(*snapshot.topics, *before.topics))
         self._snapshots[cluster] = snapshot
 
-    def snapshots(self) -> dict[str, Snapshot]:
+    def snapshots(self) -> dict[str, TopicsSnapshot]:
         """Return what was taken; saved ranges replace those of the main cluster."""
         if self._spec.ranges is None:
             return self._snapshots
         return self._snapshots | {MAIN: _replayed(self._spec.ranges, self._snapshots[MAIN])}
 
 
-def _replayed(path: str, now: Snapshot) -> Snapshot:
+def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
     """Return saved ranges, after a look whether they can still be read."""
     saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
     ids = {topic.topic: topic.topic_id for topic in now.topics}
@@ -148,7 +148,7 @@ def _replayed(path: str, now: Snapshot) -> Snapshot:
     return saved
 
 
-def load_snapshot(path: str) -> Snapshot:
+def load_snapshot(path: str) -> TopicsSnapshot:
     """Read the snapshot in a report or a file of ranges."""
     try:
         return read_snapshot(json.loads(Path(path).expanduser().read_text("utf-8")))

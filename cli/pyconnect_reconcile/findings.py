@@ -130,7 +130,7 @@ class PartitionCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CheckOutcome:
     """What a job answers.
 
     `totals` counts findings by kind, also those that were not kept; `series` holds what the charts

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged
 from pyconnect_reconcile.report.files import make_directory, write_report
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
-from pyconnect_reconcile.topics.snapshot import Snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
     from pyconnect_reconcile.bench import Bench
@@ -70,8 +70,8 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
 
 def _report(
     spec: Spec,
-    snapshots: Mapping[str, Snapshot],
-    outcome: Outcome,
+    snapshots: Mapping[str, TopicsSnapshot],
+    outcome: CheckOutcome,
     started: float,
     *,
     spark_version: str,
@@ -86,7 +86,7 @@ def _report(
     )
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Run the job of the spec.
 
     Records that retention took from under the run are a finding; other failures of Spark raise
@@ -101,7 +101,7 @@ def check(bench: Bench) -> Outcome:
         finding = Finding(
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
         )
-        return Outcome(findings=(finding,), totals={finding.kind: 1})
+        return CheckOutcome(findings=(finding,), totals={finding.kind: 1})
     unusable = bench.schemas.findings()
     if not unusable:
         return outcome
@@ -109,7 +109,7 @@ def check(bench: Bench) -> Outcome:
     return replace(outcome, findings=(*unusable, *outcome.findings), totals=totals)
 
 
-def _check(bench: Bench) -> Outcome:
+def _check(bench: Bench) -> CheckOutcome:
     from pyconnect_reconcile.checks import (
         compare,
         completeness,

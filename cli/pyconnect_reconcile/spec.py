@@ -114,7 +114,7 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsTopics:
+class AuditedTopics:
     """The internal topics that `offsets` reads; the lists say what is configured now."""
 
     worker: str
@@ -156,7 +156,7 @@ class Spec:
     duplicates_allowed: bool = False
     tiers: tuple[Tier, ...] = ()
     bucket_minutes: int = 10
-    offsets: OffsetsTopics | None = None
+    offsets: AuditedTopics | None = None
     findings: int = DEFAULT_FINDINGS
     hide_keys: bool = False
     fail_unparsable: bool = False
@@ -368,12 +368,12 @@ def _tier(document: object, where: str) -> Tier:
     return tier
 
 
-def _offsets(parent: Members) -> OffsetsTopics | None:
+def _offsets(parent: Members) -> AuditedTopics | None:
     document = parent.take("offsets")
     if document is None:
         return None
     members = Members(document, "spec.offsets")
-    topics = OffsetsTopics(
+    topics = AuditedTopics(
         worker=members.text("worker"),
         connectors=members.text_map("connectors"),
         config=members.optional_text("config"),

@@ -22,7 +22,7 @@ import javaproperties
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import (
     BrokerSecurity,
-    InternalTopic,
+    BrokerTopic,
     NodePorts,
     internal_topics,
     scram_format_arguments,
@@ -215,7 +215,7 @@ def answers_metadata(bootstrap_servers: str, timeout_s: float, brokers: int = 1)
         return False
 
 
-def create_topics(bootstrap_servers: str, topics: Sequence[InternalTopic]) -> None:
+def create_topics(bootstrap_servers: str, topics: Sequence[BrokerTopic]) -> None:
     """Create topics that do not exist yet; raise SandboxError when the broker refuses."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient

@@ -128,7 +128,7 @@ def sasl_properties(users: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InternalTopic:
+class BrokerTopic:
     """A topic that a broker makes for itself when it is first needed."""
 
     name: str
@@ -137,10 +137,10 @@ class InternalTopic:
     configs: Mapping[str, str]
 
 
-def internal_topics(properties: Mapping[str, str]) -> tuple[InternalTopic, ...]:
+def internal_topics(properties: Mapping[str, str]) -> tuple[BrokerTopic, ...]:
     """Return the coordinators' topics as a broker with `properties` would create them."""
     return (
-        InternalTopic(
+        BrokerTopic(
             name="__consumer_offsets",
             partitions=int(properties["offsets.topic.num.partitions"]),
             replicas=int(properties["offsets.topic.replication.factor"]),
@@ -150,7 +150,7 @@ def internal_topics(properties: Mapping[str, str]) -> tuple[InternalTopic, ...]:
                 "segment.bytes": "104857600",
             },
         ),
-        InternalTopic(
+        BrokerTopic(
             name="__transaction_state",
             partitions=int(properties["transaction.state.log.num.partitions"]),
             replicas=int(properties["transaction.state.log.replication.factor"]),

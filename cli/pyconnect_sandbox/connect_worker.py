@@ -52,7 +52,7 @@ def rest_status(port: int, path: str, timeout_s: float) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
+class WorkerLaunch:
     """How to start a Connect worker."""
 
     directory: Path
@@ -72,7 +72,7 @@ class WorkerConfig:
 class ConnectWorker(Server):
     """A Connect worker process; its REST port stays the same over restarts."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerLaunch) -> None:
         super().__init__(
             directory=config.directory,
             start_timeout_s=config.start_timeout_s,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerConfig
+from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerLaunch
 from pyconnect_sandbox.runtime import QUICK_START_OPTIONS, KafkaRuntime, write_log_configuration
 
 DISTRIBUTED_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -23,7 +23,7 @@ class JavaConnectWorker(ConnectWorker):
     def __init__(
         self,
         runtime: KafkaRuntime,
-        config: WorkerConfig,
+        config: WorkerLaunch,
         *,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START_OPTIONS,

@@ -20,7 +20,7 @@ from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
 from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
 from pyconnect_sandbox.connect_worker import (
     ConnectWorker,
-    WorkerConfig,
+    WorkerLaunch,
     rest_status,
     worker_properties,
 )
@@ -164,7 +164,7 @@ class _Starter:
         runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
         self._worker("java-worker", lambda config: JavaConnectWorker(runtime, config))
 
-    def _worker(self, kind: str, make: Callable[[WorkerConfig], ConnectWorker]) -> None:
+    def _worker(self, kind: str, make: Callable[[WorkerLaunch], ConnectWorker]) -> None:
         if self.state.running(kind) is not None:
             return
         broker = self.state.running("broker")
@@ -172,7 +172,7 @@ class _Starter:
             raise SandboxNotRunning("The broker ended while the sandbox was coming up")
         self._progress(f"starting the {kind}")
         worker = make(
-            WorkerConfig(
+            WorkerLaunch(
                 directory=self._directory.path / kind,
                 properties=worker_properties(broker.addresses["plaintext"], f"sandbox-{kind}"),
                 port=self._former_port(kind),

@@ -31,7 +31,7 @@ def on_stderr(message: str, *, passing: bool = False) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ToolOutcome:
     """How a resolver ended."""
 
     exit_code: int
@@ -41,7 +41,7 @@ class Outcome:
 
 def run_with_progress(
     command: Sequence[str], fetched: re.Pattern[str], progress: Progress
-) -> Outcome:
+) -> ToolOutcome:
     """Run `command`; report each line that `fetched` matches by its group `file`."""
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     count = 0
@@ -59,4 +59,4 @@ def run_with_progress(
             if found := fetched.search(line):
                 count += 1
                 progress(f"fetched {found['file'].replace(';', ' ')} ({count})", passing=True)
-    return Outcome(exit_code=process.returncode, tail="\n".join(tail))
+    return ToolOutcome(exit_code=process.returncode, tail="\n".join(tail))

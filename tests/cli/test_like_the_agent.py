@@ -55,7 +55,7 @@ URL = "http://worker:8083/"
 @given(group=NAMES, connector=NAMES, tasks=st.integers(0, 4))
 def test_transactional_ids_are_put_together_alike(group: str, connector: str, tasks: int) -> None:
     """Of the leader, of changed offsets, of each task."""
-    source = upgrade.SourceConnector(name=connector, state="RUNNING", tasks=tasks, tasks_max=tasks)
+    source = upgrade.SourceFacts(name=connector, state="RUNNING", tasks=tasks, tasks_max=tasks)
     own = alter_transactional_id(group, connector)
     assert ids_of(group, source) == (own, *task_transactional_ids(group, connector, tasks))
     assert leader_id(group) == leader_transactional_id(group)
@@ -147,7 +147,7 @@ def test_what_is_a_password_to_the_agent_is_masked_by_the_command_line() -> None
 def test_what_a_need_is_about_has_the_same_names() -> None:
     """They meet in the answer of an agent that has asked its brokers."""
     assert {client.value for client in acl_needs.AclClient} <= {role.value for role in acls.Role}
-    operations = {operation.value for operation in acls.Operation}
+    operations = {operation.value for operation in acls.GrantOperation}
     assert {operation.value for operation in acl_needs.AclOperation} <= operations
     resources = {kind.value for kind in acls.ResourceType}
     assert {kind.value for kind in acl_needs.AclResource} <= resources

@@ -17,7 +17,7 @@ from pyconnect_cli.offsets.plan.change import (
     OffsetsView,
     Planned,
     Refusal,
-    Wish,
+    StateWish,
     plan_alter,
     plan_reset,
     plan_restore,
@@ -29,7 +29,7 @@ from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, outside_topics, 
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 
-STOP = Wish(stop=True, resume=True)
+STOP = StateWish(stop=True, resume=True)
 
 
 def view(positions: Mapping[str, int], state: str = "STOPPED") -> OffsetsView:
@@ -76,7 +76,7 @@ def test_a_restore_ends_in_exactly_the_snapshot(
     now: dict[str, int], before: dict[str, int]
 ) -> None:
     """Whatever was stored meanwhile; and nothing is sent when nothing differs."""
-    plan = plan_of(plan_restore(view(now), Wish(), entries(before)))
+    plan = plan_of(plan_restore(view(now), StateWish(), entries(before)))
     assert applied(plan) == by_key(entries(before))
     assert plan.needed == (now != before)
     assert read_back_differs(plan, entries(before)) is None
@@ -87,7 +87,7 @@ def test_an_undo_tells_what_is_neither_as_before_nor_as_left(
     before: dict[str, int], left: dict[str, int], now: dict[str, int]
 ) -> None:
     """Those partitions, and no other, lose what came after the change."""
-    plan = plan_of(plan_undo(view(now), Wish(), entries(before), entries(left)))
+    plan = plan_of(plan_undo(view(now), StateWish(), entries(before), entries(left)))
     assert plan.since is not None
     touched = {
         name
@@ -101,7 +101,7 @@ def test_an_undo_tells_what_is_neither_as_before_nor_as_left(
 
 def test_an_undo_of_an_older_backup_does_not_know_what_came_after() -> None:
     """That is another answer than nothing."""
-    plan = plan_of(plan_undo(view({"a": 1}), Wish(), entries({"a": 2}), None))
+    plan = plan_of(plan_undo(view({"a": 1}), StateWish(), entries({"a": 2}), None))
     assert plan.since is None
     assert plan.to_json()["since"] is None
 
@@ -110,7 +110,7 @@ def test_a_number_that_was_read_back_otherwise_is_no_later_change() -> None:
     """A worker may answer 5.0 where 5 was sent."""
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
-    plan = plan_of(plan_undo(now, Wish(), entries({"a": 1}), entries({"a": 5})))
+    plan = plan_of(plan_undo(now, StateWish(), entries({"a": 1}), entries({"a": 5})))
     assert plan.since == ()
 
 
@@ -119,7 +119,7 @@ def test_an_alter_touches_only_the_partitions_it_names(
     now: dict[str, int], wanted: dict[str, int | None]
 ) -> None:
     """The others keep their offsets, also when all that is stored is forgotten at once."""
-    plan = plan_of(plan_alter(view(now), Wish(), entries(wanted), force=True))
+    plan = plan_of(plan_alter(view(now), StateWish(), entries(wanted), force=True))
     after = {**now, **wanted}
     kept = {name: position for name, position in after.items() if position is not None}
     assert applied(plan) == by_key(entries(kept))
@@ -128,7 +128,7 @@ def test_an_alter_touches_only_the_partitions_it_names(
 def test_a_running_connector_is_refused_unless_it_may_be_stopped() -> None:
     """Exit 9; with --stop the plan goes through STOPPED, with --resume on to RUNNING."""
     running = view({"a": 1}, state="RUNNING")
-    refusal = plan_reset(running, Wish())
+    refusal = plan_reset(running, StateWish())
     assert isinstance(refusal, Refusal)
     assert (refusal.exit_code, refusal.needs_stop) == (ExitCode.PRECONDITION, True)
     assert plan_of(plan_reset(running, STOP)).states == ("RUNNING", "STOPPED", "RUNNING")
@@ -137,12 +137,12 @@ def test_a_running_connector_is_refused_unless_it_may_be_stopped() -> None:
 def test_an_alter_that_changes_nothing_does_not_need_the_stop() -> None:
     """A running connector whose offsets are as wanted is left alone."""
     running = view({"a": 1}, state="RUNNING")
-    assert not plan_of(plan_alter(running, Wish(), entries({"a": 1}))).needed
+    assert not plan_of(plan_alter(running, StateWish(), entries({"a": 1}))).needed
 
 
 def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
     """A connector may keep offsets elsewhere."""
-    plan = plan_of(plan_reset(view({}), Wish()))
+    plan = plan_of(plan_reset(view({}), StateWish()))
     assert plan.everything
     assert plan.needed
     assert plan.changes == ()
@@ -150,7 +150,7 @@ def test_a_reset_of_everything_is_sent_even_when_nothing_is_stored() -> None:
 
 def test_a_partition_that_is_not_read_back_is_named() -> None:
     """Another value, a missing one, one that should be gone; an equal float is no difference."""
-    plan = plan_of(plan_alter(view({"a": 1, "b": 1}), Wish(), entries({"a": 2, "b": None})))
+    plan = plan_of(plan_alter(view({"a": 1, "b": 1}), StateWish(), entries({"a": 2, "b": None})))
     assert read_back_differs(plan, entries({"a": 2})) is None
     assert read_back_differs(plan, entries({"a": 1})) == '{"filename":"a"}'
     assert read_back_differs(plan, entries({})) == '{"filename":"a"}'
@@ -259,4 +259,4 @@ def test_a_sinks_topics_are_those_configured_and_those_with_offsets() -> None:
 def test_an_undo_is_never_doubted() -> None:
     """Its offsets were stored once, however strange they look now."""
     strange = (OffsetEntry(partition={"other": 1}, offset={"place": -1}),)
-    assert plan_of(plan_restore(view({"a": 1}), Wish(), strange)).action is Action.UNDO
+    assert plan_of(plan_restore(view({"a": 1}), StateWish(), strange)).action is Action.UNDO

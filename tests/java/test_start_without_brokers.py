@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerLaunch, worker_properties
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.ports import free_ports
 from pyconnect_sandbox.runtime import KafkaRuntime
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.java
 IMPATIENT = {"request.timeout.ms": "3000", "default.api.timeout.ms": "3000"}
 END_S = 120
 
-Make = Callable[[KafkaRuntime, WorkerConfig], ConnectWorker]
+Make = Callable[[KafkaRuntime, WorkerLaunch], ConnectWorker]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_worker_refuses_connections_until_it_has_found_its_brokers(
     nobody, port = free_ports(2)
     worker = make(
         kafka_runtime,
-        WorkerConfig(
+        WorkerLaunch(
             directory=tmp_path / "worker",
             properties={**worker_properties(f"127.0.0.1:{nobody}", "group"), **IMPATIENT},
             port=port,

@@ -34,7 +34,7 @@ from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFa
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.kafka.acl_words import Operation
+from pyconnect_cli.kafka.acl_words import GrantOperation
 from pyconnect_cli.rest.phases import Phase
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
@@ -226,7 +226,7 @@ def lacking(
     assert taken
     secured.grant(set(everything) - set(taken))
     if describing:
-        secured.grant(grant._replace(operation=Operation.DESCRIBE) for grant in taken)
+        secured.grant(grant._replace(operation=GrantOperation.DESCRIBE) for grant in taken)
     agent.create(name, config)
     return Lack(name, taken, config, PREDICTED.get(rule, ""))
 

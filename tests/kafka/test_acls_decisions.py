@@ -27,7 +27,7 @@ from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan import model
 from pyconnect_cli.acls.plan.authorizer import Authorizer
 from pyconnect_cli.kafka.acl_words import Resource
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls
 from tests.support.acls import sasl
@@ -125,7 +125,7 @@ def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list
 
     Of what may not be described a broker tells nothing else.
     """
-    with connected(KafkaCluster(bootstrap=secured.plaintext), lambda: 30.0) as protocol:
+    with connected(KafkaAccess(bootstrap=secured.plaintext), lambda: 30.0) as protocol:
         listed = list_acls(protocol).bindings
     assert listed is not None
     authorizer = Authorizer(listed)

@@ -16,7 +16,7 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.settings.client_properties import read_security
@@ -82,13 +82,13 @@ def agents_kafka_python(bootstrap: str, file: Path) -> bool:
 
 
 def commands_librdkafka(bootstrap: str, file: Path) -> bool:
-    cluster = KafkaCluster(bootstrap=bootstrap, security=read_security(str(file)))
+    cluster = KafkaAccess(bootstrap=bootstrap, security=read_security(str(file)))
     admin = KafkaAdmin(cluster.librdkafka(), lambda: WAIT_S)
     return admin.partitions([TOPIC]) == {TopicPartition(TOPIC, 0)}
 
 
 def commands_kafka_python(bootstrap: str, file: Path) -> bool:
-    cluster = KafkaCluster(bootstrap=bootstrap, security=read_security(str(file)))
+    cluster = KafkaAccess(bootstrap=bootstrap, security=read_security(str(file)))
     with connected(cluster, lambda: WAIT_S) as protocol:
         return len(protocol.brokers()) == 1
 

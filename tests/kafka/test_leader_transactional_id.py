@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
@@ -27,7 +27,7 @@ WAIT_S = 60.0
 
 def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
     """Those of the ids that a producer has initialised."""
-    cluster = KafkaCluster(bootstrap=broker.bootstrap_servers)
+    cluster = KafkaAccess(bootstrap=broker.bootstrap_servers)
     with connected(cluster, lambda: WAIT_S) as protocol:
         found = describe_transactions(protocol, transactional_ids)
     return [transaction.transactional_id for transaction in found]
@@ -35,7 +35,7 @@ def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
 
 def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
     """What an upgrade sees of the leader's id; None: nothing."""
-    brokers = KafkaCluster(bootstrap=broker.bootstrap_servers)
+    brokers = KafkaAccess(bootstrap=broker.bootstrap_servers)
     workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
     with connected(brokers, lambda: WAIT_S) as protocol:
         try:

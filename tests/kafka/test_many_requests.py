@@ -15,7 +15,7 @@ from pyconnect_agent.core.clients.acl_needs import (
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -56,7 +56,7 @@ def test_the_command_line_asks_one_broker_much(kafka_broker: SharedBroker) -> No
         )
         for name in names
     ]
-    cluster = KafkaCluster(bootstrap=kafka_broker.bootstrap_servers)
+    cluster = KafkaAccess(bootstrap=kafka_broker.bootstrap_servers)
     with connected(cluster, lambda: 30.0) as protocol:
         answers = protocol.send_all("list topics", [(request, None) for request in requests])
     assert [topic.name for answer in answers for topic in answer.topics] == names

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
@@ -32,7 +32,7 @@ def test_who_may_not_describe_configurations_knows_no_cleanup_policy(
     properties.write_text("".join(f"{key}={value}\n" for key, value in sasl(user).items()))
     cluster = Cluster(bootstrap=secured.sasl, properties=str(properties))
 
-    def may(operation: Operation) -> None:
+    def may(operation: GrantOperation) -> None:
         resource = Resource(ResourceType.TOPIC, topic)
         secured.grant([Grant("", f"User:{user}", resource, Pattern.LITERAL, operation)])
 
@@ -44,8 +44,8 @@ def test_who_may_not_describe_configurations_knows_no_cleanup_policy(
             return None
         return found.cleanup_policy
 
-    may(Operation.DESCRIBE)
-    may(Operation.READ)
+    may(GrantOperation.DESCRIBE)
+    may(GrantOperation.READ)
     eventually(lambda: policy() == UNKNOWN_POLICY, WAIT_S)
-    may(Operation.DESCRIBE_CONFIGS)
+    may(GrantOperation.DESCRIBE_CONFIGS)
     eventually(lambda: policy() == "compact", WAIT_S)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
@@ -119,7 +119,7 @@ def test_a_full_stop_skips_preparing(
     refused = tool.upgrade("enabled")
     assert refused.returncode == 9
     assert "preparing would be skipped" in refused.stderr
-    brokers = KafkaCluster(bootstrap=kafka_broker.bootstrap_servers)
+    brokers = KafkaAccess(bootstrap=kafka_broker.bootstrap_servers)
     with (
         connected(brokers, lambda: 10.0) as protocol,
         cluster_lock(brokers, protocol, cluster.group_id) as lock,

@@ -10,14 +10,14 @@ import pytest
 from pyconnect_reconcile.checks.ranges import previous_snapshot
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Spec, read_spec
-from pyconnect_reconcile.topics.snapshot import Snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 
-def taken(cluster_id: str, taken_ms: int) -> Snapshot:
-    return Snapshot(cluster_id=cluster_id, taken_ms=taken_ms, topics=())
+def taken(cluster_id: str, taken_ms: int) -> TopicsSnapshot:
+    return TopicsSnapshot(cluster_id=cluster_id, taken_ms=taken_ms, topics=())
 
 
-def report(directory: Path, target: str, snapshot: Snapshot) -> str:
+def report(directory: Path, target: str, snapshot: TopicsSnapshot) -> str:
     path = directory / f"{target}-{snapshot.cluster_id}-{snapshot.taken_ms}.json"
     path.write_text(json.dumps({"target": target, "snapshot": snapshot.to_json()}))
     return str(path)

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from tests.support.eventually import eventually
 from tests.support.kafka import STOP_TIMEOUT_S
 from tests.support.names import unique_name
@@ -93,7 +93,7 @@ class Agents:
         if connectors is not None:
             defaults["offset.storage.file.filename"] = str(self._directory / "offsets.json")
         process = kind(
-            WorkerConfig(
+            WorkerLaunch(
                 directory=self._directory / f"agent-{self._count}",
                 properties={**defaults, **(properties or {})},
                 connectors=connectors,

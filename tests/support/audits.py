@@ -12,7 +12,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.checks import ranges
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.findings import Finding, Outcome, Severity, Verdict, verdict_of
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.report.contents import arranged
 from pyconnect_reconcile.run import check
 from pyconnect_reconcile.spec import MAIN, read_spec
@@ -51,7 +51,7 @@ class Audit:
 class Answer:
     """What a job answered, in the shapes that tests compare."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: CheckOutcome) -> None:
         self.outcome = outcome
 
     @property

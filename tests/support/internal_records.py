@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 
 from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.internal_topics.task_statuses import Status, read_status
+from pyconnect_reconcile.internal_topics.task_statuses import StatusReport, read_status
 
 
 def status(
     key: str, state: str | None, time_ms: int, worker: str, generation: int, offset: int
-) -> Status:
+) -> StatusReport:
     place = Place(topic="status", partition=0, offset=offset, timestamp_ms=time_ms, key=key)
     fields = {"state": state, "worker_id": worker, "generation": generation}
     read = read_status(place, None if state is None else fields)
@@ -27,12 +27,12 @@ def task(
     worker: str = "a:1",
     generation: int = 1,
     offset: int | None = None,
-) -> Status:
+) -> StatusReport:
     at = time_ms if offset is None else offset
     return status(f"status-task-c-{number}", state, time_ms, worker, generation, at)
 
 
-def stopped(time_ms: int, *, state: str = "STOPPED") -> Status:
+def stopped(time_ms: int, *, state: str = "STOPPED") -> StatusReport:
     return status("status-connector-c", state, time_ms, "a:1", 1, time_ms)
 
 

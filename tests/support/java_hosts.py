@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support import service_script
@@ -41,10 +41,10 @@ class Hosts:
         """Begin to start one more worker."""
         properties = {**worker_properties(self.bootstrap_servers, self.group_id), **PROPERTIES}
         worker = JavaConnectWorker(
-            self._runtime, WorkerConfig(directory=self.directory / "new", properties=properties)
+            self._runtime, WorkerLaunch(directory=self.directory / "new", properties=properties)
         )
         own = self.directory / str(worker.port)
-        config = WorkerConfig(directory=own, properties=properties, port=worker.port)
+        config = WorkerLaunch(directory=own, properties=properties, port=worker.port)
         own.mkdir()
         command = JavaConnectWorker(self._runtime, config)._prepare()
         (own / "command.json").write_text(json.dumps(list(command)))

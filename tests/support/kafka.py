@@ -10,7 +10,7 @@ from pathlib import Path
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from pyconnect_sandbox.connect_worker import WorkerConfig, worker_properties
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 
@@ -142,8 +142,8 @@ class Servers:
         group_id: str,
         properties: Mapping[str, str] | None,
         connectors: tuple[Mapping[str, str], ...] | None,
-    ) -> WorkerConfig:
-        return WorkerConfig(
+    ) -> WorkerLaunch:
+        return WorkerLaunch(
             directory=self._new_directory(kind),
             properties={**worker_properties(bootstrap_servers, group_id), **(properties or {})},
             connectors=connectors,

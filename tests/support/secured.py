@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource
+from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource
 from pyconnect_cli.kafka.acl_words import ResourceType as GrantedType
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
@@ -36,13 +36,13 @@ _TYPES = {
     GrantedType.CLUSTER: ResourceType.BROKER,
 }
 _OPERATIONS = {
-    Operation.READ: AclOperation.READ,
-    Operation.WRITE: AclOperation.WRITE,
-    Operation.CREATE: AclOperation.CREATE,
-    Operation.DELETE: AclOperation.DELETE,
-    Operation.ALTER: AclOperation.ALTER,
-    Operation.DESCRIBE: AclOperation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
+    GrantOperation.READ: AclOperation.READ,
+    GrantOperation.WRITE: AclOperation.WRITE,
+    GrantOperation.CREATE: AclOperation.CREATE,
+    GrantOperation.DELETE: AclOperation.DELETE,
+    GrantOperation.ALTER: AclOperation.ALTER,
+    GrantOperation.DESCRIBE: AclOperation.DESCRIBE,
+    GrantOperation.DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
 }
 _PATTERNS = {
     Pattern.LITERAL: ResourcePatternType.LITERAL,
@@ -157,7 +157,7 @@ def read_grants(text: str) -> list[Grant]:
             entry["principal"],
             Resource(GrantedType(entry["resource_type"]), entry["resource"]),
             Pattern(entry["pattern"]),
-            Operation(entry["operation"]),
+            GrantOperation(entry["operation"]),
         )
         for entry in json.loads(text)["grants"]
     ]

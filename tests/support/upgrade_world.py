@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.decide import (
     Again,
-    Change,
+    ChangePhase,
     End,
-    Limits,
     Memory,
     Quiesce,
     Replace,
+    StepLimits,
     Wait,
     decide,
 )
 from pyconnect_cli.upgrade.plan.model import (
-    Instance,
+    FailingInstance,
     Kind,
     Means,
     OpenTransaction,
     PhaseSource,
+    UpgradedWorker,
     View,
-    Worker,
 )
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
@@ -43,7 +43,7 @@ from pyconnect_cli.upgrade.plan.run import (
     replay,
 )
 
-LIMITS = Limits(settle_ms=300, step_ms=10_000)
+LIMITS = StepLimits(settle_ms=300, step_ms=10_000)
 LOOK_MS = 100
 AWAY_LOOKS = 3
 JAVA_FOLLOWER = frozenset({Phase.DISABLED, Phase.PREPARING})
@@ -71,11 +71,11 @@ class SimulatedWorker:
     """It works on in the group, and does not answer the tool."""
     restarts: int = 0
 
-    def seen(self, leader: str | None) -> Worker:
+    def seen(self, leader: str | None) -> UpgradedWorker:
         away = self.stopped or self.away > 0
         gone = away or self.cut_off
         leads = leader == self.url
-        return Worker(
+        return UpgradedWorker(
             url=self.url,
             reachable=not gone,
             reason="connection refused" if gone else "",
@@ -118,7 +118,7 @@ class World:
     journal: list[Entry] = field(default_factory=list)
     now_ms: int = 0
     failed: set[str] = field(default_factory=set)
-    strangers: list[Worker] = field(default_factory=list)
+    strangers: list[UpgradedWorker] = field(default_factory=list)
     hanging: tuple[str, ...] = ()
     orphans: dict[OpenTransaction, int] = field(default_factory=dict)
     """Open transactions of nobody who lives, and when their coordinator aborts them, in ms."""
@@ -189,8 +189,8 @@ class World:
             workers=tuple(w.seen(self.leader) for w in self.workers.values())
             + tuple(self.strangers),
             instances={
-                **{name: Instance(state="FAILED", worker_id="w0") for name in self.failed},
-                "c": Instance(state="RUNNING", worker_id="w0"),
+                **{name: FailingInstance(state="FAILED", worker_id="w0") for name in self.failed},
+                "c": FailingInstance(state="RUNNING", worker_id="w0"),
             }
             if self.now_ms >= self.mute_until_ms
             else {},
@@ -248,7 +248,7 @@ class World:
             for entry in decision.entries:
                 run = write(entry)
             match decision.action:
-                case Change(url=url, phase=phase):
+                case ChangePhase(url=url, phase=phase):
                     breathe()
                     self.change(url, phase)
                     run = write(StepChanged(url=url))

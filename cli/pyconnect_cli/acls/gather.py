@@ -20,7 +20,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
@@ -252,7 +252,7 @@ def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts,
         bindings={} if listed.bindings is None else {"": listed.bindings},
         open_clusters=frozenset({""} if listed.open else ()),
         refused=frozenset({""} if refused else ()),
-        probes={ProbeKey(Role.TOOL, TOOL, Operation.DESCRIBE, CLUSTER): looked},
+        probes={ProbeKey(Role.TOOL, TOOL, GrantOperation.DESCRIBE, CLUSTER): looked},
     )
 
 
@@ -272,7 +272,7 @@ def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
             key = ProbeKey(
                 Role(str(entry["client"])),
                 optional_text(entry["connector"]) or url,
-                Operation(str(entry["operation"])),
+                GrantOperation(str(entry["operation"])),
                 Resource(ResourceType(str(entry["resource_type"])), str(entry["resource"])),
             )
             former = found.get(key)

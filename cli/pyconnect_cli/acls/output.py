@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.model import Finding, Severity, Verdict
+from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict, NeedSeverity
 from pyconnect_cli.kafka.acl_words import ResourceType
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.tables import Column
 
 _STYLES = {
-    Verdict.PROVEN.value: "good",
-    Verdict.PREDICTED.value: "good",
-    Verdict.DENIED.value: "bad",
-    Verdict.MISSING.value: "bad",
-    Verdict.UNKNOWN.value: "warning",
+    GrantVerdict.PROVEN.value: "good",
+    GrantVerdict.PREDICTED.value: "good",
+    GrantVerdict.DENIED.value: "bad",
+    GrantVerdict.MISSING.value: "bad",
+    GrantVerdict.UNKNOWN.value: "warning",
 }
 
 
-class Row(NamedTuple):
+class GrantRow(NamedTuple):
     """Findings that differ in the number of a task only."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[GrantFinding, ...]
 
     @property
-    def first(self) -> Finding:
+    def first(self) -> GrantFinding:
         """The one that stands for the others."""
         return self.findings[0]
 
@@ -39,7 +39,7 @@ class Row(NamedTuple):
         return f"{text} … {self.findings[-1].need.resource.name} ({len(self.findings)})"
 
 
-COLUMNS: Sequence[Column[Row]] = (
+COLUMNS: Sequence[Column[GrantRow]] = (
     Column(title="OWNER", value=lambda row: row.first.need.owner),
     Column(title="CLIENT", value=lambda row: row.first.need.rule.role.value),
     Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?", whole=True),
@@ -58,9 +58,9 @@ COLUMNS: Sequence[Column[Row]] = (
 )
 
 
-def rows(findings: Sequence[Finding]) -> list[Row]:
+def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
     """Put task ids that fare alike together, blockers that are not granted first."""
-    together: dict[tuple[object, ...], list[Finding]] = {}
+    together: dict[tuple[object, ...], list[GrantFinding]] = {}
     for finding in findings:
         need = finding.need
         name = need.resource.name
@@ -68,7 +68,7 @@ def rows(findings: Sequence[Finding]) -> list[Row]:
             name = name.rpartition("-")[0]
         alike = (need.rule.id, need.owner, need.principal, name, need.severity, finding.verdict)
         together.setdefault(alike, []).append(finding)
-    listed = [Row(tuple(found)) for found in together.values()]
+    listed = [GrantRow(tuple(found)) for found in together.values()]
     return sorted(listed, key=_urgency)
 
 
@@ -93,14 +93,14 @@ def summary(report: AclReport) -> str:
     """Return one line: how many grants, what is missing."""
     count = len(report.findings)
     lacking = sum(finding.verdict.lacking for finding in report.findings)
-    unknown = sum(finding.verdict is Verdict.UNKNOWN for finding in report.findings)
+    unknown = sum(finding.verdict is GrantVerdict.UNKNOWN for finding in report.findings)
     return (
         f"{report.phase.value}: {count} grants needed, {lacking} missing ({len(report.blockers)}"
         f" of them blockers), {unknown} unknown ({len(report.undecided)} of them blockers)"
     )
 
 
-def _urgency(row: Row) -> tuple[bool, bool, bool]:
+def _urgency(row: GrantRow) -> tuple[bool, bool, bool]:
     finding = row.first
-    mild = finding.need.severity is Severity.WARNING
+    mild = finding.need.severity is NeedSeverity.WARNING
     return finding.verdict.granted, mild, not finding.verdict.lacking

@@ -36,7 +36,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BatchStep:
     """One object: `done` is the word for it afterwards, `act` does it and may add a remark.
 
     `look` is asked when a change was sent and not answered: it says what the state shows.
@@ -48,7 +48,7 @@ class Step:
     look: Callable[[ConnectClient], Seen] | None = None
 
 
-def run_steps(session: Session, verb: str, steps: Sequence[Step]) -> None:
+def run_steps(session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
     """Run all; print a line for each. Raises the only failure, or PartialFailure (exit 8).
 
     However the run ends, every object is reported: done, failed, unknown or not tried. Nothing is
@@ -105,7 +105,7 @@ def positive_number(session: Session, key: str) -> int | None:
 class _Batch:
     """One run over the steps. Steps run on threads, everything else on the caller's."""
 
-    def __init__(self, session: Session, verb: str, steps: Sequence[Step]) -> None:
+    def __init__(self, session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
         self._session = session
         self._verb = verb
         self._steps = steps
@@ -197,7 +197,7 @@ class _Batch:
         if self.record.begin(index):
             self.record.end(index, self._result(self._steps[index]))
 
-    def _result(self, step: Step) -> ObjectResult:
+    def _result(self, step: BatchStep) -> ObjectResult:
         result = partial(ObjectResult, name=step.name, action=self._verb)
         try:
             remark = step.act()
@@ -209,7 +209,7 @@ class _Batch:
             return result(outcome=Outcome.FAILED, error=error)
         return result(action=step.done, outcome=Outcome.DONE, remark=remark)
 
-    def _looked(self, step: Step, error: UnknownOutcome) -> ObjectResult:
+    def _looked(self, step: BatchStep, error: UnknownOutcome) -> ObjectResult:
         """Say of a change without an answer what the state shows."""
         result = partial(ObjectResult, name=step.name, action=self._verb)
         if step.look is None:
@@ -256,7 +256,7 @@ class _Batch:
                 output.error(PyconnectError(f"{result.name}: {result.error.message}"))
 
 
-def _print_plan(session: Session, verb: str, steps: Sequence[Step]) -> None:
+def _print_plan(session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
     if session.output.machine:
         session.output.document([{"name": step.name, "would": verb} for step in steps])
     else:

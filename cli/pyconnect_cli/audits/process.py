@@ -45,7 +45,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class EventCalls:
     """What to do with events: a step's text, and how many tasks are done of how many."""
 
     step: Callable[[str], None]
@@ -53,7 +53,7 @@ class Told:
 
 
 def run_process(
-    spec: Path, report: Path, log: Path, told: Told, environment: Mapping[str, str]
+    spec: Path, report: Path, log: Path, told: EventCalls, environment: Mapping[str, str]
 ) -> Ended:
     """Run a spec in a process of its own and wait for it.
 
@@ -89,7 +89,9 @@ def run_process(
     return Ended(exit_code=code, error=error, hint=hint, log=_tail(log))
 
 
-def _relay(process: subprocess.Popen[str], told: Told) -> tuple[str | None, str | None] | None:
+def _relay(
+    process: subprocess.Popen[str], told: EventCalls
+) -> tuple[str | None, str | None] | None:
     assert process.stdout is not None
     last: tuple[str | None, str | None] | None = None
     for line in process.stdout:

@@ -48,7 +48,7 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
 
 
 def _run(session: Session, document: Document, directory: Path, work: Path) -> int:
-    from pyconnect_cli.audits.process import Told, run_process
+    from pyconnect_cli.audits.process import EventCalls, run_process
     from pyconnect_cli.render.step_line import StepLine
 
     spec, log = work / "spec.json", work / "spark.log"
@@ -63,7 +63,7 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
             line.count("Spark tasks", done, total)
 
         ended = run_process(
-            spec, directory, log, Told(step=line, progress=progress), session.environ
+            spec, directory, log, EventCalls(step=line, progress=progress), session.environ
         )
     if directory.is_dir():
         shutil.copyfile(log, directory / "spark.log")

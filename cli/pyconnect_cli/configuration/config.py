@@ -44,7 +44,7 @@ NAMES_OF_ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SettingRow:
     """One setting as shown: secrets are described, never revealed."""
 
     name: str
@@ -52,7 +52,7 @@ class Row:
     origin: str
 
 
-COLUMNS: Sequence[Column[Row]] = (
+COLUMNS: Sequence[Column[SettingRow]] = (
     Column(title="SETTING", value=lambda row: row.name, whole=True),
     Column(title="VALUE", value=lambda row: row.value, prose=True),
     Column(title="ORIGIN", value=lambda row: row.origin),
@@ -128,7 +128,7 @@ def _decisions(file: ConfigFile) -> Iterator[str]:
             yield f"{where}.{key} = {shown_setting(key, value)}"
 
 
-def _rows(settings: Settings) -> list[Row]:
+def _rows(settings: Settings) -> list[SettingRow]:
     rows = []
     for option in GLOBAL_OPTIONS:
         attribute = NAMES_OF_ATTRIBUTES.get(option.name, option.name)
@@ -136,9 +136,9 @@ def _rows(settings: Settings) -> list[Row]:
             continue
         origin = settings.origins.get(option.name, NO_ORIGIN)
         rows.append(
-            Row(name=option.name, value=_shown(getattr(settings, attribute)), origin=origin)
+            SettingRow(name=option.name, value=_shown(getattr(settings, attribute)), origin=origin)
         )
-    rows.append(Row(name="config", value=str(settings.files.user_path), origin="user file"))
+    rows.append(SettingRow(name="config", value=str(settings.files.user_path), origin="user file"))
     return rows
 
 

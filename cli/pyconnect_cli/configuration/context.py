@@ -43,7 +43,7 @@ OF_A_CONTEXT = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ContextRow:
     """One context of the list."""
 
     name: str
@@ -52,7 +52,7 @@ class Row:
     origin: str
 
 
-COLUMNS: Sequence[Column[Row]] = (
+COLUMNS: Sequence[Column[ContextRow]] = (
     Column(title="CURRENT", value=lambda row: "*" if row.current else ""),
     Column(title="CONTEXT", value=lambda row: row.name, whole=True),
     Column(title="URLS", value=lambda row: row.urls, prose=True),
@@ -241,10 +241,10 @@ def _given_settings(session: Session) -> dict[str, Setting]:
     return values
 
 
-def _row(session: Session, files: ConfigFiles, name: str) -> Row:
+def _row(session: Session, files: ConfigFiles, name: str) -> ContextRow:
     file, values = files.find_context(name)
     urls = values.get("url", ())
     shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
-    return Row(
+    return ContextRow(
         name=name, current=name == session.settings.context, urls=shown, origin=str(file.path)
     )

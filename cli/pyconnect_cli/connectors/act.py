@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.wait import kept_state, wait_if_asked
@@ -85,7 +85,7 @@ def restart(
         return ", ".join(restarting) or "nothing had failed"
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done="restarted",
             act=partial(act, view.name),
@@ -113,7 +113,7 @@ def delete(context: typer.Context, names: NamesArgument = None) -> None:
         session.client.delete_connector(name)
 
     steps = [
-        Step(
+        BatchStep(
             name=name,
             done="deleted",
             act=partial(act, name),
@@ -134,7 +134,7 @@ def _change(
         change(name)
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done=verb.done,
             act=partial(act, view.name),

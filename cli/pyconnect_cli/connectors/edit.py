@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.looks import config_shows
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.connectors.files import read_connector_files
@@ -46,7 +46,7 @@ def edit(context: typer.Context, name: NameArgument) -> None:
             session.client.put_connector_config(name, edited.config)
 
         look = partial(config_shows, name, edited.config)
-        run_steps(session, "update", [Step(name=name, done="updated", act=act, look=look)])
+        run_steps(session, "update", [BatchStep(name=name, done="updated", act=act, look=look)])
 
 
 def _run_editor(editor: str, path: str) -> None:

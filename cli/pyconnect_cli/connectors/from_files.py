@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
@@ -91,7 +91,7 @@ def create(
         return None
 
     steps = [
-        Step(
+        BatchStep(
             name=file.name,
             done="created",
             act=partial(act, file),
@@ -183,7 +183,7 @@ def patch(
         session.client.patch_connector_config(name, change)
 
     steps = [
-        Step(
+        BatchStep(
             name=view.name,
             done="patched",
             act=partial(act, view.name),
@@ -333,7 +333,7 @@ def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:
             return kept_state(views.get(planned.name))
 
 
-def _apply_step(session: Session, planned: PlannedChange) -> Step:
+def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
     def act() -> None:
         if planned.file is None:
             session.client.delete_connector(planned.name)
@@ -350,7 +350,7 @@ def _apply_step(session: Session, planned: PlannedChange) -> Step:
         if planned.file is None
         else partial(config_shows, planned.name, planned.file.config)
     )
-    return Step(name=planned.name, done=done[planned.change], act=act, look=look)
+    return BatchStep(name=planned.name, done=done[planned.change], act=act, look=look)
 
 
 def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:

@@ -182,7 +182,7 @@ def watch(
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
     limited = session.settings.origins["timeout"] != NO_ORIGIN
-    last: dict[str, Instance] = {}
+    last: dict[str, WatchedInstance] = {}
     while True:
         try:
             views = session.client.connector_views()
@@ -203,7 +203,7 @@ def watch(
             session.renew_time()
 
 
-def _print_change(session: Session, name: str, instance: Instance | None) -> None:
+def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:
     """Print that a connector or task has another state now; None: it is gone."""
     moment = datetime.now().astimezone()
     text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
@@ -220,7 +220,7 @@ def _print_change(session: Session, name: str, instance: Instance | None) -> Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class WatchedInstance:
     """What `watch` compares of a connector or a task."""
 
     name: str
@@ -228,11 +228,11 @@ class Instance:
     worker: str
 
 
-def _instances(view: ConnectorView) -> list[Instance]:
-    found = [Instance(name=view.name, state=view.state, worker=_worker(view))]
+def _instances(view: ConnectorView) -> list[WatchedInstance]:
+    found = [WatchedInstance(name=view.name, state=view.state, worker=_worker(view))]
     if view.status:
         found += [
-            Instance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
+            WatchedInstance(name=f"{view.name}/{task.id}", state=task.state, worker=task.worker_id)
             for task in view.status.tasks
         ]
     return found

@@ -12,15 +12,15 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, Wish, plan_restore
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, StateWish, plan_restore
 from pyconnect_cli.offsets.plan.origin import require_fitting, same_class
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 
 
-def read_offsets_for(file: ConnectorFile, place: str) -> Snapshot:
+def read_offsets_for(file: ConnectorFile, place: str) -> OffsetsSnapshot:
     """Read an exported file for a connector that is to be made; another class is refused."""
     snapshot = read_snapshot_file(place)
     if not snapshot.offsets:
@@ -37,7 +37,7 @@ def read_offsets_for(file: ConnectorFile, place: str) -> Snapshot:
 
 
 def create_with_offsets(
-    session: Session, file: ConnectorFile, snapshot: Snapshot, state: str
+    session: Session, file: ConnectorFile, snapshot: OffsetsSnapshot, state: str
 ) -> str | None:
     """Create one connector with exactly these offsets; return a remark.
 
@@ -52,7 +52,7 @@ def create_with_offsets(
         require_fitting(snapshot, view, cluster_id=cluster_id)
         return plan_restore(view, options.wish, snapshot.offsets, action=Action.IMPORT)
 
-    options = Around(wish=Wish(stop=False, resume=state == "RUNNING"))
+    options = Around(wish=StateWish(stop=False, resume=state == "RUNNING"))
     try:
         wait_for_state(session, [file.name], "STOPPED")
         status = client.connector_status(file.name)

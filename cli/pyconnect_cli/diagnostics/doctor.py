@@ -22,7 +22,7 @@ app = typer.Typer(help="Check configuration, connection and cluster.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """One check; `status` is ok, warning or failed."""
 
     check: str
@@ -33,7 +33,7 @@ class Finding:
         return {"check": self.check, "status": self.status, "detail": self.detail}
 
 
-COLUMNS: Sequence[Column[Finding]] = (
+COLUMNS: Sequence[Column[CheckResult]] = (
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
     Column(title="CHECK", value=lambda finding: finding.check),
     Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
@@ -47,7 +47,7 @@ def doctor(context: typer.Context) -> None:
     Exit 1 when a check failed; warnings alone are exit 0.
     """
     session = session_of(context)
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     for check in (_settings, _secrets, _workers, _connectors, _kafka, _sandbox_tools):
         findings += check(session)
         if any(finding.status == "failed" for finding in findings) and check in (
@@ -63,23 +63,23 @@ def doctor(context: typer.Context) -> None:
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-def _settings(session: Session) -> Iterator[Finding]:
+def _settings(session: Session) -> Iterator[CheckResult]:
     settings = session.settings
     files = ", ".join(str(file.path) for file in settings.files.files) or "none"
-    yield Finding(check="configuration files", status="ok", detail=files)
+    yield CheckResult(check="configuration files", status="ok", detail=files)
     chosen = settings.context or "none"
     addresses = ", ".join(map(mask_url, settings.urls))
-    yield Finding(check="context", status="ok", detail=f"{chosen}, {addresses}")
+    yield CheckResult(check="context", status="ok", detail=f"{chosen}, {addresses}")
     for name in ("ca_file", "cert", "key", "kafka_properties"):
         path = getattr(settings, name)
         if path and not Path(path).is_file():
-            yield Finding(check=name, status="failed", detail=f"{path}: no such file")
+            yield CheckResult(check=name, status="failed", detail=f"{path}: no such file")
     if settings.insecure:
         detail = "certificates are not checked (--insecure)"
-        yield Finding(check="TLS", status="warning", detail=detail)
+        yield CheckResult(check="TLS", status="warning", detail=detail)
 
 
-def _secrets(session: Session) -> Iterator[Finding]:
+def _secrets(session: Session) -> Iterator[CheckResult]:
     settings = session.settings
     for name, secret in (("password", settings.password), ("token", settings.token)):
         if secret is None:
@@ -87,37 +87,37 @@ def _secrets(session: Session) -> Iterator[Finding]:
         yield _tried(name, secret.describe(), partial(secret.reveal, session.environ))
 
 
-def _tried(check: str, detail: str, action: Callable[[], object]) -> Finding:
+def _tried(check: str, detail: str, action: Callable[[], object]) -> CheckResult:
     try:
         action()
     except PyconnectError as exc:
-        return Finding(check=check, status="failed", detail=exc.message)
-    return Finding(check=check, status="ok", detail=detail)
+        return CheckResult(check=check, status="failed", detail=exc.message)
+    return CheckResult(check=check, status="ok", detail=detail)
 
 
-def _workers(session: Session) -> Iterator[Finding]:
+def _workers(session: Session) -> Iterator[CheckResult]:
     answered = False
     for answer in workers_health(session, worker_urls(session, everywhere=False)):
         answered = answered or answer.status not in {"unreachable", "failed"}
         status = "ok" if answer.status == "healthy" else "warning"
         version = f"version {answer.version}, " if answer.version else ""
-        yield Finding(check=answer.url, status=status, detail=f"{version}{answer.message}")
+        yield CheckResult(check=answer.url, status=status, detail=f"{version}{answer.message}")
     if not answered:
-        yield Finding(check="workers", status="failed", detail="none answers")
+        yield CheckResult(check="workers", status="failed", detail="none answers")
 
 
-def _connectors(session: Session) -> Iterator[Finding]:
+def _connectors(session: Session) -> Iterator[CheckResult]:
     views = session.client.connector_views()
     failed = [view.name for view in views.values() if view.status and view.status.failed]
     if failed:
         detail = f"FAILED: {', '.join(failed)}; pyconnect connectors describe {failed[0]}"
-        yield Finding(check="connectors", status="warning", detail=detail)
+        yield CheckResult(check="connectors", status="warning", detail=detail)
     else:
         detail = f"{len(views)}, none FAILED"
-        yield Finding(check="connectors", status="ok", detail=detail)
+        yield CheckResult(check="connectors", status="ok", detail=detail)
 
 
-def _kafka(session: Session) -> Iterator[Finding]:
+def _kafka(session: Session) -> Iterator[CheckResult]:
     bootstrap = session.settings.kafka_bootstrap
     if bootstrap:
         from pyconnect_cli.kafka.admin import kafka_admin
@@ -125,9 +125,9 @@ def _kafka(session: Session) -> Iterator[Finding]:
         yield _tried("kafka", bootstrap, lambda: kafka_admin(session, "doctor").require_contact())
 
 
-def _sandbox_tools(_: Session) -> Iterator[Finding]:
+def _sandbox_tools(_: Session) -> Iterator[CheckResult]:
     detail = f"Python {platform.python_version()}"
-    yield Finding(check="python", status="ok", detail=detail)
+    yield CheckResult(check="python", status="ok", detail=detail)
     java = shutil.which("java")
     status, text = ("ok", java) if java else ("warning", "not found; only the sandbox needs it")
-    yield Finding(check="java", status=status, detail=text or "")
+    yield CheckResult(check="java", status=status, detail=text or "")

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Operation(Enum):
+class GrantOperation(Enum):
     """What is done; the value is Kafka's name, as its tools print it."""
 
     ALL = "All"
@@ -61,7 +61,7 @@ class Binding(NamedTuple):
     pattern: Pattern
     principal: str
     host: str
-    operation: Operation
+    operation: GrantOperation
     allow: bool
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaCluster:
+class KafkaAccess:
     """Where brokers are (`host:port,…`) and how to convince them; stores have been read."""
 
     bootstrap: str
@@ -40,7 +40,7 @@ class KafkaCluster:
         return {**arguments, "bootstrap_servers": servers, "client_id": "pyconnect"}
 
 
-def kafka_cluster(session: Session, reason: str) -> KafkaCluster:
+def kafka_cluster(session: Session, reason: str) -> KafkaAccess:
     """Return the brokers of the settings; PreconditionFailed with `reason` without any."""
     bootstrap = session.settings.kafka_bootstrap
     if not bootstrap:
@@ -49,4 +49,4 @@ def kafka_cluster(session: Session, reason: str) -> KafkaCluster:
             hint="give --kafka-bootstrap HOST:PORT, PYCONNECT_KAFKA_BOOTSTRAP, or"
             " kafka.bootstrap in the context",
         )
-    return KafkaCluster(bootstrap=bootstrap, security=session.kafka_security)
+    return KafkaAccess(bootstrap=bootstrap, security=session.kafka_security)

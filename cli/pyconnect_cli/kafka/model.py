@@ -64,12 +64,12 @@ class StoredRecord:
     timestamp_ms: int | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyPlace:
         """What a later record must share to replace this one."""
-        return Place(self.topic, self.partition, self.key)
+        return KeyPlace(self.topic, self.partition, self.key)
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """Where the newest record of a key stands."""
 
     topic: str
@@ -86,9 +86,9 @@ class SinkGroup:
     offsets: Mapping[TopicPartition, int]
 
 
-def latest(records: Iterable[StoredRecord]) -> dict[Place, StoredRecord]:
+def latest(records: Iterable[StoredRecord]) -> dict[KeyPlace, StoredRecord]:
     """Return what is stored after all records, in their order; what was forgotten is left out."""
-    stored: dict[Place, StoredRecord] = {}
+    stored: dict[KeyPlace, StoredRecord] = {}
     for record in records:
         if record.value is None:
             stored.pop(record.place, None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
 from pyconnect_cli.kafka.admin import contacted, translated
-from pyconnect_cli.kafka.model import Place, SinkGroup, StoredRecord, TopicPartition, latest
+from pyconnect_cli.kafka.model import KeyPlace, SinkGroup, StoredRecord, TopicPartition, latest
 from pyconnect_cli.kafka.reader import end_offsets, records_among
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class OffsetsTopics:
         self._settings = {**settings, "log_level": "0"}
         self._remaining_s = remaining_s
 
-    def read(self, topics: Iterable[str]) -> dict[Place, StoredRecord]:
+    def read(self, topics: Iterable[str]) -> dict[KeyPlace, StoredRecord]:
         """Return what is stored, without the records of transactions that have not ended."""
         from confluent_kafka import OFFSET_BEGINNING
 
@@ -41,7 +41,7 @@ class OffsetsTopics:
             found = [at for name in sorted(wanted) for at in self._partitions(consumer, name)]
             return latest(self._records(consumer, dict.fromkeys(found, OFFSET_BEGINNING)))
 
-    def write(self, records: Sequence[StoredRecord]) -> dict[Place, bytes | None]:
+    def write(self, records: Sequence[StoredRecord]) -> dict[KeyPlace, bytes | None]:
         """Write records in order and return the newest of each place, read back from Kafka."""
         from confluent_kafka import KafkaException, Producer
 
@@ -79,8 +79,8 @@ class OffsetsTopics:
         return self._read_back(starts, {record.place for record in records})
 
     def _read_back(
-        self, starts: Mapping[TopicPartition, int], places: set[Place]
-    ) -> dict[Place, bytes | None]:
+        self, starts: Mapping[TopicPartition, int], places: set[KeyPlace]
+    ) -> dict[KeyPlace, bytes | None]:
         """Read what was written; open transactions of others may hide it for a while."""
         until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
         while True:

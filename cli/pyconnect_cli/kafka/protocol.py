@@ -21,7 +21,7 @@ from pyconnect_cli.errors import (
     Unreachable,
 )
 from pyconnect_cli.kafka.admin import CONTACT_S
-from pyconnect_cli.kafka.cluster import KafkaCluster, kafka_cluster
+from pyconnect_cli.kafka.cluster import KafkaAccess, kafka_cluster
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
@@ -94,7 +94,7 @@ def kafka_protocol(session: Session, reason: str) -> Iterator[KafkaProtocol]:
 
 
 @contextmanager
-def connected(cluster: KafkaCluster, remaining_s: Callable[[], float]) -> Iterator[KafkaProtocol]:
+def connected(cluster: KafkaAccess, remaining_s: Callable[[], float]) -> Iterator[KafkaProtocol]:
     """Connect with one cluster; UsageError for credentials that this client cannot use."""
     from kafka.admin import KafkaAdminClient
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, ResourceType
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 
 _ANY = 1
@@ -22,20 +22,20 @@ _TYPES = {
 }
 _PATTERNS = {3: Pattern.LITERAL, 4: Pattern.PREFIXED}
 _OPERATIONS = {
-    2: Operation.ALL,
-    3: Operation.READ,
-    4: Operation.WRITE,
-    5: Operation.CREATE,
-    6: Operation.DELETE,
-    7: Operation.ALTER,
-    8: Operation.DESCRIBE,
-    9: Operation.CLUSTER_ACTION,
-    10: Operation.DESCRIBE_CONFIGS,
-    11: Operation.ALTER_CONFIGS,
-    12: Operation.IDEMPOTENT_WRITE,
-    13: Operation.CREATE_TOKENS,
-    14: Operation.DESCRIBE_TOKENS,
-    15: Operation.TWO_PHASE_COMMIT,
+    2: GrantOperation.ALL,
+    3: GrantOperation.READ,
+    4: GrantOperation.WRITE,
+    5: GrantOperation.CREATE,
+    6: GrantOperation.DELETE,
+    7: GrantOperation.ALTER,
+    8: GrantOperation.DESCRIBE,
+    9: GrantOperation.CLUSTER_ACTION,
+    10: GrantOperation.DESCRIBE_CONFIGS,
+    11: GrantOperation.ALTER_CONFIGS,
+    12: GrantOperation.IDEMPOTENT_WRITE,
+    13: GrantOperation.CREATE_TOKENS,
+    14: GrantOperation.DESCRIBE_TOKENS,
+    15: GrantOperation.TWO_PHASE_COMMIT,
 }
 
 

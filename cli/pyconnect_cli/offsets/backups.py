@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.plan.snapshots import Snapshot, read_snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.settings.state_directory import state_directory
 
@@ -41,7 +41,7 @@ class Backups:
         except OSError as exc:
             raise self._unwritable(exc) from exc
 
-    def store(self, snapshot: Snapshot, now: datetime) -> Snapshot:
+    def store(self, snapshot: OffsetsSnapshot, now: datetime) -> OffsetsSnapshot:
         """Write a backup, on the disk when this returns; give back the snapshot with its id."""
         identity = f"{now.strftime(TIME_FORMAT)}{now.microsecond:06d}Z-{secrets.token_hex(3)}"
         stored = replace(snapshot, id=identity)
@@ -53,7 +53,7 @@ class Backups:
             raise self._unwritable(exc) from exc
         return stored
 
-    def mark_failed(self, stored: Snapshot) -> None:
+    def mark_failed(self, stored: OffsetsSnapshot) -> None:
         """Note in a backup that its change failed; where that cannot be written it stays as it is.
 
         The backup is what matters, and the caller reports the change's own error.
@@ -65,7 +65,7 @@ class Backups:
         """Remove the backup of a change that did not happen."""
         self._path(identity).unlink(missing_ok=True)
 
-    def find(self, identity: str, now: datetime) -> Snapshot:
+    def find(self, identity: str, now: datetime) -> OffsetsSnapshot:
         """Return a backup; NotFound when it is missing or expired."""
         match = BACKUP_ID.fullmatch(identity)
         if match is None:
@@ -90,7 +90,7 @@ class Backups:
             raise UsageError(f"{path}: cannot be read: {exc}") from exc
         return read_snapshot(text, str(path))
 
-    def all(self, now: datetime) -> tuple[list[Snapshot], dict[str, str]]:
+    def all(self, now: datetime) -> tuple[list[OffsetsSnapshot], dict[str, str]]:
         """Return the backups that have not expired, newest first, and what ails others, by id."""
         found, broken = [], {}
         for identity in self._identities(now):
@@ -122,7 +122,7 @@ class Backups:
         )
 
 
-def _text(snapshot: Snapshot) -> str:
+def _text(snapshot: OffsetsSnapshot) -> str:
     return json.dumps(snapshot.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 

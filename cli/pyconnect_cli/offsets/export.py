@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import OutputLost
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.session import Session
 
@@ -19,7 +19,7 @@ ExportFileOption = Annotated[
 ]
 
 
-def export_snapshot(session: Session, snapshot: Snapshot, file: Path | None) -> None:
+def export_snapshot(session: Session, snapshot: OffsetsSnapshot, file: Path | None) -> None:
     """Print a snapshot's JSON if `file` is None or `-`, else write it there whole.
 
     Raises OutputLost when it cannot be written.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.offsets.plan.checks import read_entries
-from pyconnect_cli.offsets.plan.snapshots import FORMAT, Snapshot, read_snapshot
+from pyconnect_cli.offsets.plan.snapshots import FORMAT, OffsetsSnapshot, read_snapshot
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.settings.given_files import read_given, yaml_documents
@@ -20,7 +20,7 @@ class OffsetsFile:
 
     place: str
     entries: tuple[OffsetEntry, ...]
-    snapshot: Snapshot | None = None
+    snapshot: OffsetsSnapshot | None = None
 
 
 def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
@@ -42,7 +42,7 @@ def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
     )
 
 
-def read_snapshot_file(place: str) -> Snapshot:
+def read_snapshot_file(place: str) -> OffsetsSnapshot:
     """Read what `export` wrote."""
     text, shown = read_given(place)
     return read_snapshot(text, shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.offsets.plan.change import Wish
+from pyconnect_cli.offsets.plan.change import StateWish
 from pyconnect_cli.offsets.run import Around
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
@@ -66,7 +66,7 @@ def around(given: Mapping[str, object]) -> Around:
             hint="the command always waits for the stop",
         )
     return Around(
-        wish=Wish(stop=bool(given.get("stop")), resume=resume),
+        wish=StateWish(stop=bool(given.get("stop")), resume=resume),
         backup=not given.get("no_backup"),
         force=bool(given.get("force")),
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
     NotFound,
@@ -162,7 +162,7 @@ def _purge(
         keeper.backups.require_writable()
     confirm_steps(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
     steps = [
-        Step(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
+        BatchStep(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
     try:

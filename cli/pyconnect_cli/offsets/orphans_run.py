@@ -13,7 +13,7 @@ from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, TopicPartition, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
-from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, Wish, plan_undo
+from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, StateWish, plan_undo
 from pyconnect_cli.offsets.plan.orphans import (
     GROUP_PREFIX,
     SINK,
@@ -25,7 +25,7 @@ from pyconnect_cli.offsets.plan.orphans import (
     source_entries,
     topics_of_others,
 )
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.rest.model import ConnectCluster
 from pyconnect_cli.session import Session
 
@@ -118,7 +118,7 @@ class OrphanKeeper:
                 f" worker.properties, or confirm it by name: --confirm-topic {topic}",
             )
 
-    def undo_plan(self, snapshot: Snapshot) -> OffsetsPlan:
+    def undo_plan(self, snapshot: OffsetsSnapshot) -> OffsetsPlan:
         """Return what putting a snapshot back changes, and what came after it."""
         view = OffsetsView(
             name=snapshot.connector,
@@ -128,13 +128,13 @@ class OrphanKeeper:
             config={},
             offsets=self._as_it_is(snapshot).offsets,
         )
-        plan = plan_undo(view, Wish(), snapshot.offsets, snapshot.left)
+        plan = plan_undo(view, StateWish(), snapshot.offsets, snapshot.left)
         assert isinstance(plan, OffsetsPlan)  # nothing runs that would have to be stopped
         return plan
 
-    def snapshot(self, orphan: Orphan, *, action: str = "") -> Snapshot:
+    def snapshot(self, orphan: Orphan, *, action: str = "") -> OffsetsSnapshot:
         """Return what an export or a backup holds."""
-        return Snapshot(
+        return OffsetsSnapshot(
             cluster_id=self._session.client.worker_info().kafka_cluster_id,
             connector=orphan.name,
             class_name="",
@@ -159,7 +159,7 @@ class OrphanKeeper:
         remarks = [f"{orphan.count} offset{'' if orphan.count == 1 else 's'}"]
         return ", ".join(remarks + ([f"backup {identity}"] if identity else []))
 
-    def restore(self, snapshot: Snapshot, *, backup: bool) -> str:
+    def restore(self, snapshot: OffsetsSnapshot, *, backup: bool) -> str:
         """Put back what a purge took; return a remark."""
         self._require_absent(snapshot.connector)
         identity = self._back_up(self._as_it_is(snapshot)) if backup else None
@@ -174,7 +174,7 @@ class OrphanKeeper:
             self._write(snapshot.records)
         return f"backup {identity}" if identity else "no backup"
 
-    def _as_it_is(self, snapshot: Snapshot) -> Snapshot:
+    def _as_it_is(self, snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
         """Return the present state of what a snapshot holds, absent records as forgotten ones."""
         now = utc_text(datetime.now(UTC))
         now_there = replace(snapshot, time=now, action="undo", left=snapshot.offsets)
@@ -188,7 +188,7 @@ class OrphanKeeper:
         entries = source_entries([record for record in records if record.value is not None])
         return replace(now_there, offsets=entries, records=records)
 
-    def _back_up(self, snapshot: Snapshot) -> str:
+    def _back_up(self, snapshot: OffsetsSnapshot) -> str:
         snapshot = replace(snapshot, connect=self.connect)
         identity = self.backups.store(snapshot, datetime.now(UTC)).id
         self.stored.append(identity)
@@ -227,7 +227,7 @@ class OrphanKeeper:
             )
 
 
-def _group_offsets(snapshot: Snapshot) -> dict[TopicPartition, int]:
+def _group_offsets(snapshot: OffsetsSnapshot) -> dict[TopicPartition, int]:
     return {
         topic_partition(entry.partition): offset
         for entry in snapshot.offsets

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
@@ -29,7 +29,7 @@ from pyconnect_cli.offsets.plan.origin import (
     require_same_type,
     require_untouched,
 )
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snapshot_of
 from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
@@ -153,7 +153,9 @@ def copy(
             other.close()
 
 
-def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unasked: bool) -> None:
+def _restore_orphan(
+    session: Session, snapshot: OffsetsSnapshot, *, backup: bool, unasked: bool
+) -> None:
     keeper = OrphanKeeper(session)
     name = snapshot.connector
     plan = keeper.undo_plan(snapshot)
@@ -167,7 +169,7 @@ def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unask
     if backup:
         keeper.backups.require_writable()
     confirm_steps(session, "restore the offsets of", [name], what="name")
-    step = Step(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
+    step = BatchStep(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
     try:
         run_steps(session, "undo", [step])
     finally:
@@ -178,7 +180,7 @@ def _restore_orphan(session: Session, snapshot: Snapshot, *, backup: bool, unask
 def _planned(
     session: Session,
     view: OffsetsView,
-    snapshot: Snapshot,
+    snapshot: OffsetsSnapshot,
     action: Action,
     options: Around,
 ) -> Planned:
@@ -199,7 +201,7 @@ def _session_of_context(session: Session, name: str) -> Session:
     return other
 
 
-def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot:
+def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsSnapshot:
     now = datetime.now(UTC)
     backups = backups_of(session)
     here = connect_cluster(session)
@@ -248,7 +250,7 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> Snapshot
     )
 
 
-def _came_to_nothing(session: Session, snapshot: Snapshot) -> bool:
+def _came_to_nothing(session: Session, snapshot: OffsetsSnapshot) -> bool:
     """Whether a change ended in an error and the offsets are what they were before it."""
     if not snapshot.failed:
         return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -35,10 +35,10 @@ from pyconnect_cli.offsets.plan.change import (
     OffsetsView,
     Planned,
     Refusal,
-    Wish,
+    StateWish,
     read_back_differs,
 )
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.rest.offset_entries import counted_partitions
 from pyconnect_cli.session import Session
@@ -52,7 +52,7 @@ EXTERNAL = "manages offsets externally"
 class Around:
     """What happens around the change itself."""
 
-    wish: Wish
+    wish: StateWish
     backup: bool = True
     force: bool = False
 
@@ -83,13 +83,13 @@ def change_offsets(
         raise PartialFailure(f"{len(refused)} would be refused")
     if session.ends_with_plan(changes=bool(needed)):
         return
-    run = _Run(session, action, planner, around)
+    run = _Changes(session, action, planner, around)
     if needed:
         if around.backup:
             run.backups.require_writable()
         confirm_steps(session, f"{action.value} the offsets of", needed)
     steps = [
-        Step(
+        BatchStep(
             name=name,
             done=DONE[action] if name in needed else "unchanged",
             act=partial(run.act, plan),
@@ -110,7 +110,7 @@ def change_new_connector(
 ) -> str | None:
     """Give a connector that was just created its offsets, without asking; return a remark."""
     plan = _plan_or_raise(session, planner, offsets_view(session, view))
-    return _Run(session, Action.IMPORT, planner, around).act(plan)
+    return _Changes(session, Action.IMPORT, planner, around).act(plan)
 
 
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
@@ -125,9 +125,9 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
     )
 
 
-def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> Snapshot:
+def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> OffsetsSnapshot:
     """Return the offsets with where they come from."""
-    return Snapshot(
+    return OffsetsSnapshot(
         cluster_id=worker.kafka_cluster_id,
         connector=view.name,
         class_name=view.class_name,
@@ -138,7 +138,7 @@ def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> Snapshot:
     )
 
 
-class _Run:
+class _Changes:
     """The changes of one command; `act` may run in several threads, one connector each."""
 
     def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
@@ -245,11 +245,11 @@ class _Run:
             remarks.append("offsets that the connector manages itself are not changed")
         return ", ".join(remarks)
 
-    def _mark_failed(self, backup: Snapshot | None) -> None:
+    def _mark_failed(self, backup: OffsetsSnapshot | None) -> None:
         if backup:
             self.backups.mark_failed(backup)
 
-    def _back_up(self, plan: OffsetsPlan) -> Snapshot | None:
+    def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
         if not self._around.backup or not plan.changes:
             return None
         worker = self.session.client.worker_info()

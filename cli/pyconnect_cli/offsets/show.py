@@ -16,7 +16,7 @@ from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.render.tables import Column
@@ -48,7 +48,7 @@ DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
     Column(title="OFFSET", value=lambda change: show_offset(change.before)),
     Column(title="OTHER", value=lambda change: show_offset(change.after)),
 )
-HISTORY_COLUMNS: Sequence[Column[Snapshot]] = (
+HISTORY_COLUMNS: Sequence[Column[OffsetsSnapshot]] = (
     Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
     Column(title="TIME", value=lambda snapshot: snapshot.time, whole=True),
     Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),

@@ -301,14 +301,14 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedAttempt:
     """An unsuccessful answer as an error; `momentary` ones are worth another try."""
 
     error: PyconnectError
     momentary: bool = False
 
 
-def read_failure(response: httpx.Response, request: Request, url: str) -> Failure | None:
+def read_failure(response: httpx.Response, request: Request, url: str) -> FailedAttempt | None:
     """Return what is wrong with an answer: the one place where statuses become errors."""
     status = response.status_code
     if 200 <= status < 300 or status in request.accepted:
@@ -319,33 +319,35 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failur
     text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
     if status < 400:
         location = response.headers.get("location", "nowhere")
-        return Failure(ServerError(f"{where}: redirects to {location}, which is not followed"))
+        return FailedAttempt(
+            ServerError(f"{where}: redirects to {location}, which is not followed")
+        )
     if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
         since = f"; it came with Kafka {request.since}" if request.since else ""
-        return Failure(
+        return FailedAttempt(
             PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
         )
     match status:
         case 401:
             hint = "give credentials: --username with --password-file, or --token-file"
             shown = f"{where}: {message}" if message else text
-            return Failure(NotAuthenticated(shown, hint=hint))
+            return FailedAttempt(NotAuthenticated(shown, hint=hint))
         case 403:
-            return Failure(Forbidden(text))
+            return FailedAttempt(Forbidden(text))
         case 404 if message is None:
-            return Failure(
+            return FailedAttempt(
                 ServerError(f"{where}: HTTP 404, not from Kafka Connect", hint=_address_hint(url))
             )
         case 404:
-            return Failure(NotFound(text))
+            return FailedAttempt(NotFound(text))
         case 409:
-            return Failure(Conflict(text), momentary=ALREADY_EXISTS not in text)
+            return FailedAttempt(Conflict(text), momentary=ALREADY_EXISTS not in text)
         case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
-            return Failure(Conflict(text), momentary=True)
+            return FailedAttempt(Conflict(text), momentary=True)
         case _ if status < 500:
-            return Failure(RejectedRequest(text, hint=hint))
+            return FailedAttempt(RejectedRequest(text, hint=hint))
         case _:
-            return Failure(ServerError(text, hint=hint))
+            return FailedAttempt(ServerError(text, hint=hint))
 
 
 def _unknown_path_hint(url: str) -> str:

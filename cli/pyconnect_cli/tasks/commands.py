@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, run_steps
+from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.conditions import Selection, select, selected_or_all, selection_from
 from pyconnect_cli.acting.looks import task_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
@@ -129,7 +129,9 @@ def restart(
         session.client.restart_task(key.connector, key.task)
 
     steps = [
-        Step(name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key))
+        BatchStep(
+            name=str(key), done="restarted", act=partial(act, key), look=partial(task_shows, key)
+        )
         for key in chosen
     ]
     run_steps(session, "restart", steps)

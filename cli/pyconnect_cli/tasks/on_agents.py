@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.looks import task_shows
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
@@ -44,7 +44,7 @@ def kill(
         return at_owner(session, lambda agent: agent.kill_task(key, force=force))
 
     steps = [
-        Step(
+        BatchStep(
             name=str(key), done="being killed", act=partial(act, key), look=partial(task_shows, key)
         )
         for key in chosen

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import Step, confirm_steps, run_steps
+from pyconnect_cli.acting.batch import BatchStep, confirm_steps, run_steps
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
@@ -67,7 +67,9 @@ def reset_topics(
     def act(name: str) -> None:
         session.client.reset_connector_topics(name)
 
-    steps = [Step(name=name, done="list of topics reset", act=partial(act, name)) for name in names]
+    steps = [
+        BatchStep(name=name, done="list of topics reset", act=partial(act, name)) for name in names
+    ]
     run_steps(session, "reset the list of topics of", steps)
 
 

@@ -23,7 +23,7 @@ _INTERNAL = ("config.storage.topic", "offset.storage.topic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectCluster:
+class AskedCluster:
     """`chosen`: the connectors to look at; empty: all, and the leader. `topics`: the workers'.
 
     `leader_id`: the leader's transactional id.
@@ -48,7 +48,7 @@ class ConnectCluster:
 
 def asked_cluster(
     session: Session, group_id: str | None, chosen: Iterable[str] = ()
-) -> ConnectCluster:
+) -> AskedCluster:
     """Ask a worker for group and connectors; UsageError when a Java worker hides the group."""
     names = tuple(session.client.connector_names())
     wanted = tuple(chosen)
@@ -65,7 +65,7 @@ def asked_cluster(
                 "Java workers do not report their group", hint="give it: --group NAME"
             ) from exc
     group = group_id or told.get("group.id") or ""
-    return ConnectCluster(
+    return AskedCluster(
         group_id=group,
         leader_id=leader_id(group, told),
         connectors=names,
@@ -97,7 +97,7 @@ def refuse_living(session: Session, transactional_id: str, group_id: str | None)
         )
 
 
-def cluster_topics(session: Session, cluster: ConnectCluster) -> list[str]:
+def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
     """Return the topics that connectors are known to use, and the workers' own for all of them."""
     topics = set() if cluster.chosen else set(cluster.topics)
     views = session.client.connector_views()

@@ -17,17 +17,17 @@ from pyconnect_cli.upgrade.journal import Journal
 from pyconnect_cli.upgrade.perform import NeedsOperator, Performer
 from pyconnect_cli.upgrade.plan.decide import (
     Again,
-    Change,
-    Decision,
+    ChangePhase,
     End,
-    Limits,
     Memory,
     Quiesce,
     Replace,
+    RunDecision,
+    StepLimits,
     Wait,
     decide,
 )
-from pyconnect_cli.upgrade.plan.model import View, Worker
+from pyconnect_cli.upgrade.plan.model import UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -52,7 +52,7 @@ class Tools:
     performer: Performer
     journal: Journal
     lock: ClusterLock
-    limits: Limits
+    limits: StepLimits
     again: str
     """The command that goes on with the run."""
     now_ms: Callable[[], int] = lambda: round(time.monotonic() * 1000)
@@ -109,7 +109,7 @@ class Rolling:
         self._seen_ms = now_ms()
         return view
 
-    def _ended(self, decision: Decision, view: View) -> bool:
+    def _ended(self, decision: RunDecision, view: View) -> bool:
         match decision.action:
             case End(halted=None):
                 return True
@@ -120,7 +120,7 @@ class Rolling:
                 self._line(f"waiting: {reason}", passing=True)
             case Again():
                 pass
-            case Change(url=url, phase=phase):
+            case ChangePhase(url=url, phase=phase):
                 worker = _worker(view, url)
                 performer = self._tools.performer
                 self._act(url, lambda: performer.change(self._run, worker, phase), changes=True)
@@ -175,5 +175,5 @@ def _told(entry: Entry) -> str | None:
             return None
 
 
-def _worker(view: View, url: str) -> Worker:
-    return view.by_url.get(url) or Worker(url=url, reachable=False)
+def _worker(view: View, url: str) -> UpgradedWorker:
+    return view.by_url.get(url) or UpgradedWorker(url=url, reachable=False)

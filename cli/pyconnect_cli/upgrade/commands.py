@@ -27,8 +27,8 @@ from pyconnect_cli.upgrade.options import (
 )
 from pyconnect_cli.upgrade.output import runs, show_plan
 from pyconnect_cli.upgrade.perform import Performer
-from pyconnect_cli.upgrade.plan.checks import Wish
-from pyconnect_cli.upgrade.plan.decide import Limits
+from pyconnect_cli.upgrade.plan.checks import PhaseWish
+from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
 from pyconnect_cli.verbs import UpgradeGroup
@@ -82,7 +82,7 @@ def run(
     """
     session = session_of(context)
     options = upgrade_options(session.given, phase_needed=not resume)
-    limits = Limits(
+    limits = StepLimits(
         settle_ms=round(parse_duration(settle, what="--settle") * 1000),
         step_ms=round(parse_duration(step_timeout, what="--step-timeout") * 1000),
     )
@@ -145,7 +145,7 @@ def _upgrade(
     session: Session,
     observer: Observer,
     options: UpgradeOptions,
-    limits: Limits,
+    limits: StepLimits,
     *,
     resume: bool,
 ) -> None:
@@ -193,7 +193,7 @@ def _plan(session: Session, observer: Observer, options: UpgradeOptions) -> Plan
 
 
 def _carry_out(
-    session: Session, observer: Observer, limits: Limits, first: Started | Resumed
+    session: Session, observer: Observer, limits: StepLimits, first: Started | Resumed
 ) -> None:
     from pyconnect_cli.upgrade.carry_out import Rolling, Tools
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
@@ -256,7 +256,7 @@ def _journal(session: Session, observer: Observer) -> Journal:
     return Journal(journal_directory(session.environ), cluster_id, observer.group_id)
 
 
-def _same(started: Started, wish: Wish) -> bool:
+def _same(started: Started, wish: PhaseWish) -> bool:
     asked = (wish.target, wish.full_stop, wish.hard, wish.only)
     return asked == (started.target, started.full_stop, started.hard, started.only)
 

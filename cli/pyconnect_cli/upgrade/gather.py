@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyconnect_cli.acls.gather import file_workers
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.model import Finding, Verdict
+from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict
 from pyconnect_cli.acls.plan.principals import server_set
 from pyconnect_cli.acls.run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
@@ -22,15 +22,15 @@ from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, brokers
 from pyconnect_cli.upgrade.cluster.observe import Observer
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan import client_settings
-from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
+    KnownSettings,
     Means,
     PhaseSource,
-    SourceConnector,
+    SourceFacts,
+    UpgradedWorker,
     View,
-    Worker,
-    WorkerSettings,
 )
 
 OFFSETS_TOPIC = "offset.storage.topic"
@@ -45,7 +45,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
 
 def planning_view(
-    session: Session, observer: Observer, wish: Wish, acls: AclOptions, show: Performer
+    session: Session, observer: Observer, wish: PhaseWish, acls: AclOptions, show: Performer
 ) -> View:
     """Return a look with brokers, connectors, ACLs and what the `show` commands print."""
     view = observer.look()
@@ -73,7 +73,7 @@ def planning_view(
     )
 
 
-def _probed(observer: Observer, worker: Worker, show: Performer) -> Worker:
+def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
     """Ask a Java worker for its fencing endpoint, and its file for its phase.
 
     What a file says counts unless the worker's behaviour contradicts.
@@ -92,7 +92,7 @@ def _with_permissions(observer: Observer, view: View) -> View:
     return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
 
 
-def _permitted(observer: Observer, worker: Worker) -> Worker:
+def _permitted(observer: Observer, worker: UpgradedWorker) -> UpgradedWorker:
     if worker.means is not Means.AGENT or not worker.reachable:
         return worker
     try:
@@ -113,8 +113,8 @@ def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
     }
 
 
-def _topics(worker: Properties, sources: Sequence[SourceConnector], wish: Wish) -> dict[str, str]:
-    """Return what the topics of Connect that are known are for, by name (I13, I14)."""
+def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:
+    """Return what the topics of Connect that are known are for, by name."""
     found = {}
     if wish.target is Phase.ENABLED:
         found = {
@@ -128,9 +128,9 @@ def _topics(worker: Properties, sources: Sequence[SourceConnector], wish: Wish) 
     return found
 
 
-def _worker_settings(workers: Mapping[str, Properties], wish: Wish) -> WorkerSettings:
+def _worker_settings(workers: Mapping[str, Properties], wish: PhaseWish) -> KnownSettings:
     enabled = wish.target is Phase.ENABLED
-    return WorkerSettings(
+    return KnownSettings(
         replaced=tuple(
             f"{name}: {setting}"
             for name, properties in workers.items()
@@ -144,7 +144,7 @@ def _worker_settings(workers: Mapping[str, Properties], wish: Wish) -> WorkerSet
     )
 
 
-def _other_groups(observer: Observer, wish: Wish) -> tuple[str, ...]:
+def _other_groups(observer: Observer, wish: PhaseWish) -> tuple[str, ...]:
     if wish.target is not Phase.ENABLED:
         return ()
     groups = kafka_group.connect_groups(observer.protocol)
@@ -161,8 +161,8 @@ def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]
 
 
 def _sources(
-    observer: Observer, view: View, wish: Wish, properties: Properties
-) -> tuple[SourceConnector, ...]:
+    observer: Observer, view: View, wish: PhaseWish, properties: Properties
+) -> tuple[SourceFacts, ...]:
     worker = next(w for w in (view.leader, *view.workers) if w is not None and w.reachable)
     client = observer.workers.rest(worker.url)
     found = []
@@ -178,13 +178,13 @@ def _sources(
     return tuple(found)
 
 
-def _source(view: ConnectorView, worker: Properties) -> SourceConnector:
+def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
     assert view.info is not None
     config = view.info.config
     timeout_ms = client_settings.transaction_timeout_ms(worker, config)
     addresses = client_settings.clusters(worker, config)
     tasks_max = config.get("tasks.max") or "1"
-    return SourceConnector(
+    return SourceFacts(
         name=view.name,
         state=view.state,
         tasks=len(view.info.tasks),
@@ -227,12 +227,12 @@ def acl_doubts(report: AclReport, *, only_listed: bool) -> tuple[tuple[str, ...]
     `only_listed`: no client has been tried and no super user named. A list of ACLs does not show
     super users: a principal without a binding may be one. Without its file it is not known either.
     """
-    doubtful = [f for f in report.blockers if only_listed and f.verdict is Verdict.MISSING]
+    doubtful = [f for f in report.blockers if only_listed and f.verdict is GrantVerdict.MISSING]
     certain = [finding for finding in report.blockers if finding not in doubtful]
     unknown = [f"{_missing(finding)}; {NOT_LISTED}" for finding in doubtful]
     return tuple(map(_missing, certain)), (*unknown, *map(_missing, report.undecided))
 
 
-def _missing(finding: Finding) -> str:
+def _missing(finding: GrantFinding) -> str:
     need = finding.need
     return f"{need.text} for {need.principal or 'a client'} of {need.owner} ({finding.evidence})"

@@ -12,7 +12,7 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
-from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.verbs import ChangingVerb, Verb
 
 CLUSTER_OPTIONS = (
@@ -71,7 +71,7 @@ class RunVerb(PlanVerb, ChangingVerb):
 class UpgradeOptions:
     """What is wished for, and what the user knows of the cluster."""
 
-    wish: Wish
+    wish: PhaseWish
     inventory: Inventory
     acls: AclOptions
     group: str | None
@@ -91,7 +91,7 @@ def upgrade_options(given: Mapping[str, object], *, phase_needed: bool) -> Upgra
     inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
     files = (*inventory.worker_configs, *texts(given, "worker_config"))
     return UpgradeOptions(
-        wish=Wish(
+        wish=PhaseWish(
             target=phase or Phase.DISABLED,
             direct=bool(given.get("direct")),
             full_stop=bool(given.get("full_stop")),

@@ -9,8 +9,8 @@ from pathlib import Path
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.journal import last_runs
-from pyconnect_cli.upgrade.plan.checks import Finding
-from pyconnect_cli.upgrade.plan.model import Worker
+from pyconnect_cli.upgrade.plan.checks import PlanFinding
+from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.planning import Plan
 from pyconnect_cli.upgrade.plan.run import Run
 
@@ -22,7 +22,7 @@ def run_detail(run: Run) -> str:
     return f"under way: {', '.join(sorted(run.steps))}" if run.steps else ""
 
 
-WORKER_COLUMNS: Sequence[Column[Worker]] = (
+WORKER_COLUMNS: Sequence[Column[UpgradedWorker]] = (
     Column(title="WORKER", value=lambda worker: worker.url, whole=True),
     Column(title="KIND", value=lambda worker: worker.kind),
     Column(title="VERSION", value=lambda worker: worker.version or "-"),
@@ -131,5 +131,5 @@ def _run_document(run: Run) -> dict[str, object]:
     }
 
 
-def _text(finding: Finding) -> str:
+def _text(finding: PlanFinding) -> str:
     return f"{finding.message} ({finding.hint})" if finding.hint else finding.message

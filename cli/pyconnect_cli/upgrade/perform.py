@@ -20,7 +20,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.cluster.observe import Workers
-from pyconnect_cli.upgrade.plan.model import Means, Worker
+from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import Run
 
 PROPERTY = "exactly.once.source.support"
@@ -40,7 +40,7 @@ class Performer:
         self._workers = workers
         self._run_id = run_id
 
-    def change(self, run: Run, worker: Worker, phase: Phase) -> None:
+    def change(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
         """Give a worker its phase and have it restarted; it is away when this returns, or soon."""
         match worker.means:
             case Means.COMMANDS:
@@ -52,7 +52,7 @@ class Performer:
                     f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
                 )
 
-    def quiesce(self, worker: Worker) -> None:
+    def quiesce(self, worker: UpgradedWorker) -> None:
         """Stop a worker, or drain an agent."""
         commands = self._workers.inventory.commands(worker.url)
         if "stop" in commands.templates:
@@ -62,7 +62,7 @@ class Performer:
         else:
             raise NeedsOperator(f"stop {worker.url}")
 
-    def replace(self, worker: Worker) -> None:
+    def replace(self, worker: UpgradedWorker) -> None:
         """Give a worker other software."""
         if "replace" in self._workers.inventory.commands(worker.url).templates:
             self._run_command("replace", worker.url, Phase.DISABLED)
@@ -84,14 +84,14 @@ class Performer:
                 hint="it must print disabled, preparing or enabled, or nothing for the default",
             ) from None
 
-    def _restart(self, worker: Worker) -> tuple[str, ...]:
+    def _restart(self, worker: UpgradedWorker) -> tuple[str, ...]:
         commands = self._workers.inventory.commands(worker.url)
         if not worker.reachable and "start" in commands.templates:
             # It was stopped by --full-stop, or before this tool was killed.
             return ("start",)
         return commands.restart_names
 
-    def _change_agent(self, run: Run, worker: Worker, phase: Phase) -> None:
+    def _change_agent(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
         admin = self._workers.admin(worker.url)
         try:
             info = admin.info()

@@ -21,7 +21,7 @@ from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
 from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
@@ -58,7 +58,7 @@ class _Looked:
     ahead: int = 0
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Compare the two sides of the spec."""
     spec = bench.spec
     assert spec.left is not None
@@ -97,7 +97,7 @@ def check(bench: Bench) -> Outcome:
         findings += more
         totals = {**totals, "disorder": late}
     findings += [*_changed(sides.left), *_changed(sides.right)]
-    return Outcome(
+    return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
         counts={

@@ -18,10 +18,10 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
 from pyconnect_reconcile.spec import FileSide, Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import refuse_compacted, unknown_policies
-from pyconnect_reconcile.topics.snapshot import Snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 from pyconnect_reconcile.values.extract import text_of
 
 MOST_BUCKETS = 100_000
@@ -45,7 +45,7 @@ class _Bucket:
     latency_ms: tuple[int | None, ...]
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Count every tier by event time and compare each with the first."""
     spec = bench.spec
     snapshots = [
@@ -80,7 +80,7 @@ def check(bench: Bench) -> Outcome:
         f"rows_{name}": sum(bucket.rows[index] for bucket in buckets)
         for index, name in enumerate(names)
     }
-    return Outcome(
+    return CheckOutcome(
         findings=(
             *untold,
             *(finding for snapshot in snapshots for finding in unknown_policies(snapshot)),
@@ -156,7 +156,7 @@ def _counts(row: Row, tiers: int) -> tuple[int, ...]:
     return tuple(row[f"rows_{index}"] or 0 for index in range(tiers))
 
 
-def _taken_ms(snapshots: Sequence[Snapshot]) -> int:
+def _taken_ms(snapshots: Sequence[TopicsSnapshot]) -> int:
     """Return when the first tier was looked at; now, if none of them is a topic."""
     return min((snapshot.taken_ms for snapshot in snapshots), default=int(time.time() * 1000))
 

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import Finding, Outcome, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
@@ -56,7 +56,7 @@ class _Classified:
     findings: tuple[Finding, ...] = ()
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Look for records whose identity occurs more than once."""
     spec = bench.spec
     snapshot = bench.snapshot(spec.topics)
@@ -77,7 +77,7 @@ def check(bench: Bench) -> Outcome:
         what=f"identity ({spec.identity})",
         fatal=spec.fail_unparsable,
     )
-    return Outcome(
+    return CheckOutcome(
         findings=(
             *empty_ranges(snapshot),
             *open_tails(snapshot),

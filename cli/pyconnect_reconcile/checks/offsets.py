@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Outcome, Place
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Place
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
@@ -25,9 +25,9 @@ from pyconnect_reconcile.internal_topics.offset_history import (
     histories,
     read_commit,
 )
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigs
-from pyconnect_reconcile.internal_topics.task_statuses import Status, Statuses, read_status
-from pyconnect_reconcile.spec import OffsetsTopics
+from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
+from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
+from pyconnect_reconcile.spec import AuditedTopics
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
 from pyconnect_reconcile.topics.reading import COMMITTED
 
@@ -50,13 +50,13 @@ class _Read(NamedTuple):
     """What the topics held."""
 
     commits: list[Commit]
-    statuses: list[Status]
-    configs: TaskConfigs
+    statuses: list[StatusReport]
+    configs: TaskConfigSet
     records: int
     strange: int
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Read the histories and judge them."""
     topics = bench.spec.offsets
     assert topics is not None
@@ -80,7 +80,7 @@ def check(bench: Bench) -> Outcome:
         for finding in [each for each in found if each.kind == kind][: bench.spec.findings]
     ]
     internal = bench.snapshot(_names(topics))
-    return Outcome(
+    return CheckOutcome(
         findings=(
             *empty_ranges(bench.snapshot(_offsets_topics(topics))),
             *open_tails(internal),
@@ -98,15 +98,15 @@ def check(bench: Bench) -> Outcome:
     )
 
 
-def _offsets_topics(topics: OffsetsTopics) -> tuple[str, ...]:
+def _offsets_topics(topics: AuditedTopics) -> tuple[str, ...]:
     return tuple(dict.fromkeys([topics.worker, *topics.connectors.values()]))
 
 
-def _names(topics: OffsetsTopics) -> tuple[str, ...]:
+def _names(topics: AuditedTopics) -> tuple[str, ...]:
     return (*_offsets_topics(topics), *filter(None, (topics.config, topics.status)))
 
 
-def _read(bench: Bench, topics: OffsetsTopics) -> _Read:
+def _read(bench: Bench, topics: AuditedTopics) -> _Read:
     rows = _rows(bench, _offsets_topics(topics), "key", "value")
     commits = [
         commit
@@ -118,7 +118,7 @@ def _read(bench: Bench, topics: OffsetsTopics) -> _Read:
         for place, fields in _status_rows(bench, topics.status):
             status = read_status(place, fields)
             statuses.append(status) if status is not None else (strange := strange + 1)
-    configs = TaskConfigs(_config_rows(bench, topics.config) if topics.config else ())
+    configs = TaskConfigSet(_config_rows(bench, topics.config) if topics.config else ())
     return _Read(
         commits=commits,
         statuses=statuses,

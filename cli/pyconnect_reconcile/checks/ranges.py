@@ -8,21 +8,21 @@ from pathlib import Path
 
 from pyconnect_reconcile.capture import load_snapshot
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Finding, Outcome
+from pyconnect_reconcile.findings import CheckOutcome, Finding
 from pyconnect_reconcile.spec import Spec
 from pyconnect_reconcile.topics.range_findings import against_previous, hanging, open_tails
-from pyconnect_reconcile.topics.snapshot import Snapshot, read_snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, read_snapshot
 
 # transaction.max.timeout.ms of brokers, 15 minutes: the coordinator aborts what is older.
 HANGING_MS = 15 * 60 * 1000
 
 
-def check(spec: Spec, snapshot: Snapshot) -> Outcome:
+def check(spec: Spec, snapshot: TopicsSnapshot) -> CheckOutcome:
     """Compare a snapshot with the one of `spec.previous`, when there is one."""
     findings: list[Finding] = [*open_tails(snapshot), *hanging(snapshot, older_than_ms=HANGING_MS)]
     if (before := previous_snapshot(spec, snapshot)) is not None:
         findings += against_previous(snapshot, before)
-    return Outcome(
+    return CheckOutcome(
         findings=tuple(findings),
         counts={
             "offsets": snapshot.length,
@@ -32,7 +32,7 @@ def check(spec: Spec, snapshot: Snapshot) -> Outcome:
     )
 
 
-def previous_snapshot(spec: Spec, now: Snapshot) -> Snapshot | None:
+def previous_snapshot(spec: Spec, now: TopicsSnapshot) -> TopicsSnapshot | None:
     """Return the snapshot to compare with: `spec.previous`, else the last of the same question.
 
     Names of files are no proof: a report of another cluster or target may have a like name.

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import Finding, Outcome, Place, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.intervals import Interval, holes_within
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import PROVENANCE
@@ -47,7 +47,7 @@ class _Pass:
     limit: int
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Look for missing, repeated and disordered numbers."""
     spec = bench.spec
     snapshot = bench.snapshot(spec.topics)
@@ -84,7 +84,7 @@ def check(bench: Bench) -> Outcome:
         "disordered": len(disorder),
         "unparsable": wrong,
     }
-    return Outcome(
+    return CheckOutcome(
         findings=(
             *empty_ranges(snapshot),
             *open_tails(snapshot),

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import Finding, Outcome, PartitionCounts, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, PartitionCounts, Severity
 from pyconnect_reconcile.intervals import Interval, joined, numbers_of, runs_of
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails, unknown_policies
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
@@ -20,7 +20,7 @@ from pyconnect_reconcile.topics.snapshot import PartitionRange
 Key = tuple[str, int]
 
 
-def check(bench: Bench) -> Outcome:
+def check(bench: Bench) -> CheckOutcome:
     """Count both isolation levels and name the aborted offsets."""
     spec = bench.spec
     snapshot = bench.snapshot(spec.topics)
@@ -48,7 +48,7 @@ def check(bench: Bench) -> Outcome:
     for key, intervals in aborted.items():
         findings += [_finding(key, interval) for interval in intervals]
     totals = {"aborted": sum(each.aborted or 0 for each in counts)}
-    return Outcome(
+    return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
         counts={

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigs, sharing
+from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet, sharing
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses
 
 
@@ -20,7 +20,7 @@ class Circumstances:
     """The evidence of the status and config topics; empty where they were not read."""
 
     statuses: Statuses = field(default_factory=Statuses)
-    configs: TaskConfigs = field(default_factory=TaskConfigs)
+    configs: TaskConfigSet = field(default_factory=TaskConfigSet)
 
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
         """Tell whether the connector was stopped; None when it is not known."""

@@ -50,7 +50,7 @@ class Shared:
         )
 
 
-class TaskConfigs:
+class TaskConfigSet:
     """The state that the records lead to, and every whole set of task configurations."""
 
     def __init__(self, records: Iterable[tuple[Place, bytes | None]] = ()) -> None:

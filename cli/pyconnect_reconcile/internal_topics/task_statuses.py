@@ -24,7 +24,7 @@ COPIES_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class StatusReport:
     """One record: of a task, or of the connector (`task` None); `state` None is a removal."""
 
     place: Place
@@ -43,11 +43,11 @@ class Status:
 class Takeover(NamedTuple):
     """A task that a worker ran without the one before having reported its end."""
 
-    before: Status
-    after: Status
+    before: StatusReport
+    after: StatusReport
 
 
-def read_status(place: Place, fields: Mapping[str, object] | None) -> Status | None:
+def read_status(place: Place, fields: Mapping[str, object] | None) -> StatusReport | None:
     """Read the record at a place, whose key it names; None for a removal as fields.
 
     Returns None when it is no status of a task or connector.
@@ -66,11 +66,11 @@ def read_status(place: Place, fields: Mapping[str, object] | None) -> Status | N
     if not connector:
         return None
     if fields is None:
-        return Status(place=place, connector=connector, task=task, state=None)
+        return StatusReport(place=place, connector=connector, task=task, state=None)
     state, worker, generation = (fields.get(name) for name in ("state", "worker_id", "generation"))
     if not (isinstance(state, str) and isinstance(worker, str) and isinstance(generation, int)):
         return None
-    return Status(
+    return StatusReport(
         place=place,
         connector=connector,
         task=task,
@@ -83,8 +83,8 @@ def read_status(place: Place, fields: Mapping[str, object] | None) -> Status | N
 class Statuses:
     """The reports of all connectors and tasks, each in its order."""
 
-    def __init__(self, statuses: Iterable[Status] = ()) -> None:
-        self._by_key: dict[tuple[str, int | None], list[Status]] = {}
+    def __init__(self, statuses: Iterable[StatusReport] = ()) -> None:
+        self._by_key: dict[tuple[str, int | None], list[StatusReport]] = {}
         for status in sorted(statuses, key=_order):
             self._by_key.setdefault((status.connector, status.task), []).append(status)
 
@@ -107,7 +107,7 @@ class Statuses:
             return None
         return last.state == STOPPED and not self.holders_at(connector, time_ms - 1)
 
-    def holders_at(self, connector: str, time_ms: int) -> list[Status]:
+    def holders_at(self, connector: str, time_ms: int) -> list[StatusReport]:
         """Return the last reports of the tasks that were held then, by task."""
         found = [
             status
@@ -130,17 +130,17 @@ class Statuses:
         return sorted(found, key=lambda takeover: takeover.after.time_ms)
 
 
-def _order(status: Status) -> tuple[int, int]:
+def _order(status: StatusReport) -> tuple[int, int]:
     """The log's order, not that of the workers' clocks; a key is in one partition."""
     return (status.place.partition or 0, status.place.offset or 0)
 
 
-def _last(history: Sequence[Status], time_ms: int) -> Status | None:
+def _last(history: Sequence[StatusReport], time_ms: int) -> StatusReport | None:
     return next((each for each in reversed(history) if each.time_ms <= time_ms), None)
 
 
-def _takeovers(history: Sequence[Status]) -> Iterator[Takeover]:
-    holder: Status | None = None
+def _takeovers(history: Sequence[StatusReport]) -> Iterator[Takeover]:
+    holder: StatusReport | None = None
     for status in history:
         if status.state in HOLDING:
             if holder is not None and holder.worker != status.worker:
@@ -150,12 +150,12 @@ def _takeovers(history: Sequence[Status]) -> Iterator[Takeover]:
             holder = None
 
 
-def _double_runs(history: Sequence[Status]) -> Iterator[Finding]:
+def _double_runs(history: Sequence[StatusReport]) -> Iterator[Finding]:
     """Yield one finding for each pair of workers, with the reports that prove it."""
     if len({status.place.partition for status in history}) > 1:
         # Written with different partitioners: nothing orders these reports.
         return
-    proofs: dict[frozenset[str], list[tuple[Status, Status]]] = {}
+    proofs: dict[frozenset[str], list[tuple[StatusReport, StatusReport]]] = {}
     for index, status in enumerate(history):
         if status.state in HOLDING:
             other = _held_meanwhile(history[:index], status)
@@ -166,7 +166,7 @@ def _double_runs(history: Sequence[Status]) -> Iterator[Finding]:
         yield _double_run(found)
 
 
-def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
+def _held_meanwhile(before: Sequence[StatusReport], status: StatusReport) -> StatusReport | None:
     """Return the report of another worker that held the task when `status` was reported.
 
     A report in no later generation than one of another worker before it comes from a worker that
@@ -174,7 +174,7 @@ def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
     worker must have reported already before the other one did, and in no later generation.
     """
     ended: set[str] = set()
-    rival: Status | None = None
+    rival: StatusReport | None = None
     for earlier in reversed(before):
         if earlier.worker == status.worker:
             return rival if earlier.generation <= status.generation else None
@@ -185,7 +185,7 @@ def _held_meanwhile(before: Sequence[Status], status: Status) -> Status | None:
     return None
 
 
-def _double_run(proofs: Sequence[tuple[Status, Status]]) -> Finding:
+def _double_run(proofs: Sequence[tuple[StatusReport, StatusReport]]) -> Finding:
     other, status = proofs[0]
     places = dict.fromkeys(each.place for proof in proofs for each in proof)
     return Finding(

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from pyconnect_reconcile.findings import (
+    CheckOutcome,
     Finding,
-    Outcome,
     Severity,
     Verdict,
     verdict_of,
     with_hidden_keys,
 )
 from pyconnect_reconcile.spec import MAIN, Spec
-from pyconnect_reconcile.topics.snapshot import Snapshot
+from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 SCHEMA_VERSION = 1
 # The document keeps so many findings, some of each kind; findings/ has all that were kept.
@@ -37,8 +37,8 @@ class Report:
     """What a run answers; times in ms since the epoch."""
 
     spec: Spec
-    snapshots: Mapping[str, Snapshot]
-    outcome: Outcome
+    snapshots: Mapping[str, TopicsSnapshot]
+    outcome: CheckOutcome
     started_ms: int
     duration_ms: int
     spark_version: str
@@ -84,7 +84,7 @@ def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
     return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:limit])]
 
 
-def arranged(outcome: Outcome, *, hide_keys: bool) -> Outcome:
+def arranged(outcome: CheckOutcome, *, hide_keys: bool) -> CheckOutcome:
     """Return the outcome with its findings by severity and place, keys hidden when asked."""
     findings = sorted(outcome.findings, key=_rank)
     if hide_keys:
@@ -109,7 +109,7 @@ def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
     )
 
 
-def _main_snapshot(snapshots: Mapping[str, Snapshot]) -> dict[str, object] | None:
+def _main_snapshot(snapshots: Mapping[str, TopicsSnapshot]) -> dict[str, object] | None:
     """The snapshot that `--ranges` of another run takes."""
     main = snapshots.get(MAIN)
     return None if main is None else main.to_json()

@@ -22,8 +22,8 @@ from pyconnect_reconcile.topics.snapshot import (
     UNKNOWN_POLICY,
     OpenProducer,
     PartitionRange,
-    Snapshot,
     TopicSnapshot,
+    TopicsSnapshot,
 )
 
 TIMEOUT_S = 30.0
@@ -78,7 +78,7 @@ class ClusterView:
         except KafkaException as exc:
             raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
 
-    def snapshot(self, topics: Sequence[str]) -> Snapshot:
+    def snapshot(self, topics: Sequence[str]) -> TopicsSnapshot:
         """Return these topics with whole ranges, from the earliest offset to the last stable one.
 
         Raises ReconcileError for a topic that does not exist and for brokers that do not answer.
@@ -105,7 +105,7 @@ class ClusterView:
         opened = [at for at, part in ranges.items() if part.open_tail > 0]
         for at, producers in self._open_producers(opened).items():
             ranges[at] = replace(ranges[at], open_producers=producers)
-        return Snapshot(
+        return TopicsSnapshot(
             cluster_id=self._cluster_id(),
             taken_ms=taken_ms,
             topics=tuple(
@@ -119,7 +119,7 @@ class ClusterView:
             ),
         )
 
-    def offsets_at(self, snapshot: Snapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
+    def offsets_at(self, snapshot: TopicsSnapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
         """Return the first offset at or after a time; the end where every record is older."""
         at = [(part.topic, part.partition) for part in snapshot.partitions]
         found = self._list(at, _specifications().for_timestamp(timestamp_ms))

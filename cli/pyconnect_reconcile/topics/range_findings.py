@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
-from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, Snapshot
+from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
 
 
-def open_tails(snapshot: Snapshot) -> Iterator[Finding]:
+def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     """Yield what lies beyond the last stable offset, where the range ends there."""
     for part in snapshot.partitions:
         if part.open_tail <= 0 or part.end < part.last_stable:
@@ -33,7 +33,7 @@ def open_tails(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def empty_ranges(snapshot: Snapshot) -> Iterator[Finding]:
+def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     """Yield one finding when there is nothing to read at all: that is no agreement."""
     if snapshot.length == 0:
         topics = ", ".join(topic.topic for topic in snapshot.topics)
@@ -44,7 +44,7 @@ def empty_ranges(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def refuse_compacted(snapshot: Snapshot, job: str) -> None:
+def refuse_compacted(snapshot: TopicsSnapshot, job: str) -> None:
     """Raise ReconcileError when compaction may have removed what the job would count."""
     names = [topic.topic for topic in snapshot.topics if topic.compacted]
     if names:
@@ -55,7 +55,7 @@ def refuse_compacted(snapshot: Snapshot, job: str) -> None:
 
 
 def unknown_policies(
-    snapshot: Snapshot, severity: Severity = Severity.UNKNOWN
+    snapshot: TopicsSnapshot, severity: Severity = Severity.UNKNOWN
 ) -> Iterator[Finding]:
     """Yield topics that may be compacted, for jobs that refuse such: they prove little there."""
     for topic in snapshot.topics:
@@ -69,7 +69,7 @@ def unknown_policies(
             )
 
 
-def against_previous(now: Snapshot, before: Snapshot) -> Iterator[Finding]:
+def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Finding]:
     """Yield what changed since a saved run: topics created again, retention, lower ends."""
     known = {topic.topic: topic for topic in before.topics}
     for topic in now.topics:
@@ -123,7 +123,7 @@ def _moved(now: Sequence[PartitionRange], before: Iterable[PartitionRange]) -> I
             )
 
 
-def hanging(snapshot: Snapshot, *, older_than_ms: int) -> Iterator[Finding]:
+def hanging(snapshot: TopicsSnapshot, *, older_than_ms: int) -> Iterator[Finding]:
     """Yield transactions that are open for longer than any broker allows by default."""
     for part in snapshot.partitions:
         for producer in part.open_producers:

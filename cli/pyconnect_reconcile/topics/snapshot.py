@@ -81,7 +81,7 @@ class TopicSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class TopicsSnapshot:
     """Topics of one cluster at one time."""
 
     cluster_id: str
@@ -98,7 +98,7 @@ class Snapshot:
         """How many offsets are read."""
         return sum(part.length for part in self.partitions)
 
-    def of_topics(self, names: Sequence[str]) -> Snapshot:
+    def of_topics(self, names: Sequence[str]) -> TopicsSnapshot:
         """Return the part of it that concerns these topics."""
         return replace(self, topics=tuple(each for each in self.topics if each.topic in names))
 
@@ -107,7 +107,7 @@ class Snapshot:
         return {"version": FORMAT_VERSION, **asdict(self)}
 
 
-def narrowed(snapshot: Snapshot, *, since: Bounds, until: Bounds) -> Snapshot:
+def narrowed(snapshot: TopicsSnapshot, *, since: Bounds, until: Bounds) -> TopicsSnapshot:
     """Return the snapshot with starts raised to `since` and ends lowered to `until`.
 
     A topic that `until` names is not read in the partitions that it lacks: nothing was committed
@@ -130,7 +130,7 @@ def narrowed(snapshot: Snapshot, *, since: Bounds, until: Bounds) -> Snapshot:
     )
 
 
-def read_snapshot(document: object) -> Snapshot:
+def read_snapshot(document: object) -> TopicsSnapshot:
     """Read a saved snapshot; ReconcileError when it is none."""
     try:
         return _read(document)
@@ -141,14 +141,14 @@ def read_snapshot(document: object) -> Snapshot:
         ) from exc
 
 
-def _read(document: object) -> Snapshot:
+def _read(document: object) -> TopicsSnapshot:
     if not isinstance(document, Mapping):
         raise TypeError("not an object")
     # A whole report holds its snapshot as a member.
     content = document.get("snapshot", document)
     if content["version"] != FORMAT_VERSION:
         raise ValueError(f"version {content['version']} is not {FORMAT_VERSION}")
-    return Snapshot(
+    return TopicsSnapshot(
         cluster_id=str(content["cluster_id"]),
         taken_ms=int(content["taken_ms"]),
         topics=tuple(

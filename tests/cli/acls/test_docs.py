@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.acls.plan.model import Role, Rule, Severity
+from pyconnect_cli.acls.plan.model import NeedSeverity, Role, Rule
 from pyconnect_cli.acls.plan.rules import RULES
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "acls.md").read_text()
@@ -19,4 +19,4 @@ def test_every_row_is_explained_with_its_weight(rule: Rule) -> None:
     """By its id, or the id without the letter that splits it; warnings have a star."""
     line = re.search(rf"\b(?:{rule.id}|{rule.id.rstrip('acdpr')})(\*?)[ |]", DOCS)
     assert line is not None
-    assert bool(line[1]) is (rule.severity is Severity.WARNING)
+    assert bool(line[1]) is (rule.severity is NeedSeverity.WARNING)

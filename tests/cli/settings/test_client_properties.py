@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.settings.client_properties import read_security
 from tests.cli.conftest import Run
 
@@ -28,10 +28,10 @@ def authority(tmp_path: Path) -> Path:
     return path
 
 
-def cluster(tmp_path: Path, text: str) -> KafkaCluster:
+def cluster(tmp_path: Path, text: str) -> KafkaAccess:
     file = tmp_path / "client.properties"
     file.write_text(text)
-    return KafkaCluster(bootstrap="a:1, b:2,", security=read_security(str(file)))
+    return KafkaAccess(bootstrap="a:1, b:2,", security=read_security(str(file)))
 
 
 def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
@@ -64,7 +64,7 @@ def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
 
 def test_without_a_file_connections_are_plain() -> None:
     """And nobody is logged in."""
-    brokers = KafkaCluster(bootstrap="a:1")
+    brokers = KafkaAccess(bootstrap="a:1")
     plain = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
     assert (brokers.librdkafka(), brokers.username) == (plain, None)
 

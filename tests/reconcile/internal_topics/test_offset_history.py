@@ -13,7 +13,7 @@ from pyconnect_reconcile.internal_topics.offset_history import (
     histories,
     read_commit,
 )
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigs
+from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses
 from tests.support.internal_records import config_records, stopped, task
 
@@ -105,7 +105,7 @@ def test_a_regression_names_who_may_have_written_it() -> None:
         task(0, "RUNNING", 100, worker="a:1", generation=1, offset=0),
         task(0, "RUNNING", 200, worker="b:1", generation=2, offset=1),
     ]
-    configs = TaskConfigs(config_records({"file": "a"}, {"file": "a"}, {"file": "b"}))
+    configs = TaskConfigSet(config_records({"file": "a"}, {"file": "a"}, {"file": "b"}))
     [history] = histories(commits({"p": 9}, {"p": 4}))
     [finding] = findings_of(history, Circumstances(Statuses(statuses), configs))
     assert (

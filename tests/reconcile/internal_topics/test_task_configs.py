@@ -8,14 +8,14 @@ from pyconnect_reconcile.findings import Place, Severity
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import read_commit
-from pyconnect_reconcile.internal_topics.task_configs import TaskConfigs, sharing
+from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet, sharing
 from tests.support.internal_records import config_records
 
 SOURCE = '{"filename":"b"}'
 
 
 def shared(*tasks: dict[str, str], source: str = SOURCE) -> str | None:
-    in_force = TaskConfigs(config_records(*tasks)).in_force("c")
+    in_force = TaskConfigSet(config_records(*tasks)).in_force("c")
     assert in_force is not None
     found = sharing(in_force, source)
     return None if found is None else str(found)
@@ -55,11 +55,11 @@ def test_overlaps_are_noted_once() -> None:
     other = json.dumps(["c", {"filename": "a"}]).encode()
     commits = [read_commit(("o", 0, n, n), k, b'{"p":1}') for n, k in enumerate((key, other))]
     last = LastCommits([commit for commit in commits if commit is not None])
-    equal = Circumstances(configs=TaskConfigs(config_records({"f": "a"}, {"f": "a"})))
+    equal = Circumstances(configs=TaskConfigSet(config_records({"f": "a"}, {"f": "a"})))
     [note] = last.overlaps(equal)
     assert (note.kind, note.severity, note.count) == ("overlapping-tasks", Severity.NOTE, 2)
     assert "reads every source partition" in note.message
-    lists = Circumstances(configs=TaskConfigs(config_records({"f": "a,b"}, {"f": "b,c"})))
+    lists = Circumstances(configs=TaskConfigSet(config_records({"f": "a,b"}, {"f": "b,c"})))
     [note] = last.overlaps(lists)
     assert '{"filename":"b"}' in note.message
     assert [copy.key for copy in note.copies] == ["commit-c"]
@@ -69,7 +69,7 @@ def test_only_a_whole_committed_set_is_in_force() -> None:
     """A commit without its tasks (compacted, or under way) tells nothing; the one before holds."""
     records = config_records({"f": "a"})
     place = Place(topic="config", partition=0, offset=9, timestamp_ms=50, key="commit-c")
-    configs = TaskConfigs([*records, (place, b'{"tasks":2}')])
+    configs = TaskConfigSet([*records, (place, b'{"tasks":2}')])
     assert configs.count == 1
     in_force = configs.in_force("c")
     assert in_force is not None
@@ -81,5 +81,5 @@ def test_a_removed_connector_is_not_configured() -> None:
     """Tombstones, empty values and JSON's null remove; what is no JSON does not."""
     for value in (None, b"", b" ", b"null"):
         place = Place(topic="config", partition=0, offset=9, timestamp_ms=50, key="connector-c")
-        assert TaskConfigs([*config_records(), (place, value)]).connectors == frozenset()
-        assert TaskConfigs([*config_records(), (place, b"{}")]).connectors == {"c"}
+        assert TaskConfigSet([*config_records(), (place, value)]).connectors == frozenset()
+        assert TaskConfigSet([*config_records(), (place, b"{}")]).connectors == {"c"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_reconcile.findings import Place
-from pyconnect_reconcile.internal_topics.task_statuses import Status, Statuses, read_status
+from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
 from tests.support.internal_records import stopped, task
 
 Report = tuple[str, str | None, int]
 """Worker, state (None: a removal), generation."""
 
 
-def reports(*told: Report) -> list[Status]:
+def reports(*told: Report) -> list[StatusReport]:
     return [
         task(0, state, offset, worker=worker, generation=generation, offset=offset)
         for offset, (worker, state, generation) in enumerate(told)
@@ -93,7 +93,7 @@ def test_who_held_what_is_known_from_the_first_report_on() -> None:
 def test_names_may_hold_what_separates() -> None:
     """The number follows the last hyphen; other records are no statuses."""
 
-    def read(key: str | None) -> Status | None:
+    def read(key: str | None) -> StatusReport | None:
         fields = {"state": "RUNNING", "worker_id": "a", "generation": 1}
         return read_status(Place(key=key), fields)
 

@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 
 from pyconnect_reconcile.findings import (
+    CheckOutcome,
     Finding,
-    Outcome,
     PartitionCounts,
     Place,
     Severity,
@@ -19,9 +19,9 @@ from pyconnect_reconcile.report.charts import event_time_buckets, partition_rang
 from pyconnect_reconcile.report.contents import Report, arranged
 from pyconnect_reconcile.report.page import page
 from pyconnect_reconcile.spec import read_spec
-from pyconnect_reconcile.topics.snapshot import PartitionRange, Snapshot, TopicSnapshot
+from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 
-SNAPSHOT = Snapshot(
+SNAPSHOT = TopicsSnapshot(
     cluster_id="c",
     taken_ms=5,
     topics=(
@@ -55,7 +55,7 @@ def report(*findings: Finding, hide_keys: bool = False) -> Report:
             "spark": {"conf": {"spark.secret": "hunter2"}},
         }
     )
-    outcome = Outcome(
+    outcome = CheckOutcome(
         findings=findings,
         totals={"missing": 3, "repeated": 0},
         counts={"rows": 80},
@@ -88,7 +88,7 @@ def test_a_difference_outweighs_what_could_not_be_told() -> None:
     assert verdict_of([note]) is Verdict.AGREE
     assert verdict_of([note, unknown]) is Verdict.UNKNOWN
     assert verdict_of([unknown, finding("e", Severity.ERROR)]) is Verdict.DIFFER
-    assert [verdict.value for verdict in Verdict] == [0, 1, 2]
+    assert [verdict.value for verdict in Verdict] == [0, 1, 11]
 
 
 def test_what_matters_comes_first() -> None:

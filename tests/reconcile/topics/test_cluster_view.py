@@ -15,7 +15,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import PartitionRange, Snapshot, TopicSnapshot
+from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 
 
 class Electing:
@@ -40,12 +40,12 @@ class Electing:
         return futures
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> TopicsSnapshot:
     part = PartitionRange(
         topic="t", partition=0, start=0, end=9, earliest=0, last_stable=9, high_watermark=9
     )
     topic = TopicSnapshot(topic="t", topic_id="x", cleanup_policy="delete", partitions=(part,))
-    return Snapshot(cluster_id="c", taken_ms=0, topics=(topic,))
+    return TopicsSnapshot(cluster_id="c", taken_ms=0, topics=(topic,))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from pyconnect_reconcile.topics.snapshot import (
     UNKNOWN_POLICY,
     OpenProducer,
     PartitionRange,
-    Snapshot,
     TopicSnapshot,
+    TopicsSnapshot,
     narrowed,
     read_snapshot,
 )
@@ -31,9 +31,9 @@ def part(number: int = 0, **members: Any) -> PartitionRange:
     return PartitionRange(topic="t", partition=number, **{**values, **members})
 
 
-def snapshot(*parts: PartitionRange, topic_id: str = "id") -> Snapshot:
+def snapshot(*parts: PartitionRange, topic_id: str = "id") -> TopicsSnapshot:
     topic = TopicSnapshot(topic="t", topic_id=topic_id, cleanup_policy="delete", partitions=parts)
-    return Snapshot(cluster_id="c", taken_ms=1_000_000_000, topics=(topic,))
+    return TopicsSnapshot(cluster_id="c", taken_ms=1_000_000_000, topics=(topic,))
 
 
 def test_saved_ranges_are_read_back_as_they_were() -> None:

@@ -12,14 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, Resource, ResourceType
 
 ANYBODY = "User:*"
 ANY = "*"
-_IMPLY_DESCRIBE = frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER})
+_IMPLY_DESCRIBE = frozenset(
+    {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
+)
 
 
-class Decision(NamedTuple):
+class AclDecision(NamedTuple):
     """`binding` is the one that decided; None: none did, see `reason`."""
 
     allowed: bool
@@ -56,14 +58,14 @@ class Authorizer:
         self._lengths = {kind: sorted(found) for kind, found in lengths.items()}
 
     def decide(
-        self, principal: str, operation: Operation, resource: Resource, host: str | None = None
-    ) -> Decision:
+        self, principal: str, operation: GrantOperation, resource: Resource, host: str | None = None
+    ) -> AclDecision:
         """Decide as the broker; `host` None: unknown, bindings for one host do not allow then.
 
         A DENY for one host counts when the host is unknown: the opposite cannot be proven.
         """
         if principal in self._super_users:
-            return Decision(True, f"{principal} is a super user")
+            return AclDecision(True, f"{principal} is a super user")
         matched = False
         allowing: Binding | None = None
         for binding in self._matching(resource):
@@ -72,7 +74,7 @@ class Authorizer:
                 continue
             if not binding.allow:
                 if _hosted(binding, host, unknown=True) and _denies(binding, operation):
-                    return Decision(False, f"denied by: {binding}", binding)
+                    return AclDecision(False, f"denied by: {binding}", binding)
             elif (
                 allowing is None
                 and _hosted(binding, host, unknown=False)
@@ -80,12 +82,12 @@ class Authorizer:
             ):
                 allowing = binding
         if allowing is not None:
-            return Decision(True, str(allowing), allowing)
+            return AclDecision(True, str(allowing), allowing)
         if matched:
-            return Decision(False, "no ACL allows it")
+            return AclDecision(False, "no ACL allows it")
         if self._allow_everyone:
-            return Decision(True, "no ACL on it, and allow.everyone.if.no.acl.found")
-        return Decision(False, "no ACL on it")
+            return AclDecision(True, "no ACL on it, and allow.everyone.if.no.acl.found")
+        return AclDecision(False, "no ACL on it")
 
     def _matching(self, resource: Resource) -> Iterator[Binding]:
         kind, name = resource
@@ -104,14 +106,14 @@ def _hosted(binding: Binding, host: str | None, *, unknown: bool) -> bool:
     return unknown if host is None else binding.host == host
 
 
-def implies(given: Operation, operation: Operation) -> bool:
+def implies(given: GrantOperation, operation: GrantOperation) -> bool:
     """Whether a grant of one operation allows another one."""
-    if given in (operation, Operation.ALL):
+    if given in (operation, GrantOperation.ALL):
         return True
-    if operation is Operation.DESCRIBE:
+    if operation is GrantOperation.DESCRIBE:
         return given in _IMPLY_DESCRIBE
-    return operation is Operation.DESCRIBE_CONFIGS and given is Operation.ALTER_CONFIGS
+    return operation is GrantOperation.DESCRIBE_CONFIGS and given is GrantOperation.ALTER_CONFIGS
 
 
-def _denies(binding: Binding, operation: Operation) -> bool:
-    return binding.operation in (operation, Operation.ALL)
+def _denies(binding: Binding, operation: GrantOperation) -> bool:
+    return binding.operation in (operation, GrantOperation.ALL)

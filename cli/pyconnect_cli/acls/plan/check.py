@@ -12,20 +12,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyconnect_cli.acls.plan.authorizer import Authorizer, Decision, implies
+from pyconnect_cli.acls.plan.authorizer import AclDecision, Authorizer, implies
 from pyconnect_cli.acls.plan.facts import ClusterFacts
 from pyconnect_cli.acls.plan.model import (
     CLUSTER,
     Evidence,
-    Finding,
+    GrantFinding,
+    GrantVerdict,
     Need,
     ProbeAnswer,
     ProbeKey,
-    Verdict,
 )
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 OPEN = "the brokers have no authorizer: everything is allowed"
@@ -36,17 +36,17 @@ class AclReport:
     """Everything about one phase; `not_allowed_to_look`: a cluster refused to list its ACLs."""
 
     phase: Phase
-    findings: tuple[Finding, ...]
+    findings: tuple[GrantFinding, ...]
     notes: tuple[str, ...] = ()
     not_allowed_to_look: bool = False
 
     @property
-    def blockers(self) -> tuple[Finding, ...]:
+    def blockers(self) -> tuple[GrantFinding, ...]:
         """What stands in the way."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
-    def undecided(self) -> tuple[Finding, ...]:
+    def undecided(self) -> tuple[GrantFinding, ...]:
         """Blockers that could not be tested."""
         return tuple(finding for finding in self.findings if finding.undecided)
 
@@ -60,7 +60,7 @@ class AclReport:
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
-        counts = {verdict.value: 0 for verdict in Verdict}
+        counts = {verdict.value: 0 for verdict in GrantVerdict}
         for finding in self.findings:
             counts[finding.verdict.value] += 1
         return {
@@ -86,7 +86,7 @@ def check(facts: ClusterFacts, phase: Phase, evidence: Evidence) -> AclReport:
     )
 
 
-def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[Finding, ...]:
+def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...]:
     """Judge each need; findings stand in the order of the needs."""
     authorizers = {
         servers: Authorizer(
@@ -107,7 +107,7 @@ class _Proofs:
     `unexplained`: cluster and principal of what no listed binding allows.
     """
 
-    allowed: Mapping[tuple[str, str, Resource], Sequence[tuple[Operation, str]]]
+    allowed: Mapping[tuple[str, str, Resource], Sequence[tuple[GrantOperation, str]]]
     unexplained: frozenset[tuple[str, str]]
 
     def of(self, need: Need) -> str | None:
@@ -121,7 +121,7 @@ class _Proofs:
 def _proofs(
     needs: Sequence[Need], evidence: Evidence, authorizers: Mapping[str, Authorizer]
 ) -> _Proofs:
-    allowed: dict[tuple[str, str, Resource], list[tuple[Operation, str]]] = defaultdict(list)
+    allowed: dict[tuple[str, str, Resource], list[tuple[GrantOperation, str]]] = defaultdict(list)
     unexplained: set[tuple[str, str]] = set()
     for need in needs:
         answer = _probed(need, evidence)
@@ -149,35 +149,37 @@ def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
 
 def _finding(
     need: Need, evidence: Evidence, authorizer: Authorizer | None, proofs: _Proofs
-) -> Finding:
+) -> GrantFinding:
     probed = _probed(need, evidence)
     if probed is not None and probed.allowed is not None:
         if probed.allowed:
-            return Finding(need=need, verdict=Verdict.PROVEN, evidence=probed.evidence)
+            return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=probed.evidence)
         shown = _denial(need, evidence, authorizer, probed)
-        return Finding(need=need, verdict=Verdict.DENIED, evidence=shown)
+        return GrantFinding(need=need, verdict=GrantVerdict.DENIED, evidence=shown)
     if proven := proofs.of(need):
-        return Finding(need=need, verdict=Verdict.PROVEN, evidence=proven)
+        return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=proven)
     if need.servers in evidence.open_clusters:
-        return Finding(need=need, verdict=Verdict.PROVEN, evidence=OPEN)
+        return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=OPEN)
     if authorizer is None:
-        return Finding(need=need, verdict=Verdict.UNKNOWN, evidence=_unseen(need, evidence, probed))
+        return GrantFinding(
+            need=need, verdict=GrantVerdict.UNKNOWN, evidence=_unseen(need, evidence, probed)
+        )
     if need.principal is None:
-        return Finding(
-            need=need, verdict=Verdict.UNKNOWN, evidence="the client's principal is not known"
+        return GrantFinding(
+            need=need, verdict=GrantVerdict.UNKNOWN, evidence="the client's principal is not known"
         )
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
     if decision.allowed:
-        return Finding(need=need, verdict=Verdict.PREDICTED, evidence=decision.reason)
+        return GrantFinding(need=need, verdict=GrantVerdict.PREDICTED, evidence=decision.reason)
     if decision.binding is None and (need.servers, need.principal) in proofs.unexplained:
-        return Finding(
+        return GrantFinding(
             need=need,
-            verdict=Verdict.UNKNOWN,
+            verdict=GrantVerdict.UNKNOWN,
             evidence=f"{decision.reason}, but brokers allow {need.principal} more than the ACLs"
             " do: is it a super user? (--super-user)",
         )
-    verdict = Verdict.MISSING if decision.binding is None else Verdict.DENIED
-    return Finding(need=need, verdict=verdict, evidence=decision.reason)
+    verdict = GrantVerdict.MISSING if decision.binding is None else GrantVerdict.DENIED
+    return GrantFinding(need=need, verdict=verdict, evidence=decision.reason)
 
 
 def _denial(
@@ -192,10 +194,10 @@ def _denial(
     return f"{decision.reason}; {probed.evidence}"
 
 
-def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> Decision:
+def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None) -> AclDecision:
     operation = need.rule.operation
     decision = authorizer.decide(principal, operation, need.resource, host)
-    creates = operation is Operation.CREATE and need.resource.type is ResourceType.TOPIC
+    creates = operation is GrantOperation.CREATE and need.resource.type is ResourceType.TOPIC
     if creates and not decision.allowed:
         # The broker asks for the cluster first, then for the topic: either is enough.
         wider = authorizer.decide(principal, operation, CLUSTER, host)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Need, Role, Severity
+from pyconnect_cli.acls.plan.model import CLUSTER, Need, NeedSeverity, Role
 from pyconnect_cli.acls.plan.principals import (
     client_config,
     overrides_security,
@@ -72,7 +72,7 @@ class ConnectorNeeds:
         yield from self._targets()
         yield from self._offsets()
         several = len(self.transactional_ids) > 1
-        fencing = Severity.BLOCKER if several else Severity.WARNING
+        fencing = NeedSeverity.BLOCKER if several else NeedSeverity.WARNING
         for transactional_id in self.transactional_ids:
             yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
             yield self._need(
@@ -115,7 +115,7 @@ class ConnectorNeeds:
         # Of the workers' topic agents have an image of their own: connectors' clients only write.
         unread = not own and all(worker.is_agent for worker in self._facts.workers)
         for rule in rules:
-            severity = Severity.WARNING if unread and rule in {"O2", "O3"} else None
+            severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
             yield self._need(rule, ResourceType.TOPIC, topic, phase=phase, severity=severity)
         yield self._need("O6", ResourceType.GROUP, self._group(), phase=phase)
 
@@ -172,7 +172,7 @@ class ConnectorNeeds:
         name: str,
         *,
         phase: Phase | None = None,
-        severity: Severity | None = None,
+        severity: NeedSeverity | None = None,
     ) -> Need:
         rule = RULES[rule_id]
         principal, servers = self._clients[rule.role]

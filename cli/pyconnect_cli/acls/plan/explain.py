@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.authorizer import implies
-from pyconnect_cli.acls.plan.model import Finding
-from pyconnect_cli.kafka.acl_words import Operation, Resource, ResourceType
+from pyconnect_cli.acls.plan.model import GrantFinding
+from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")
@@ -97,7 +97,7 @@ _DENIED = re.compile(
     r"Principal = (?P<principal>\S+) is Denied operation = (?P<operation>\w+) from host = \S+ on"
     r" resource = (?P<type>\w+):\w+:(?P<name>\S+) for request"
 )
-_OPERATIONS = {operation.name: operation for operation in Operation}
+_OPERATIONS = {operation.name: operation for operation in GrantOperation}
 _TYPES = {kind.value: kind for kind in ResourceType}
 
 
@@ -106,13 +106,13 @@ class Denial:
     """What a broker's authorizer refused."""
 
     principal: str
-    operation: Operation
+    operation: GrantOperation
     resource: Resource
 
     def __str__(self) -> str:
         return f"{self.principal} lacks {self.operation.value} {self.resource}"
 
-    def concerns(self, finding: Finding) -> bool:
+    def concerns(self, finding: GrantFinding) -> bool:
         need = finding.need
         return (
             need.resource == self.resource
@@ -129,7 +129,7 @@ class Explanation:
     names: tuple[str, ...]
     denial: Denial | None = None
 
-    def select(self, findings: Iterable[Finding]) -> list[Finding]:
+    def select(self, findings: Iterable[GrantFinding]) -> list[GrantFinding]:
         """Return the findings it is about; those whose resource is named, when any are."""
         if self.denial is not None:
             return [finding for finding in findings if self.denial.concerns(finding)]

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.model import Finding, Need, Verdict
-from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict, Need
+from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
 
-_IMPLIES = frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER})
+_IMPLIES = frozenset(
+    {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
+)
 _FLAGS = {
     ResourceType.TOPIC: "--topic",
     ResourceType.GROUP: "--group",
@@ -37,11 +39,11 @@ class Grant(NamedTuple):
     principal: str
     resource: Resource
     pattern: Pattern
-    operation: Operation
+    operation: GrantOperation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class StandingDeny:
     """A DENY that only a person may remove."""
 
     need: Need
@@ -53,7 +55,7 @@ class GrantSet:
     """What to grant; `conflicts` stay denied whatever is granted, `unnamed` lack a principal."""
 
     grants: tuple[Grant, ...]
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[StandingDeny, ...] = ()
     unnamed: tuple[Need, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -79,7 +81,7 @@ class GrantSet:
 
 
 def missing_grants(
-    findings: Iterable[Finding],
+    findings: Iterable[GrantFinding],
     *,
     everything: bool = False,
     explicit_describe: bool = False,
@@ -95,8 +97,8 @@ def missing_grants(
         need = finding.need
         if not (everything or finding.verdict.lacking):
             continue
-        if finding.verdict is Verdict.DENIED and finding.evidence.startswith("denied by:"):
-            conflicts.append(Conflict(need=need, evidence=finding.evidence))
+        if finding.verdict is GrantVerdict.DENIED and finding.evidence.startswith("denied by:"):
+            conflicts.append(StandingDeny(need=need, evidence=finding.evidence))
         if need.principal is None:
             unnamed.append(need)
             continue
@@ -111,7 +113,7 @@ def missing_grants(
         grants.add(Grant(need.servers, need.principal, resource, pattern, need.rule.operation))
     if explicit_describe:
         grants |= {
-            grant._replace(operation=Operation.DESCRIBE)
+            grant._replace(operation=GrantOperation.DESCRIBE)
             for grant in grants
             if grant.operation in _IMPLIES
         }
@@ -121,7 +123,7 @@ def missing_grants(
     return GrantSet(grants=tuple(ordered), conflicts=tuple(conflicts), unnamed=tuple(unnamed))
 
 
-def foreign_ids(prefix: str, owner: str, findings: Iterable[Finding]) -> list[str]:
+def foreign_ids(prefix: str, owner: str, findings: Iterable[GrantFinding]) -> list[str]:
     """Return other owners' transactional ids that a prefixed grant would cover too."""
     return sorted(
         {
@@ -212,9 +214,9 @@ def terraform(grants: Sequence[Grant]) -> list[str]:
 
 def _by_resource(
     grants: Sequence[Grant],
-) -> list[tuple[Resource, Pattern, tuple[Operation, ...], str, str]]:
+) -> list[tuple[Resource, Pattern, tuple[GrantOperation, ...], str, str]]:
     """Return the grants with all operations of one principal on one resource together."""
-    operations: dict[tuple[str, str, Resource, Pattern], list[Operation]] = defaultdict(list)
+    operations: dict[tuple[str, str, Resource, Pattern], list[GrantOperation]] = defaultdict(list)
     for grant in grants:
         key = (grant.servers, grant.principal, grant.resource, grant.pattern)
         operations[key].append(grant.operation)
@@ -228,7 +230,7 @@ def _without_implied(grants: set[Grant]) -> set[Grant]:
     return {
         grant
         for grant in grants
-        if grant.operation is not Operation.DESCRIBE
+        if grant.operation is not GrantOperation.DESCRIBE
         or not any(grant._replace(operation=stronger) in grants for stronger in _IMPLIES)
     }
 

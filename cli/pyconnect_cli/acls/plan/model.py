@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 
 CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
@@ -26,7 +26,7 @@ class Role(Enum):
     TOOL = "tool"
 
 
-class Severity(Enum):
+class NeedSeverity(Enum):
     """Whether a phase can do without."""
 
     BLOCKER = "blocker"
@@ -42,10 +42,10 @@ class Rule:
 
     id: str
     role: Role
-    operation: Operation
+    operation: GrantOperation
     why: str
     symptom: str
-    severity: Severity = Severity.BLOCKER
+    severity: NeedSeverity = NeedSeverity.BLOCKER
     first_phase: Phase = Phase.DISABLED
 
 
@@ -64,7 +64,7 @@ class Need(NamedTuple):
     principal: str | None
     resource: Resource
     phase: Phase
-    severity: Severity
+    severity: NeedSeverity
     servers: str = ""
     unasked: bool = False
 
@@ -74,7 +74,7 @@ class Need(NamedTuple):
         return f"{self.rule.operation.value} {self.resource}"
 
 
-class Verdict(Enum):
+class GrantVerdict(Enum):
     """What is known about a need."""
 
     PROVEN = "proven"
@@ -86,31 +86,31 @@ class Verdict(Enum):
     @property
     def granted(self) -> bool:
         """Whether it is there, as far as known."""
-        return self in (Verdict.PROVEN, Verdict.PREDICTED)
+        return self in (GrantVerdict.PROVEN, GrantVerdict.PREDICTED)
 
     @property
     def lacking(self) -> bool:
         """Whether it is not there."""
-        return self in (Verdict.DENIED, Verdict.MISSING)
+        return self in (GrantVerdict.DENIED, GrantVerdict.MISSING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class GrantFinding:
     """A need with what is known of it; `evidence` is a binding, a broker's answer or a reason."""
 
     need: Need
-    verdict: Verdict
+    verdict: GrantVerdict
     evidence: str
 
     @property
     def blocks(self) -> bool:
         """Whether it stands in the way of its phase."""
-        return self.verdict.lacking and self.need.severity is Severity.BLOCKER
+        return self.verdict.lacking and self.need.severity is NeedSeverity.BLOCKER
 
     @property
     def undecided(self) -> bool:
         """Whether a blocker could not be tested."""
-        return self.verdict is Verdict.UNKNOWN and self.need.severity is Severity.BLOCKER
+        return self.verdict is GrantVerdict.UNKNOWN and self.need.severity is NeedSeverity.BLOCKER
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
@@ -138,7 +138,7 @@ class ProbeKey(NamedTuple):
 
     role: Role
     owner: str
-    operation: Operation
+    operation: GrantOperation
     resource: Resource
 
 

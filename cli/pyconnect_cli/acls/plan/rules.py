@@ -6,11 +6,11 @@ The ids are those of docs/reference/acls.md. Rows that apply to other brokers th
 
 from __future__ import annotations
 
-from pyconnect_cli.acls.plan.model import Role, Rule, Severity
-from pyconnect_cli.kafka.acl_words import Operation
+from pyconnect_cli.acls.plan.model import NeedSeverity, Role, Rule
+from pyconnect_cli.kafka.acl_words import GrantOperation
 from pyconnect_cli.rest.phases import Phase
 
-_WARNING = Severity.WARNING
+_WARNING = NeedSeverity.WARNING
 _PREPARING, _ENABLED = Phase.PREPARING, Phase.ENABLED
 _W, _P, _C, _A, _T = Role.WORKER, Role.PRODUCER, Role.CONSUMER, Role.ADMIN, Role.TOOL
 
@@ -18,63 +18,63 @@ _ROWS = (
     Rule(
         id="W1",
         role=_W,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="join the workers' group",
         symptom="the worker never joins: `Not authorized to access group` (30); Apache's exits",
     ),
     Rule(
         id="W2r",
         role=_W,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="read connectors' configurations",
         symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W2w",
         role=_W,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         why="write connectors' configurations, as leader",
         symptom="creating or changing a connector is answered with 500",
     ),
     Rule(
         id="W3r",
         role=_W,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="read source offsets",
         symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W3w",
         role=_W,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         why="write source offsets",
         symptom="offset commits fail; after a restart sources repeat what they had read",
     ),
     Rule(
         id="W4r",
         role=_W,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="read the states of connectors and tasks",
         symptom="once the topic holds anything: the worker does not finish its start (29)",
     ),
     Rule(
         id="W4w",
         role=_W,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         why="write the states of connectors and tasks",
         symptom="states are missing or old: `GET …/status` answers 404, errors in the log",
     ),
     Rule(
         id="W5",
         role=_W,
-        operation=Operation.CREATE,
+        operation=GrantOperation.CREATE,
         why="create the internal topic, which does not exist yet",
         symptom="the worker does not start: the topic is not there, and may not be created",
     ),
     Rule(
         id="W6",
         role=_W,
-        operation=Operation.DESCRIBE_CONFIGS,
+        operation=GrantOperation.DESCRIBE_CONFIGS,
         severity=_WARNING,
         why="verify the clean-up policy of the internal topic",
         symptom="only a line in the log: the policy is not verified",
@@ -82,7 +82,7 @@ _ROWS = (
     Rule(
         id="W7",
         role=_W,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         first_phase=_PREPARING,
         why="write to the config topic in transactions, as leader; every worker may become it",
         symptom="the leader cannot claim write privileges (53): requests that need the"
@@ -91,7 +91,7 @@ _ROWS = (
     Rule(
         id="W8",
         role=_W,
-        operation=Operation.IDEMPOTENT_WRITE,
+        operation=GrantOperation.IDEMPOTENT_WRITE,
         first_phase=_PREPARING,
         severity=_WARNING,
         why="idempotent producers on brokers before 2.8",
@@ -100,14 +100,14 @@ _ROWS = (
     Rule(
         id="S1",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         why="write the source's records",
         symptom="task FAILED: `Unrecoverable exception …`, cause topic authorization failed (29)",
     ),
     Rule(
         id="S2",
         role=_A,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         why="see whether the target topic exists (topic.creation.*)",
         symptom="task FAILED: `Not authorized to describe topic(s)`, cause topic authorization"
         " failed (29)",
@@ -115,21 +115,21 @@ _ROWS = (
     Rule(
         id="S3",
         role=_A,
-        operation=Operation.CREATE,
+        operation=GrantOperation.CREATE,
         why="create the target topic, which does not exist yet (topic.creation.*)",
         symptom="task FAILED: `Task failed to create new topic`",
     ),
     Rule(
         id="S4",
         role=_P,
-        operation=Operation.CREATE,
+        operation=GrantOperation.CREATE,
         why="have the broker create the target topic, which does not exist yet",
         symptom="the records wait for a topic that is never created, or the task fails with 29",
     ),
     Rule(
         id="O1",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         why="write source offsets to the offsets topic, in the tasks' transactions",
         symptom="task FAILED: `Failed to flush offsets and/or records for task`; before enabled:"
         " offset commits fail again and again",
@@ -137,7 +137,7 @@ _ROWS = (
     Rule(
         id="O2",
         role=_C,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="read source offsets from the offsets topic",
         symptom="once the topic holds anything: connector and tasks FAILED, naming the grant; on an"
         " Apache worker the start may hang without a state, with `Error polling` in its log",
@@ -145,21 +145,21 @@ _ROWS = (
     Rule(
         id="O3",
         role=_A,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         why="find the end of the offsets topic",
         symptom="connector and tasks FAILED: `Not authorized to get the end offsets for topic`",
     ),
     Rule(
         id="O4",
         role=_A,
-        operation=Operation.CREATE,
+        operation=GrantOperation.CREATE,
         why="create the offsets topic, which does not exist yet",
         symptom="connector and tasks FAILED: the offsets topic is not there",
     ),
     Rule(
         id="O5",
         role=_A,
-        operation=Operation.DESCRIBE_CONFIGS,
+        operation=GrantOperation.DESCRIBE_CONFIGS,
         severity=_WARNING,
         why="verify the clean-up policy of the offsets topic",
         symptom="only a line in the log: the policy is not verified",
@@ -167,7 +167,7 @@ _ROWS = (
     Rule(
         id="O6",
         role=_C,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         severity=_WARNING,
         why="librdkafka looks up the group of the consumer that reads offsets (our agents only)",
         symptom="none: the agent ignores it",
@@ -175,7 +175,7 @@ _ROWS = (
     Rule(
         id="X1",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         first_phase=_ENABLED,
         why="the task's transactional producer",
         symptom="task FAILED at its start: transactional id authorization failed (53)",
@@ -183,7 +183,7 @@ _ROWS = (
     Rule(
         id="X2",
         role=_A,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         first_phase=_ENABLED,
         why="fence the producers of older task sets at each reconfiguration",
         symptom="the first start works; after the next reconfiguration all tasks are FAILED:"
@@ -192,7 +192,7 @@ _ROWS = (
     Rule(
         id="X3",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         first_phase=_ENABLED,
         severity=_WARNING,
         why="alter and reset offsets on Apache's workers, also of a connector without tasks",
@@ -201,7 +201,7 @@ _ROWS = (
     Rule(
         id="X4",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         first_phase=_ENABLED,
         severity=_WARNING,
         why="alter and reset offsets on our agents (KIP-875)",
@@ -210,7 +210,7 @@ _ROWS = (
     Rule(
         id="X5p",
         role=_P,
-        operation=Operation.IDEMPOTENT_WRITE,
+        operation=GrantOperation.IDEMPOTENT_WRITE,
         first_phase=_ENABLED,
         severity=_WARNING,
         why="idempotent producers on brokers before 2.8",
@@ -219,7 +219,7 @@ _ROWS = (
     Rule(
         id="X5a",
         role=_A,
-        operation=Operation.IDEMPOTENT_WRITE,
+        operation=GrantOperation.IDEMPOTENT_WRITE,
         first_phase=_ENABLED,
         severity=_WARNING,
         why="fencing on brokers before 2.8",
@@ -228,14 +228,14 @@ _ROWS = (
     Rule(
         id="K1",
         role=_C,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="take part in the sink's consumer group and commit",
         symptom="task FAILED: group authorization failed (30)",
     ),
     Rule(
         id="K2",
         role=_C,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         why="read the sink's topic",
         symptom="task FAILED: topic authorization failed (29); with topics.regex the topic"
         " is left out silently",
@@ -243,7 +243,7 @@ _ROWS = (
     Rule(
         id="K3",
         role=_P,
-        operation=Operation.WRITE,
+        operation=GrantOperation.WRITE,
         severity=_WARNING,
         why="write to the dead letter queue",
         symptom="reports of records that failed are lost, with an error in the log",
@@ -251,7 +251,7 @@ _ROWS = (
     Rule(
         id="K4d",
         role=_A,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         why="see whether the dead letter queue exists",
         symptom="the topic looks missing: its creation is tried, task FAILED `Could not initialize"
         " dead letter queue` unless that is allowed",
@@ -259,14 +259,14 @@ _ROWS = (
     Rule(
         id="K4c",
         role=_A,
-        operation=Operation.CREATE,
+        operation=GrantOperation.CREATE,
         why="create the dead letter queue, which does not exist yet",
         symptom="task FAILED: `Could not initialize dead letter queue with topic`",
     ),
     Rule(
         id="K5",
         role=_A,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         severity=_WARNING,
         why="show the sink's offsets",
         symptom="500 `Failed to retrieve consumer group offsets`; of a topic: it is left out",
@@ -274,7 +274,7 @@ _ROWS = (
     Rule(
         id="K6",
         role=_A,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         severity=_WARNING,
         why="alter the sink's offsets",
         symptom="500 `Failed to alter consumer group offsets`",
@@ -282,7 +282,7 @@ _ROWS = (
     Rule(
         id="K7",
         role=_A,
-        operation=Operation.DELETE,
+        operation=GrantOperation.DELETE,
         severity=_WARNING,
         why="forget the sink's offsets, one by one or all",
         symptom="500 `Failed to alter …` or `Failed to reset consumer group offsets`",
@@ -290,7 +290,7 @@ _ROWS = (
     Rule(
         id="T1",
         role=_T,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         severity=_WARNING,
         why="list ACLs, groups and the allowed operations on the cluster",
         symptom="`acls check` cannot predict: it probes, and more stays unknown",
@@ -298,7 +298,7 @@ _ROWS = (
     Rule(
         id="T2",
         role=_T,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         severity=_WARNING,
         why="see the members of the workers' group",
         symptom="`upgrade` does not see all workers",
@@ -306,7 +306,7 @@ _ROWS = (
     Rule(
         id="T3",
         role=_T,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         severity=_WARNING,
         why="read task count records, and see which producers write",
         symptom="fencing rights are checked for today's tasks only",
@@ -314,7 +314,7 @@ _ROWS = (
     Rule(
         id="T4",
         role=_T,
-        operation=Operation.DESCRIBE,
+        operation=GrantOperation.DESCRIBE,
         severity=_WARNING,
         why="see the transactions of leader and tasks",
         symptom="`transactions` does not list them",
@@ -322,7 +322,7 @@ _ROWS = (
     Rule(
         id="T5",
         role=_T,
-        operation=Operation.READ,
+        operation=GrantOperation.READ,
         severity=_WARNING,
         why="hold the lock that prevents two upgrades of the same cluster",
         symptom="`upgrade` refuses to start",

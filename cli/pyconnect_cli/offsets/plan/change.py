@@ -58,7 +58,7 @@ class OffsetsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class StateWish:
     """What the user allows around the change: stop before, resume after."""
 
     stop: bool = False
@@ -94,7 +94,7 @@ class OffsetsPlan:
 
     view: OffsetsView
     action: Action
-    wish: Wish
+    wish: StateWish
     changes: tuple[OffsetChange, ...]
     everything: bool = False
     since: tuple[OffsetChange, ...] | None = ()
@@ -158,7 +158,7 @@ Planned = OffsetsPlan | Refusal
 
 def plan_reset(
     view: OffsetsView,
-    wish: Wish,
+    wish: StateWish,
     partitions: Sequence[Partition] = (),
     *,
     action: Action = Action.RESET,
@@ -180,7 +180,7 @@ def plan_reset(
 
 def plan_alter(
     view: OffsetsView,
-    wish: Wish,
+    wish: StateWish,
     wanted: Sequence[OffsetEntry],
     *,
     action: Action = Action.ALTER,
@@ -209,7 +209,7 @@ def plan_alter(
 
 def plan_restore(
     view: OffsetsView,
-    wish: Wish,
+    wish: StateWish,
     snapshot: Sequence[OffsetEntry],
     *,
     action: Action = Action.UNDO,
@@ -221,7 +221,7 @@ def plan_restore(
 
 def plan_undo(
     view: OffsetsView,
-    wish: Wish,
+    wish: StateWish,
     snapshot: Sequence[OffsetEntry],
     left: Sequence[OffsetEntry] | None,
 ) -> Planned:
@@ -276,7 +276,7 @@ def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool
 def _checked(
     view: OffsetsView,
     action: Action,
-    wish: Wish,
+    wish: StateWish,
     wanted: Mapping[str, OffsetEntry | None],
     *,
     everything: bool = False,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyconnect_cli.acting.conditions import is_class
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
-from pyconnect_cli.offsets.plan.snapshots import Snapshot
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
 
 FORCE = "if this is intended: --force"
 
 
-def require_same_type(snapshot: Snapshot, view: OffsetsView) -> None:
+def require_same_type(snapshot: OffsetsSnapshot, view: OffsetsView) -> None:
     """Raise when a source's offsets are given to a sink, or the other way: never possible."""
     if snapshot.type != view.type:
         raise PreconditionFailed(
@@ -25,7 +25,7 @@ def same_class(one: str, other: str) -> bool:
     return is_class(one, [other]) or is_class(other, [one])
 
 
-def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -> None:
+def require_fitting(snapshot: OffsetsSnapshot, view: OffsetsView, *, cluster_id: str) -> None:
     """Raise where offsets mean something else: another class, or a sink's of another Kafka."""
     require_same_type(snapshot, view)
     if not same_class(snapshot.class_name, view.class_name):
@@ -42,7 +42,7 @@ def require_fitting(snapshot: Snapshot, view: OffsetsView, *, cluster_id: str) -
         )
 
 
-def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
+def require_same_connector(snapshot: OffsetsSnapshot, view: OffsetsView) -> None:
     """Raise when a file names another connector."""
     if snapshot.connector != view.name:
         raise PreconditionFailed(
@@ -52,7 +52,7 @@ def require_same_connector(snapshot: Snapshot, view: OffsetsView) -> None:
         )
 
 
-def require_untouched(snapshot: Snapshot, plan: OffsetsPlan) -> None:
+def require_untouched(snapshot: OffsetsSnapshot, plan: OffsetsPlan) -> None:
     """Raise when an undo without a question would overwrite later changes."""
     if not plan.since:
         return

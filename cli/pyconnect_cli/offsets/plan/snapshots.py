@@ -18,7 +18,7 @@ TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class OffsetsSnapshot:
     """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
 
     `action`, `id`, `left`, `failed` and `connect` are set in backups only: what was about to be
@@ -72,7 +72,7 @@ class Snapshot:
         return document
 
 
-def read_snapshot(text: str, place: str) -> Snapshot:
+def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
     """Read the file of a snapshot; UsageError says what is wrong in it."""
     document = parse_json(text, place)
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
@@ -85,7 +85,7 @@ def read_snapshot(text: str, place: str) -> Snapshot:
             raise UsageError(f"{place}: `{member}` is missing or not a text")
     left = document.get("left")
     connector_type = str(document["type"])
-    return Snapshot(
+    return OffsetsSnapshot(
         cluster_id=str(document["cluster_id"]),
         connector=str(document["connector"]),
         class_name=str(document["class"]),

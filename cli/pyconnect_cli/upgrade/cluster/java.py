@@ -14,7 +14,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.exchange import Request
 from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, Worker
+from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker
 
 SUPPORT = "exactly.once.support"
 NOT_ENABLED = "This worker does not have exactly-once source support enabled."
@@ -27,7 +27,7 @@ FENCE_ANSWERS = frozenset({400, 401, 403, 404, 409, 503})
 NOT_ENABLED_PHASES = frozenset({Phase.DISABLED, Phase.PREPARING})
 
 
-def observe(client: ConnectClient, seen: Worker) -> Worker:
+def observe(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
     """Complete what is seen of a Java worker; raises what its answers become."""
     info = client.worker_info()
     seen = replace(

@@ -40,7 +40,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class WorkerGroup:
     """A group; during a rebalance the members' URLs and the leader may be unknown."""
 
     id: str
@@ -51,7 +51,7 @@ class Group:
     leader_url: str | None
 
 
-def describe_group(protocol: KafkaProtocol, group_id: str) -> Group:
+def describe_group(protocol: KafkaProtocol, group_id: str) -> WorkerGroup:
     """Ask the group's coordinator; Forbidden without Describe on the group.
 
     A group that does not exist is Dead. Coordinators move: that is waited for.
@@ -64,7 +64,7 @@ def describe_group(protocol: KafkaProtocol, group_id: str) -> Group:
     return found[0]
 
 
-def connect_groups(protocol: KafkaProtocol) -> list[Group]:
+def connect_groups(protocol: KafkaProtocol) -> list[WorkerGroup]:
     """Return the groups of Connect clusters that we may see."""
     from kafka.protocol.admin import ListGroupsRequest
 
@@ -175,7 +175,7 @@ def belongs_to(transactional_id: str, group_id: str) -> bool:
     return transactional_id.startswith(f"{group_id}-")
 
 
-def _described(protocol: KafkaProtocol, names: list[str]) -> list[Group]:
+def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
     """Ask every broker: only coordinators know the groups, the others say so."""
     from kafka.protocol.admin import DescribeGroupsRequest
 
@@ -197,12 +197,12 @@ def _described(protocol: KafkaProtocol, names: list[str]) -> list[Group]:
     return found
 
 
-def _no_group(name: str) -> Group:
-    return Group(id=name, state="Dead", type="", protocol="", members=(), leader_url=None)
+def _no_group(name: str) -> WorkerGroup:
+    return WorkerGroup(id=name, state="Dead", type="", protocol="", members=(), leader_url=None)
 
 
 # The library's answers have no types.
-def _group(found: Any) -> Group:
+def _group(found: Any) -> WorkerGroup:
     of_connect = found.protocol_type == CONNECT
     members = []
     leader_url = None
@@ -212,7 +212,7 @@ def _group(found: Any) -> Group:
         assignment = bytes(member.member_assignment or b"")
         if of_connect and assignment:
             leader_url = _url(_text_after(assignment, 4, skip=1)) or leader_url
-    return Group(
+    return WorkerGroup(
         id=found.group_id,
         state=found.group_state,
         type=found.protocol_type,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
-from pyconnect_cli.kafka.cluster import KafkaCluster
+from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
 from pyconnect_cli.upgrade.cluster.kafka_group import describe_group
 
@@ -31,7 +31,7 @@ STOP_S = 5.0
 class ClusterLock:
     """One membership; `held` is asked before each step."""
 
-    def __init__(self, cluster: KafkaCluster, group: str) -> None:
+    def __init__(self, cluster: KafkaAccess, group: str) -> None:
         self._cluster = cluster
         self._group = group
         self._joined = threading.Event()
@@ -108,7 +108,7 @@ class ClusterLock:
 
 @contextmanager
 def cluster_lock(
-    cluster: KafkaCluster, protocol: KafkaProtocol, group_id: str
+    cluster: KafkaAccess, protocol: KafkaProtocol, group_id: str
 ) -> Iterator[ClusterLock]:
     """Hold the lock; Conflict (exit 6) while another run holds it.
 

@@ -22,9 +22,16 @@ from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.cluster import java, kafka_group
-from pyconnect_cli.upgrade.cluster.kafka_group import Group
+from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
 from pyconnect_cli.upgrade.inventory import Inventory
-from pyconnect_cli.upgrade.plan.model import Instance, Kind, Means, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.model import (
+    FailingInstance,
+    Kind,
+    Means,
+    PhaseSource,
+    UpgradedWorker,
+    View,
+)
 
 LOOK_S = 5.0
 STATES_S = 20.0
@@ -103,9 +110,9 @@ class Observer:
         """Return the id of the workers' Kafka, as the brokers say it."""
         return kafka_group.cluster_id(self.protocol)
 
-    def _worker(self, url: str, instance: str | None, group: Group) -> Worker:
+    def _worker(self, url: str, instance: str | None, group: WorkerGroup) -> UpgradedWorker:
         leads = url == group.leader_url and instance is not None
-        seen = Worker(url=url, instance=instance, leader=leads, means=self._means(url))
+        seen = UpgradedWorker(url=url, instance=instance, leader=leads, means=self._means(url))
         try:
             if self._kinds.get(url) is not Kind.JAVA:
                 try:
@@ -118,7 +125,7 @@ class Observer:
             self._kinds.pop(url, None)
             return replace(seen, reachable=False, reason=_short(error))
 
-    def _agent(self, seen: Worker) -> Worker:
+    def _agent(self, seen: UpgradedWorker) -> UpgradedWorker:
         info = self.workers.admin(seen.url).info()
         self._kinds[seen.url] = Kind.AGENT
         phase = None if info.phase is None else Phase(info.phase)
@@ -142,7 +149,7 @@ class Observer:
         commands = self.workers.inventory.commands(url)
         return Means.COMMANDS if commands.can_change else Means.OPERATOR
 
-    def _leader_id(self, found: Iterable[Worker]) -> str:
+    def _leader_id(self, found: Iterable[UpgradedWorker]) -> str:
         """Ask an agent, the leader first; a Java worker writes under Kafka's id."""
         agents = [worker for worker in found if worker.kind is Kind.AGENT and worker.reachable]
         for worker in sorted(agents, key=lambda worker: not worker.leader):
@@ -152,7 +159,7 @@ class Observer:
                 continue
         return leader_id(self.group_id)
 
-    def _connectors(self, found: Iterable[Worker]) -> Mapping[str, ConnectorView] | None:
+    def _connectors(self, found: Iterable[UpgradedWorker]) -> Mapping[str, ConnectorView] | None:
         """Ask the first worker that can answer, None without one; the leader knows it first."""
         ready = [worker for worker in found if worker.reachable and worker.ready]
         for worker in sorted(ready, key=lambda worker: not worker.leader):
@@ -165,10 +172,10 @@ class Observer:
 
 def instances(
     views: Mapping[str, ConnectorView], members: Mapping[str, str]
-) -> dict[str, Instance]:
+) -> dict[str, FailingInstance]:
     """Return states by name; what a worker said that is no member any more runs nowhere."""
     alive = {urlsplit(url).netloc for url in members}
-    found: dict[str, Instance] = {}
+    found: dict[str, FailingInstance] = {}
     for name, view in views.items():
         if view.status is None:
             continue
@@ -177,7 +184,7 @@ def instances(
         for part, state in parts:
             gone = state.worker_id not in alive and state.state in {"RUNNING", "RESTARTING"}
             shown = "UNASSIGNED" if gone else state.state
-            found[part] = Instance(state=shown, worker_id=state.worker_id)
+            found[part] = FailingInstance(state=shown, worker_id=state.worker_id)
     return found
 
 

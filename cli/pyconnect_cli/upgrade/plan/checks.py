@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan import versions
 from pyconnect_cli.upgrade.plan.gates import PROTOCOLS
-from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.transactional_ids import collisions, ids_of, shared_with
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
@@ -22,7 +22,7 @@ AGENTS_ONLY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class PhaseWish:
     """What was asked for. `only`: workers named with --worker; `inventory`: workers of the file."""
 
     target: Phase
@@ -37,7 +37,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PlanFinding:
     """One finding; a blocker refuses the upgrade, `hint` says what to do."""
 
     message: str
@@ -45,87 +45,87 @@ class Finding:
     blocks: bool = True
 
 
-Check = Callable[[View, Wish], Iterator[Finding]]
+Check = Callable[[View, PhaseWish], Iterator[PlanFinding]]
 
 
-def findings(view: View, wish: Wish) -> tuple[Finding, ...]:
+def findings(view: View, wish: PhaseWish) -> tuple[PlanFinding, ...]:
     """Return all findings, in the order of the checks."""
     return tuple(finding for check in CHECKS for finding in check(view, wish))
 
 
-def _group(view: View, wish: Wish) -> Iterator[Finding]:
+def _group(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The group is stable, has a leader, and has the members of the inventory."""
     if not view.stable:
-        yield Finding(
+        yield PlanFinding(
             message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
             hint="wait until it is complete, then try again",
         )
     elif view.leader is None:
-        yield Finding(message=f"group {view.group_id} has no leader that is a member")
+        yield PlanFinding(message=f"group {view.group_id} has no leader that is a member")
     members = {worker.url for worker in view.workers if worker.member}
     if wish.inventory and (unknown := sorted(members - set(wish.inventory))):
-        yield Finding(
+        yield PlanFinding(
             message=f"{', '.join(unknown)} is a member of the group but not in the inventory",
             hint="add it, or stop it",
         )
     if missing := [worker.url for worker in view.workers if not worker.member]:
-        yield Finding(
+        yield PlanFinding(
             message=f"{', '.join(missing)} is not a member of group {view.group_id}",
             hint="start it, undrain it, or leave it out",
         )
     if wish.only and (strangers := [url for url in wish.only if url not in members]):
-        yield Finding(
+        yield PlanFinding(
             message=f"{', '.join(strangers)}: not a worker of this cluster",
             hint=f"its workers are {', '.join(sorted(members))}",
         )
 
 
-def _workers(view: View, _wish: Wish) -> Iterator[Finding]:
+def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Every worker answers, has a fitting version, and runs with its present properties file."""
     clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
     if len(clusters) > 1:
-        yield Finding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
+        yield PlanFinding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
     for worker in view.workers:
         if not worker.reachable:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url} does not answer: {worker.reason}",
                 hint="every worker must answer; give `address` in the inventory if this host"
                 " reaches it at another address",
             )
         elif _older(worker, versions.FIRST_WITH_PHASES):
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url} runs version {worker.version}: exactly-once support came"
                 " with 3.3.0",
                 hint="replace its software first",
             )
         elif worker.fences is False:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url} has no fencing endpoint: its software is older than 3.3.0",
                 hint="replace its software first",
             )
         elif worker.outdated:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url}: its properties file was changed after its start",
                 hint="restart it first, or revert the change",
             )
         elif _older(worker, versions.FIRST_WITHOUT_KNOWN_FAULTS):
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
                 " matter were repaired by 3.4.1",
                 blocks=False,
             )
 
 
-def _older(worker: Worker, first: tuple[int, int, int]) -> bool:
+def _older(worker: UpgradedWorker, first: tuple[int, int, int]) -> bool:
     """Whether Apache's worker is older; versions of agents are of their own."""
     return worker.kind is Kind.JAVA and versions.is_before(worker.version, first)
 
 
-def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
+def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
         name = "eager" if view.protocol == "default" else view.protocol
-        yield Finding(
+        yield PlanFinding(
             message=f"the group's protocol is {name}: requests between workers are not signed,"
             " because at least one worker supports no better protocol",
             hint="set connect.protocol=sessioned on every worker, in a separate rolling restart",
@@ -133,19 +133,19 @@ def _protocol(view: View, _wish: Wish) -> Iterator[Finding]:
         )
 
 
-def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
+def _java_phases(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The REST API of a Java worker does not show whether it is `disabled` or `preparing`."""
     for worker in view.workers:
         if not worker.reachable or worker.source is PhaseSource.TOLD:
             continue
         if worker.source is PhaseSource.UNKNOWN:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url}: its phase cannot be determined: it has no source plugin for"
                 " the test",
                 hint="give a `show` command in the inventory",
             )
         elif len(worker.phases) > 1 and wish.target is Phase.ENABLED and not wish.full_stop:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url} is a Java worker: its REST API does not show whether it is"
                 " disabled or preparing",
                 hint="give a `show` command in the inventory that prints the phase in its file;"
@@ -153,76 +153,76 @@ def _java_phases(view: View, wish: Wish) -> Iterator[Finding]:
                 blocks=not wish.declared,
             )
         else:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}", blocks=False
             )
 
 
-def _health(view: View, _wish: Wish) -> Iterator[Finding]:
+def _health(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Warn of instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
-        yield Finding(
+        yield PlanFinding(
             message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
             hint="show it: pyconnect transactions find-hanging",
         )
     if not view.states_known:
-        yield Finding(
+        yield PlanFinding(
             message="no worker reports the states of connectors and tasks",
             hint="check whether the workers answer: pyconnect health",
         )
     if failed := sorted(view.failed()):
-        yield Finding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
+        yield PlanFinding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
 
 
-def _acls(view: View, wish: Wish) -> Iterator[Finding]:
+def _acls(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The grants of the next phase, for every principal."""
     command = f"pyconnect acls check --phase {wish.target}"
     for blocker in view.acl_blockers:
-        yield Finding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
+        yield PlanFinding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
     for unknown in view.acl_unknown:
-        yield Finding(
+        yield PlanFinding(
             message=f"ACL not known: {unknown}",
             hint=f"see {command}; or continue with --accept-unknown",
             blocks=not wish.accept_unknown,
         )
 
 
-def _brokers(view: View, wish: Wish) -> Iterator[Finding]:
+def _brokers(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Transactions work, and the topics of Connect have the required settings."""
     brokers = view.brokers
     if not brokers.transactions and wish.target is not Phase.DISABLED:
-        yield Finding(
+        yield PlanFinding(
             message="the brokers do not support transactions, which came with Kafka 0.11",
             hint="exactly-once needs newer brokers",
         )
     for problem in (*brokers.log_problems, *brokers.topic_problems):
-        yield Finding(message=problem)
+        yield PlanFinding(message=problem)
     for warning in (*brokers.log_warnings, *brokers.topic_warnings):
-        yield Finding(message=warning, blocks=False)
+        yield PlanFinding(message=warning, blocks=False)
     most_ms = brokers.max_transaction_timeout_ms
     if most_ms is None or wish.target is not Phase.ENABLED:
         return
     if most_ms < LEAST_TRANSACTION_TIMEOUT_MS:
-        yield Finding(
+        yield PlanFinding(
             message=f"transaction.max.timeout.ms of the brokers is {most_ms}; fencing needs"
             f" {LEAST_TRANSACTION_TIMEOUT_MS}",
             hint="raise it on every broker",
         )
     for source in view.sources:
         if source.transaction_timeout_ms > most_ms:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{source.name}: transaction.timeout.ms {source.transaction_timeout_ms} is"
                 f" above the brokers' transaction.max.timeout.ms {most_ms}",
                 hint="lower the connector's or raise the brokers'",
             )
 
 
-def _sources(view: View, wish: Wish) -> Iterator[Finding]:
+def _sources(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Sources that cannot do exactly-once, and those that require it on a downgrade."""
     for source in view.sources:
         if wish.target is Phase.ENABLED:
             if source.preflight:
-                yield Finding(
+                yield PlanFinding(
                     message=f"{source.name}: {source.preflight[0]}",
                     hint="see its documentation; it keeps running, and its records may repeat",
                     blocks=wish.strict or source.requires_exactly_once,
@@ -233,14 +233,14 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
                 and interval_ms is not None
                 and interval_ms >= source.transaction_timeout_ms
             ):
-                yield Finding(
+                yield PlanFinding(
                     message=f"{source.name}: its transactions last {interval_ms} ms, its"
                     f" transaction.timeout.ms is {source.transaction_timeout_ms}",
                     hint="lower transaction.boundary.interval.ms or raise the timeout",
                     blocks=False,
                 )
         elif source.requires_exactly_once:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{source.name} requires exactly-once (exactly.once.support=required):"
                 " after the downgrade every change of its configuration is refused",
                 hint=f"pyconnect connectors patch {source.name} --set"
@@ -249,54 +249,56 @@ def _sources(view: View, wish: Wish) -> Iterator[Finding]:
             )
 
 
-def _clients(view: View, wish: Wish) -> Iterator[Finding]:
+def _clients(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Every client uses one cluster, with settings that transactions allow."""
     if wish.target is Phase.DISABLED:
         return
     why = "no transactional producer can be created with it"
     for setting in view.worker_settings.breaking:
-        yield Finding(message=f"{setting}: {why}, so a leader could not write", hint="remove it")
+        yield PlanFinding(
+            message=f"{setting}: {why}, so a leader could not write", hint="remove it"
+        )
     for setting in view.worker_settings.replaced:
-        yield Finding(message=f"{setting} will be ignored", blocks=False)
+        yield PlanFinding(message=f"{setting} will be ignored", blocks=False)
     for source in view.sources if wish.target is Phase.ENABLED else ():
         for setting in source.breaking:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{source.name}: {setting}: {why}, so its tasks would fail",
                 hint="remove it, or set the default value",
             )
         for setting in source.replaced:
-            yield Finding(message=f"{source.name}: {setting} will be ignored", blocks=False)
+            yield PlanFinding(message=f"{source.name}: {setting} will be ignored", blocks=False)
         if source.several_clusters:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{source.name}: its producer, consumer and admin client have different"
                 " clusters: offsets and fencing would go to another cluster than its records",
                 hint="give producer, consumer and admin the same bootstrap.servers",
             )
         elif source.own_cluster:
-            yield Finding(
+            yield PlanFinding(
                 message=f"{source.name} writes to another cluster, which was not checked: its"
                 " offsets topic, limits and open transactions there are not known",
                 blocks=False,
             )
 
 
-def _ids(view: View, wish: Wish) -> Iterator[Finding]:
+def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
         return
     for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
-        yield Finding(
+        yield PlanFinding(
             message=f"{collision}, which would fence each other",
             hint="rename a connector",
             blocks=False,
         )
     for shared in shared_with(view.group_id, view.sources, view.other_groups):
-        yield Finding(message=shared, hint="check the connectors of that group", blocks=False)
+        yield PlanFinding(message=shared, hint="check the connectors of that group", blocks=False)
     if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
         return
     ids = {name for source in view.sources for name in ids_of(view.group_id, source)}
     for name in sorted(ids & {found.transactional_id for found in view.open_transactions}):
-        yield Finding(
+        yield PlanFinding(
             message=f"another producer uses the transactional id {name}: no task of this cluster"
             " uses it yet",
             hint="find its owner: pyconnect transactions describe " + name,
@@ -304,7 +306,7 @@ def _ids(view: View, wish: Wish) -> Iterator[Finding]:
         )
 
 
-def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
+def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """A Java worker below `enabled` takes aborted offsets for valid ones."""
     enabled = [w for w in view.workers if Phase.ENABLED in w.phases and w.reachable]
     java = [worker.url for worker in enabled if worker.kind is Kind.JAVA]
@@ -312,7 +314,7 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
         return
     remedy = "isolation.level=read_committed at the top level of every Java worker's properties"
     if view.aborted_offsets:
-        yield Finding(
+        yield PlanFinding(
             message=f"{view.offsets_topic} ends with offsets of transactions that were not"
             f" committed ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip"
             " records",
@@ -320,7 +322,7 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
             blocks=not wish.declared,
         )
     elif view.offsets_topic is None:
-        yield Finding(
+        yield PlanFinding(
             message="the workers' offsets topic is not known, so it was not searched for offsets of"
             " aborted transactions",
             hint=f"name it in the inventory: offsets_topic; or set {remedy}",
@@ -328,28 +330,28 @@ def _aborted(view: View, wish: Wish) -> Iterator[Finding]:
         )
 
 
-def _stopped(view: View, wish: Wish) -> Iterator[Finding]:
+def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Workers before 3.5 take STOPPED for PAUSED."""
     if not view.stopped:
         return
     names = ", ".join(view.stopped)
     if wish.hard:
-        yield Finding(
+        yield PlanFinding(
             message=f"STOPPED: {names}; software before 3.5 treats them as PAUSED",
             hint="resume, pause or delete them first",
         )
     elif any(_older(worker, versions.FIRST_WITH_STOPPED) for worker in view.workers):
-        yield Finding(
+        yield PlanFinding(
             message=f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED", blocks=False
         )
 
 
-def _means(view: View, wish: Wish) -> Iterator[Finding]:
+def _means(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """Warn of the workers that have to be restarted by hand."""
     by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
     chosen = [url for url in by_hand if not wish.only or url in wish.only]
     if chosen:
-        yield Finding(
+        yield PlanFinding(
             message="restarts by hand, one worker at a time (exit 75 each time):"
             f" {', '.join(chosen)}",
             hint="agents: agent.allow.phase.change=true and --supervise or agent.restart.command;"

@@ -22,7 +22,13 @@ from pyconnect_cli.upgrade.plan.gates import (
     is_at_target,
     leader_problem,
 )
-from pyconnect_cli.upgrade.plan.model import Means, OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.model import (
+    Means,
+    OpenTransaction,
+    PhaseSource,
+    UpgradedWorker,
+    View,
+)
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -30,14 +36,14 @@ from pyconnect_cli.upgrade.plan.run import (
     Leg,
     LegFinished,
     Run,
-    Step,
     StepStarted,
     StepVerified,
+    WorkerStep,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class StepLimits:
     """Times in ms: how long the cluster must be quiet, and what one step may take."""
 
     settle_ms: int = 30_000
@@ -67,7 +73,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangePhase:
     """Give a worker its phase and have it restarted."""
 
     url: str
@@ -109,11 +115,11 @@ class End:
 
 _NO_REST = "the cluster does not become stable: see its logs"
 
-Action = Change | Quiesce | Replace | Wait | Again | End
+Action = ChangePhase | Quiesce | Replace | Wait | Again | End
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RunDecision:
     """Write the entries, then perform the action with the memory that goes with it."""
 
     entries: tuple[Entry, ...] = ()
@@ -121,12 +127,12 @@ class Decision:
     action: Action
 
 
-def decide(run: Run, memory: Memory, view: View, limits: Limits, now_ms: int) -> Decision:
+def decide(run: Run, memory: Memory, view: View, limits: StepLimits, now_ms: int) -> RunDecision:
     """Return what is to be done next."""
     memory = memory.looked(view, now_ms)
     leg = run.leg
     if leg is None:
-        return Decision(entries=(Finished(),), memory=memory, action=End())
+        return RunDecision(entries=(Finished(),), memory=memory, action=End())
     if broken := broken_invariant(run, view):
         return _halt(memory, broken)
     turn = _Turn(run=run, leg=leg, memory=memory, view=view, limits=limits, now_ms=now_ms)
@@ -143,14 +149,14 @@ class _Turn:
     leg: Leg
     memory: Memory
     view: View
-    limits: Limits
+    limits: StepLimits
     now_ms: int
 
     @property
     def settled(self) -> bool:
         return self.now_ms - self.memory.steady_since_ms >= self.limits.settle_ms
 
-    def wait(self, reason: str, hint: str) -> Decision:
+    def wait(self, reason: str, hint: str) -> RunDecision:
         """Wait, or halt when the step has taken its time."""
         since_ms = self.memory.waiting_since_ms
         memory = self.memory
@@ -158,18 +164,18 @@ class _Turn:
             memory, since_ms = replace(memory, waiting_since_ms=self.now_ms), self.now_ms
         if self.now_ms - since_ms >= self.limits.step_ms:
             return _halt(memory, Halted(reason=reason, hint=hint))
-        return Decision(memory=memory, action=Wait(reason=reason))
+        return RunDecision(memory=memory, action=Wait(reason=reason))
 
-    def act(self, kind: str, url: str, action: Action, *entries: Entry) -> Decision:
+    def act(self, kind: str, url: str, action: Action, *entries: Entry) -> RunDecision:
         memory = replace(
             self.memory, acted=self.memory.acted | {(kind, url)}, waiting_since_ms=self.now_ms
         )
-        return Decision(entries=entries, memory=memory, action=action)
+        return RunDecision(entries=entries, memory=memory, action=action)
 
-    def progress(self, *entries: Entry) -> Decision:
+    def progress(self, *entries: Entry) -> RunDecision:
         """Write what was reached, and go on with a fresh deadline."""
         memory = replace(self.memory, waiting_since_ms=None, lingering=None)
-        return Decision(entries=entries, memory=memory, action=Again())
+        return RunDecision(entries=entries, memory=memory, action=Again())
 
     def back(self) -> _Turn:
         """Return the turn once the changed workers are back: what is open now is remembered."""
@@ -181,7 +187,7 @@ class _Turn:
         """Return the turn while changed workers are not back."""
         return replace(self, memory=replace(self.memory, lingering=None))
 
-    def verify(self) -> Decision | None:
+    def verify(self) -> RunDecision | None:
         """Return what the end of a step waits for; None when all is well.
 
         A process that was killed left its transaction to the coordinator, which aborts it after
@@ -198,7 +204,7 @@ class _Turn:
         return None
 
 
-def _rolling(turn: _Turn) -> Decision:
+def _rolling(turn: _Turn) -> RunDecision:
     for step in turn.run.steps.values():
         return _continue(turn, step)
     if waiting := turn.verify():
@@ -214,7 +220,7 @@ def _rolling(turn: _Turn) -> Decision:
     return turn.act(_kind(turn.leg), worker.url, _action(turn.leg, worker.url), entry)
 
 
-def _continue(turn: _Turn, step: Step) -> Decision:
+def _continue(turn: _Turn, step: WorkerStep) -> RunDecision:
     worker = turn.view.by_url.get(step.url)
     if has_arrived(turn.run, turn.leg, step, worker):
         assert worker is not None
@@ -228,7 +234,7 @@ def _continue(turn: _Turn, step: Step) -> Decision:
     return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
 
 
-def _next_worker(turn: _Turn) -> Worker | None:
+def _next_worker(turn: _Turn) -> UpgradedWorker | None:
     """Followers in the order of the inventory, the leader last, so that it moves once."""
     by_url = turn.view.by_url
     waiting = [
@@ -240,14 +246,14 @@ def _next_worker(turn: _Turn) -> Worker | None:
     return next(iter((*followers, *waiting)), None)
 
 
-def _finish_leg(turn: _Turn) -> Decision:
+def _finish_leg(turn: _Turn) -> RunDecision:
     if not turn.leg.replace and (problem := leader_problem(turn.leg, turn.view)):
         return turn.wait(problem, "pyconnect acls check --phase " + turn.leg.target)
     workers = [turn.view.by_url[url] for url in turn.run.selected]
     return turn.progress(LegFinished(target=turn.leg.target, evidence=_summary(workers)))
 
 
-def _full_stop(turn: _Turn) -> Decision:
+def _full_stop(turn: _Turn) -> RunDecision:
     run, leg, by_url = turn.run, turn.leg, turn.view.by_url
     pending = [
         url
@@ -276,7 +282,7 @@ def _full_stop(turn: _Turn) -> Decision:
     return _finish_leg(turn)
 
 
-def _is_there(turn: _Turn, url: str, worker: Worker | None) -> bool:
+def _is_there(turn: _Turn, url: str, worker: UpgradedWorker | None) -> bool:
     if worker is None:
         return False
     step = turn.run.steps.get(url)
@@ -299,7 +305,7 @@ def _is_silent_agent(turn: _Turn, url: str) -> bool:
     return told and not commanded
 
 
-def _is_awake(worker: Worker | None) -> bool:
+def _is_awake(worker: UpgradedWorker | None) -> bool:
     return worker is not None and (worker.member or (worker.reachable and not worker.drained))
 
 
@@ -307,7 +313,7 @@ def _step_started(leg: Leg, url: str) -> StepStarted:
     return StepStarted(url=url, phase=leg.target, instance=None)
 
 
-def _verified(turn: _Turn, step: Step, worker: Worker) -> StepVerified:
+def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVerified:
     how = (
         "reported by the worker"
         if worker.source is PhaseSource.TOLD
@@ -321,7 +327,7 @@ def _verified(turn: _Turn, step: Step, worker: Worker) -> StepVerified:
     return StepVerified(url=step.url, phase=step.phase, evidence=evidence)
 
 
-def _summary(workers: Iterable[Worker]) -> str:
+def _summary(workers: Iterable[UpgradedWorker]) -> str:
     return "; ".join(f"{worker.url}: {worker.phase_text}" for worker in workers)
 
 
@@ -330,10 +336,10 @@ def _kind(leg: Leg) -> str:
 
 
 def _action(leg: Leg, url: str) -> Action:
-    return Replace(url=url) if leg.replace else Change(url=url, phase=leg.target)
+    return Replace(url=url) if leg.replace else ChangePhase(url=url, phase=leg.target)
 
 
-def _not_there(leg: Leg, step: Step, worker: Worker | None) -> str:
+def _not_there(leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> str:
     if worker is None:
         return f"{step.url} is not back yet"
     if not worker.reachable:
@@ -364,5 +370,5 @@ def _gate_hint(problem: str) -> str:
     return "repair this, then run the same command again to continue"
 
 
-def _halt(memory: Memory, halted: Halted) -> Decision:
-    return Decision(entries=(halted,), memory=memory, action=End(halted=halted))
+def _halt(memory: Memory, halted: Halted) -> RunDecision:
+    return RunDecision(entries=(halted,), memory=memory, action=End(halted=halted))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan import versions
-from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, View, Worker
-from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, Step
+from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker, View
+from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, WorkerStep
 
 PROTOCOLS = ("default", "compatible", "sessioned")
 """As the group names them, the weakest first; `default` is the eager one."""
@@ -72,7 +72,7 @@ def broken_invariant(run: Run, view: View) -> Halted | None:
     return None
 
 
-def _wrong_phase(run: Run, leg: Leg, worker: Worker) -> str | None:
+def _wrong_phase(run: Run, leg: Leg, worker: UpgradedWorker) -> str | None:
     if not worker.reachable or worker.source is PhaseSource.UNKNOWN or leg.replace:
         return None
     if worker.kind is Kind.JAVA and versions.is_before(worker.version, versions.FIRST_WITH_PHASES):
@@ -85,7 +85,7 @@ def _wrong_phase(run: Run, leg: Leg, worker: Worker) -> str | None:
     return None
 
 
-def is_at_target(run: Run, leg: Leg, worker: Worker) -> bool:
+def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
     """Whether a worker needs no step in this leg, as far as the cluster itself shows."""
     if leg.replace:
         return worker.reachable and worker.version != _version_before(run, worker.url)
@@ -97,7 +97,7 @@ def is_at_target(run: Run, leg: Leg, worker: Worker) -> bool:
     )
 
 
-def has_arrived(run: Run, leg: Leg, step: Step, worker: Worker | None) -> bool:
+def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> bool:
     """Whether the worker of a step is back and where it should be.
 
     Where the phase is only inferred it takes two facts more: the change was made, and the process

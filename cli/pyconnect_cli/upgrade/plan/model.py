@@ -40,7 +40,7 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class UpgradedWorker:
     """One worker. `url` has no slash at its end.
 
     `instance` tells one life of its process from the next: the member id of the group, which is
@@ -87,7 +87,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class FailingInstance:
     """State of a connector (`orders`) or task (`orders/0`) and the worker that said so."""
 
     state: str
@@ -104,7 +104,7 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceConnector:
+class SourceFacts:
     """What an upgrade must know of a source connector's configuration.
 
     `replaced` and `breaking` are client settings, as they are written, that exactly-once ignores
@@ -142,7 +142,7 @@ class Brokers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
+class KnownSettings:
     """Workers' own client settings, each as `name: key=value`."""
 
     replaced: tuple[str, ...] = ()
@@ -163,18 +163,18 @@ class View:
     cluster_id: str
     group_state: str
     protocol: str
-    workers: tuple[Worker, ...]
-    instances: Mapping[str, Instance]
+    workers: tuple[UpgradedWorker, ...]
+    instances: Mapping[str, FailingInstance]
     hanging: tuple[str, ...] = ()
     open_transactions: frozenset[OpenTransaction] = frozenset()
-    sources: tuple[SourceConnector, ...] = ()
+    sources: tuple[SourceFacts, ...] = ()
     stopped: tuple[str, ...] = ()
     brokers: Brokers = Brokers()
     aborted_offsets: tuple[str, ...] = ()
     offsets_topic: str | None = None
     acl_blockers: tuple[str, ...] = ()
     acl_unknown: tuple[str, ...] = ()
-    worker_settings: WorkerSettings = WorkerSettings()
+    worker_settings: KnownSettings = KnownSettings()
     other_groups: tuple[str, ...] = ()
     leader_transactional_id: str = ""
     states_known: bool = True
@@ -188,11 +188,11 @@ class View:
         return self.group_state == "Stable"
 
     @property
-    def by_url(self) -> dict[str, Worker]:
+    def by_url(self) -> dict[str, UpgradedWorker]:
         return {worker.url: worker for worker in self.workers}
 
     @property
-    def leader(self) -> Worker | None:
+    def leader(self) -> UpgradedWorker | None:
         return next((worker for worker in self.workers if worker.leader), None)
 
     def failed(self) -> frozenset[str]:
@@ -218,7 +218,7 @@ class View:
         )
 
 
-def phase_range(workers: Iterable[Worker]) -> tuple[Phase, Phase]:
+def phase_range(workers: Iterable[UpgradedWorker]) -> tuple[Phase, Phase]:
     """Return the lowest and the highest phase that any of them may be in."""
     found = [phase for worker in workers for phase in worker.phases]
     return min(found, key=lambda p: p.rank), max(found, key=lambda p: p.rank)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.upgrade.plan.checks import Finding, Wish, findings
-from pyconnect_cli.upgrade.plan.model import PhaseSource, View, Worker, phase_range
+from pyconnect_cli.upgrade.plan.checks import PhaseWish, PlanFinding, findings
+from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View, phase_range
 from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
 
 DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
@@ -22,21 +22,21 @@ class Plan:
     """What would be done; without legs nothing is. `notes`: what it means for others."""
 
     view: View
-    wish: Wish
+    wish: PhaseWish
     legs: tuple[Leg, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[PlanFinding, ...]
     notes: tuple[str, ...] = ()
 
     @property
-    def refused(self) -> tuple[Finding, ...]:
+    def refused(self) -> tuple[PlanFinding, ...]:
         """Why it must not be done; empty when it may."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
-    def warnings(self) -> tuple[Finding, ...]:
+    def warnings(self) -> tuple[PlanFinding, ...]:
         return tuple(finding for finding in self.findings if not finding.blocks)
 
-    def order(self, leg: Leg) -> tuple[Worker, ...]:
+    def order(self, leg: Leg) -> tuple[UpgradedWorker, ...]:
         """The workers of a rolling as they would come now: followers, then the leader."""
         chosen = [
             worker
@@ -74,7 +74,7 @@ class Plan:
         )
 
 
-def make_plan(view: View, wish: Wish) -> Plan:
+def make_plan(view: View, wish: PhaseWish) -> Plan:
     """Return the plan with everything that speaks against it."""
     seen = _declared(view, wish)
     legs, problem = _legs(seen, wish)
@@ -84,7 +84,7 @@ def make_plan(view: View, wish: Wish) -> Plan:
     return Plan(view=view, wish=wish, legs=legs, findings=found, notes=_notes(view, legs))
 
 
-def _declared(view: View, wish: Wish) -> tuple[Worker, ...]:
+def _declared(view: View, wish: PhaseWish) -> tuple[UpgradedWorker, ...]:
     """Workers that answer, with what the operator vouches for taken as true."""
     return tuple(
         replace(worker, phases=frozenset({PREPARING}))
@@ -95,9 +95,11 @@ def _declared(view: View, wish: Wish) -> tuple[Worker, ...]:
     )
 
 
-def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Finding | None]:
+def _legs(
+    workers: tuple[UpgradedWorker, ...], wish: PhaseWish
+) -> tuple[tuple[Leg, ...], PlanFinding | None]:
     if not workers:
-        return (), Finding(message="no worker answers")
+        return (), PlanFinding(message="no worker answers")
     low, high = phase_range(workers)
     if all(worker.phase is wish.target for worker in workers):
         return _hard(wish), None
@@ -118,7 +120,7 @@ def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Fin
     if wish.direct:
         return (Leg(start=ENABLED, target=DISABLED), *_hard(wish)), None
     if wish.only:
-        return (), Finding(
+        return (), PlanFinding(
             message="a change from enabled to disabled takes two rolling restarts; with only"
             " some workers it would leave phases that cannot coexist",
             hint="first: pyconnect upgrade run --phase preparing",
@@ -127,7 +129,7 @@ def _legs(workers: tuple[Worker, ...], wish: Wish) -> tuple[tuple[Leg, ...], Fin
     return (*down, *_hard(wish)), None
 
 
-def _hard(wish: Wish) -> tuple[Leg, ...]:
+def _hard(wish: PhaseWish) -> tuple[Leg, ...]:
     return (Leg(start=DISABLED, target=DISABLED, replace=True),) if wish.hard else ()
 
 
@@ -135,20 +137,20 @@ def _far(low: Phase, high: Phase, target: Phase) -> Phase:
     return low if target.rank - low.rank >= high.rank - target.rank else high
 
 
-def _at(workers: tuple[Worker, ...], phase: Phase) -> str:
+def _at(workers: tuple[UpgradedWorker, ...], phase: Phase) -> str:
     return ", ".join(worker.url for worker in workers if phase in worker.phases)
 
 
-def _skips(workers: tuple[Worker, ...]) -> Finding:
-    return Finding(
+def _skips(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
+    return PlanFinding(
         message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
         " leader could still write records that cannot be fenced",
         hint="first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
     )
 
 
-def _too_far(workers: tuple[Worker, ...]) -> Finding:
-    return Finding(
+def _too_far(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
+    return PlanFinding(
         message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
         " enabled: these phases cannot coexist",
         hint="disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",

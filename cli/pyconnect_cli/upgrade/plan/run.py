@@ -121,7 +121,7 @@ Entry = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class WorkerStep:
     """The step under way; `instance` is the worker's process before it."""
 
     url: str
@@ -136,7 +136,7 @@ class Run:
 
     started: Started
     leg_index: int = 0
-    steps: Mapping[str, Step] = field(default_factory=dict)
+    steps: Mapping[str, WorkerStep] = field(default_factory=dict)
     verified: frozenset[str] = frozenset()
     halted: Halted | None = None
     finished: bool = False
@@ -177,7 +177,7 @@ def applied(run: Run, entry: Entry) -> Run:
         case Resumed():
             return replace(run, halted=None)
         case StepStarted():
-            step = Step(url=entry.url, phase=entry.phase, instance=entry.instance)
+            step = WorkerStep(url=entry.url, phase=entry.phase, instance=entry.instance)
             return replace(run, steps={**run.steps, entry.url: step}, halted=None)
         case StepChanged():
             step = replace(run.steps[entry.url], changed=True)

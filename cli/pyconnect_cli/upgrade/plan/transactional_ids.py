@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from pyconnect_cli.upgrade.plan.model import SourceConnector
+from pyconnect_cli.upgrade.plan.model import SourceFacts
 
 LEADER = "the leader"
 
 
-def ids_of(group_id: str, source: SourceConnector) -> tuple[str, ...]:
+def ids_of(group_id: str, source: SourceFacts) -> tuple[str, ...]:
     """Return the ids of a connector: of changes of its offsets (KIP-875), then of its tasks."""
     count = max(source.tasks, source.tasks_max)
     own = f"{group_id}-{source.name}"
     return (own, *(f"{own}-{task}" for task in range(count)))
 
 
-def collisions(group_id: str, leader: str, sources: Iterable[SourceConnector]) -> Iterator[str]:
+def collisions(group_id: str, leader: str, sources: Iterable[SourceFacts]) -> Iterator[str]:
     """Yield a sentence for each id that has several owners in this group; `leader`: its id."""
     owners: dict[str, list[str]] = defaultdict(list)
     owners[leader].append(LEADER)
@@ -33,7 +33,7 @@ def collisions(group_id: str, leader: str, sources: Iterable[SourceConnector]) -
 
 
 def shared_with(
-    group_id: str, sources: Iterable[SourceConnector], groups: Iterable[str]
+    group_id: str, sources: Iterable[SourceFacts], groups: Iterable[str]
 ) -> Iterator[str]:
     """Yield a sentence for each connector whose ids may be those of another Connect group."""
     named = list(sources)

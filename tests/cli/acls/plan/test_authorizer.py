@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.acls.plan.authorizer import Authorizer
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, Resource, ResourceType
 
 CLIENT = "User:c"
 HOST = "10.0.0.5"
@@ -15,7 +15,7 @@ ID = Resource(ResourceType.TRANSACTIONAL_ID, "g-x-0")
 
 
 def binding(
-    operation: Operation,
+    operation: GrantOperation,
     name: str,
     *,
     prefixed: bool = False,
@@ -27,7 +27,12 @@ def binding(
     return Binding(ID.type, name, pattern, principal, host, operation, allow)
 
 
-READ, WRITE, DESCRIBE, ALL = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL
+READ, WRITE, DESCRIBE, ALL = (
+    GrantOperation.READ,
+    GrantOperation.WRITE,
+    GrantOperation.DESCRIBE,
+    GrantOperation.ALL,
+)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +71,18 @@ READ, WRITE, DESCRIBE, ALL = Operation.READ, Operation.WRITE, Operation.DESCRIBE
             True,
         ),
         ([binding(WRITE, "g-x-0", principal="user:c")], WRITE, False, False),
-        ([binding(Operation.ALTER_CONFIGS, "g-x-0")], Operation.DESCRIBE_CONFIGS, False, True),
-        ([binding(Operation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
+        (
+            [binding(GrantOperation.ALTER_CONFIGS, "g-x-0")],
+            GrantOperation.DESCRIBE_CONFIGS,
+            False,
+            True,
+        ),
+        ([binding(GrantOperation.ALTER_CONFIGS, "g-x-0")], DESCRIBE, False, False),
         ([binding(WRITE, "g-x-0-and-more", prefixed=True)], WRITE, True, True),
     ],
 )
 def test_vectors(
-    bindings: list[Binding], operation: Operation, everyone: bool, allowed: bool
+    bindings: list[Binding], operation: GrantOperation, everyone: bool, allowed: bool
 ) -> None:
     """The table of the specification, and what its text says beside it."""
     authorizer = Authorizer(bindings, allow_everyone=everyone)
@@ -101,7 +111,7 @@ def test_a_binding_for_one_host_promises_nothing_for_an_unknown_one() -> None:
     assert Authorizer(denied).decide(CLIENT, WRITE, ID, "10.9.9.9").allowed
 
 
-def slow_decision(bindings: list[Binding], operation: Operation, resource: Resource) -> bool:
+def slow_decision(bindings: list[Binding], operation: GrantOperation, resource: Resource) -> bool:
     """The same rules, one binding after the other."""
     matching = [
         found
@@ -118,7 +128,7 @@ def slow_decision(bindings: list[Binding], operation: Operation, resource: Resou
     ]
     if any(not found.allow and found.operation in (operation, ALL) for found in matching):
         return False
-    implying = {READ, WRITE, Operation.DELETE, Operation.ALTER}
+    implying = {READ, WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
     return any(
         found.allow
         and (
@@ -137,14 +147,14 @@ BINDINGS = st.builds(
     pattern=st.sampled_from(Pattern),
     principal=st.sampled_from([CLIENT, "User:*", "User:d"]),
     host=st.just("*"),
-    operation=st.sampled_from([READ, WRITE, DESCRIBE, ALL, Operation.DELETE]),
+    operation=st.sampled_from([READ, WRITE, DESCRIBE, ALL, GrantOperation.DELETE]),
     allow=st.booleans(),
 )
 
 
 @given(st.lists(BINDINGS, max_size=8), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
 def test_looking_up_decides_as_reading_all_does(
-    bindings: list[Binding], operation: Operation, name: str
+    bindings: list[Binding], operation: GrantOperation, name: str
 ) -> None:
     """The index of names and prefixes loses no binding."""
     resource = Resource(ResourceType.TOPIC, name)

@@ -12,14 +12,14 @@ from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_cli.acls.plan.model import (
     CLUSTER,
     Evidence,
-    Finding,
+    GrantFinding,
+    GrantVerdict,
     ProbeAnswer,
     ProbeKey,
     Role,
-    Verdict,
 )
 from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.kafka.acl_words import Binding, Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 from tests.support.acls import WORKER, sasl
 
@@ -52,14 +52,14 @@ def generated() -> tuple[Binding, ...]:
     )
 
 
-def of_rule(report: AclReport, rule: str) -> Finding:
+def of_rule(report: AclReport, rule: str) -> GrantFinding:
     return next(finding for finding in report.findings if finding.need.rule.id == rule)
 
 
 def test_what_is_generated_is_enough() -> None:
     """Granting all that is missing leaves nothing missing."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
-    assert {finding.verdict for finding in report.findings} == {Verdict.PREDICTED}
+    assert {finding.verdict for finding in report.findings} == {GrantVerdict.PREDICTED}
     assert report.exit_code() is ExitCode.OK
 
 
@@ -79,10 +79,10 @@ def test_nothing_generated_is_superfluous(left_out: int) -> None:
 def test_a_missing_warning_does_not_stand_in_the_way() -> None:
     """Only blockers decide about readiness."""
     bindings = tuple(
-        found for found in generated() if found.operation is not Operation.DESCRIBE_CONFIGS
+        found for found in generated() if found.operation is not GrantOperation.DESCRIBE_CONFIGS
     )
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": bindings}))
-    assert of_rule(report, "W6").verdict is Verdict.MISSING
+    assert of_rule(report, "W6").verdict is GrantVerdict.MISSING
     assert report.exit_code() is ExitCode.OK
 
 
@@ -94,12 +94,12 @@ def test_a_deny_is_denied_and_named() -> None:
         Pattern.PREFIXED,
         "User:*",
         "*",
-        Operation.WRITE,
+        GrantOperation.WRITE,
         False,
     )
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": (*generated(), denial)}))
     finding = of_rule(report, "W7")
-    assert finding.verdict is Verdict.DENIED
+    assert finding.verdict is GrantVerdict.DENIED
     assert str(denial) in finding.evidence
     assert report.exit_code() is ExitCode.NEGATIVE
     assert [conflict.need.rule.id for conflict in missing_grants(report.findings).conflicts] == [
@@ -110,18 +110,18 @@ def test_a_deny_is_denied_and_named() -> None:
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_brokers_answer_outweighs_the_bindings(allowed: bool) -> None:
     """Super users have none, and another authorizer may refuse what they allow."""
-    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(allowed, "asked")}
     bindings = () if allowed else generated()
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
-    verdict = Verdict.PROVEN if allowed else Verdict.DENIED
+    verdict = GrantVerdict.PROVEN if allowed else GrantVerdict.DENIED
     assert of_rule(report, "W7").verdict is verdict
 
 
 def test_a_deny_is_named_though_the_client_itself_was_refused() -> None:
     """A grant would not help; without a DENY in the way the broker's answer is shown alone."""
-    denial = Binding(*LEADER, Pattern.LITERAL, "User:worker", "*", Operation.WRITE, False)
-    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    denial = Binding(*LEADER, Pattern.LITERAL, "User:worker", "*", GrantOperation.WRITE, False)
+    key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(False, "the broker refused")}
     bindings = (*generated(), denial)
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": bindings}, probes=probes))
@@ -141,19 +141,19 @@ def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None
         **sasl("root", "admin.override."),
     }
     facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
-    key = ProbeKey(Role.CONSUMER, "c", Operation.READ, Resource(ResourceType.TOPIC, "own"))
+    key = ProbeKey(Role.CONSUMER, "c", GrantOperation.READ, Resource(ResourceType.TOPIC, "own"))
     evidence = Evidence(bindings={"": generated()}, probes={key: ProbeAnswer(True, "it may")})
     report = check(facts, Phase.ENABLED, evidence)
-    assert of_rule(report, "O2").verdict is Verdict.PROVEN
+    assert of_rule(report, "O2").verdict is GrantVerdict.PROVEN
     described = of_rule(report, "O3")
-    assert (described.need.principal, described.verdict) == ("User:root", Verdict.PROVEN)
+    assert (described.need.principal, described.verdict) == ("User:root", GrantVerdict.PROVEN)
     assert described.evidence == "it may, asked as the consumer"
     fenced = of_rule(report, "X2")
     assert fenced.need.principal == "User:root"
-    assert fenced.verdict is Verdict.UNKNOWN
+    assert fenced.verdict is GrantVerdict.UNKNOWN
     assert "is it a super user? (--super-user)" in fenced.evidence
     assert of_rule(check(facts, Phase.ENABLED, replace(evidence, probes={})), "X2").verdict is (
-        Verdict.MISSING
+        GrantVerdict.MISSING
     )
 
 
@@ -163,7 +163,7 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
         WORKER, name="w2", properties={**WORKER.properties, **sasl("writer2", "producer.")}
     )
     key = ProbeKey(
-        Role.PRODUCER, "c", Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, "g-c-0")
+        Role.PRODUCER, "c", GrantOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, "g-c-0")
     )
     report = check(
         replace(FACTS, workers=(WORKER, other)),
@@ -175,7 +175,7 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
         for finding in report.findings
         if finding.need.rule.id == "X1" and finding.need.resource.name == "g-c-0"
     }
-    assert found == {"User:writer": Verdict.PROVEN, "User:writer2": Verdict.MISSING}
+    assert found == {"User:writer": GrantVerdict.PROVEN, "User:writer2": GrantVerdict.MISSING}
     assert report.exit_code() is ExitCode.NEGATIVE
     grants = missing_grants(report.findings).grants
     assert {grant.principal for grant in grants} == {"User:writer2"}
@@ -183,10 +183,10 @@ def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
 
 def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:
     """The broker was too old, or the topic does not exist."""
-    key = ProbeKey(Role.WORKER, "w", Operation.WRITE, LEADER)
+    key = ProbeKey(Role.WORKER, "w", GrantOperation.WRITE, LEADER)
     probes = {key: ProbeAnswer(None, "too old")}
     report = check(FACTS, Phase.PREPARING, Evidence(bindings={"": generated()}, probes=probes))
-    assert of_rule(report, "W7").verdict is Verdict.PREDICTED
+    assert of_rule(report, "W7").verdict is GrantVerdict.PREDICTED
     unknown = check(FACTS, Phase.PREPARING, Evidence(refused=frozenset({""}), probes=probes))
     assert of_rule(unknown, "W7").evidence == "too old"
 
@@ -194,7 +194,7 @@ def test_a_probe_that_decides_nothing_leaves_the_prediction() -> None:
 def test_without_an_authorizer_everything_is_allowed() -> None:
     """The brokers say so themselves."""
     report = check(FACTS, Phase.ENABLED, Evidence(open_clusters=frozenset({""})))
-    assert {finding.verdict for finding in report.findings} == {Verdict.PROVEN}
+    assert {finding.verdict for finding in report.findings} == {GrantVerdict.PROVEN}
 
 
 def test_undecided_blockers_are_exit_9_and_exit_5_when_nobody_may_look() -> None:
@@ -211,19 +211,19 @@ def test_another_cluster_that_was_not_asked_stays_unknown() -> None:
     config = {**SOURCE.config, "producer.override.bootstrap.servers": "other:9092"}
     facts = replace(FACTS, connectors=(replace(SOURCE, config=config),))
     report = check(facts, Phase.ENABLED, Evidence(bindings={"": generated()}))
-    assert of_rule(report, "X1").verdict is Verdict.UNKNOWN
-    assert of_rule(report, "X2").verdict is Verdict.PREDICTED
+    assert of_rule(report, "X1").verdict is GrantVerdict.UNKNOWN
+    assert of_rule(report, "X2").verdict is GrantVerdict.PREDICTED
 
 
 def test_creation_may_be_granted_on_the_cluster() -> None:
     """The broker takes either."""
     facts = replace(FACTS, existing_topics={"": frozenset({"configs", "statuses", "records"})})
-    create = Binding(*CLUSTER, Pattern.LITERAL, "User:worker", "*", Operation.CREATE, True)
+    create = Binding(*CLUSTER, Pattern.LITERAL, "User:worker", "*", GrantOperation.CREATE, True)
     assert of_rule(
         check(facts, Phase.DISABLED, Evidence(bindings={"": generated()})), "W5"
-    ).verdict is (Verdict.MISSING)
+    ).verdict is (GrantVerdict.MISSING)
     report = check(facts, Phase.DISABLED, Evidence(bindings={"": (*generated(), create)}))
-    assert of_rule(report, "W5").verdict is Verdict.PREDICTED
+    assert of_rule(report, "W5").verdict is GrantVerdict.PREDICTED
 
 
 def test_the_document_has_every_grant_with_its_reason() -> None:

@@ -17,8 +17,8 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.acls.plan.model import Evidence, Finding, Role
-from pyconnect_cli.kafka.acl_words import Operation, Pattern, Resource, ResourceType
+from pyconnect_cli.acls.plan.model import Evidence, GrantFinding, Role
+from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_cli.rest.phases import Phase
 from tests.support.acls import WORKER
 
@@ -28,7 +28,7 @@ SOURCE = ConnectorFacts(
 FACTS = ClusterFacts(workers=(WORKER,), connectors=(SOURCE,))
 
 
-def findings(facts: ClusterFacts = FACTS) -> tuple[Finding, ...]:
+def findings(facts: ClusterFacts = FACTS) -> tuple[GrantFinding, ...]:
     return check(facts, Phase.ENABLED, Evidence(bindings={"": ()})).findings
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_granted_on_everything() -> None:
     grants = missing_grants(findings(), everything=True).grants
     assert grants
     for grant in grants:
-        assert grant.operation is not Operation.ALL
+        assert grant.operation is not GrantOperation.ALL
         assert grant.resource.name != "*"
         assert grant.pattern is Pattern.LITERAL
 
@@ -60,11 +60,11 @@ def test_describe_is_listed_only_on_request() -> None:
     """Kafka's authorizer implies it; others may not."""
     group = Resource(ResourceType.GROUP, "g")
     plain = {grant.operation for grant in missing_grants(findings()).grants if grant[2] == group}
-    assert plain == {Operation.READ}
+    assert plain == {GrantOperation.READ}
     explicit = missing_grants(findings(), explicit_describe=True).grants
     assert {grant.operation for grant in explicit if grant[2] == group} == {
-        Operation.READ,
-        Operation.DESCRIBE,
+        GrantOperation.READ,
+        GrantOperation.DESCRIBE,
     }
 
 
@@ -103,7 +103,7 @@ def test_hostile_names_stay_one_word() -> None:
     """Names come from connectors' configurations; the shell must not see through them."""
     name = "x'; touch /tmp/owned; '$(id) ${HOME}"
     grant = Grant(
-        "", "User:a b", Resource(ResourceType.TOPIC, name), Pattern.LITERAL, Operation.READ
+        "", "User:a b", Resource(ResourceType.TOPIC, name), Pattern.LITERAL, GrantOperation.READ
     )
     (command,) = kafka_acls([grant], "b")
     assert name in shlex.split(command)
@@ -136,7 +136,7 @@ def test_a_strimzi_user_per_principal() -> None:
 def test_terraform_labels_are_unique() -> None:
     """Names that differ only in characters that labels lack must not collide."""
     topics = [Resource(ResourceType.TOPIC, name) for name in ("a.b", "a-b", "a_b", "a_2d_b")]
-    grants = [Grant("", "User:u", topic, Pattern.LITERAL, Operation.READ) for topic in topics]
+    grants = [Grant("", "User:u", topic, Pattern.LITERAL, GrantOperation.READ) for topic in topics]
     labels = {block.splitlines()[0] for block in terraform(grants)}
     assert len(labels) == len(topics)
 

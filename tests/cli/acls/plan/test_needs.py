@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
-from pyconnect_cli.acls.plan.model import Need, Role, Severity
+from pyconnect_cli.acls.plan.model import Need, NeedSeverity, Role
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.acls.plan.principals import principal_of
 from pyconnect_cli.rest.phases import Phase
@@ -120,8 +120,8 @@ def test_ids_cover_present_possible_and_former_tasks(
 def test_fencing_a_single_task_is_no_blocker() -> None:
     """One task before and after needs no fencing; a later change of the count does."""
     single = with_source(tasks=1, config={**SOURCE.config, "tasks.max": "1"})
-    assert {n.severity for n in needs(single) if n.rule.id == "X2"} == {Severity.WARNING}
-    assert {n.severity for n in needs() if n.rule.id == "X2"} == {Severity.BLOCKER}
+    assert {n.severity for n in needs(single) if n.rule.id == "X2"} == {NeedSeverity.WARNING}
+    assert {n.severity for n in needs() if n.rule.id == "X2"} == {NeedSeverity.BLOCKER}
 
 
 def test_enabled_makes_connectors_use_the_workers_offsets_topic_themselves() -> None:
@@ -288,14 +288,14 @@ def test_simulated_old_brokers_alone_have_rows_of_their_own() -> None:
     assert not {"W8", "X5p", "X5a"} & {need.rule.id for need in needs()}
     found = [need for need in needs(old) if need.rule.id in {"W8", "X5p", "X5a"}]
     assert len(found) == 3
-    assert {need.severity for need in found} == {Severity.WARNING}
+    assert {need.severity for need in found} == {NeedSeverity.WARNING}
 
 
 def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
     """None of them stands in the way of a phase."""
     found = [n for n in needs(replace(FACTS, tool="User:t")) if n.rule.role is Role.TOOL]
     assert {need.principal for need in found} == {"User:t"}
-    assert {need.severity for need in found} == {Severity.WARNING}
+    assert {need.severity for need in found} == {NeedSeverity.WARNING}
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_agents_read_the_workers_offsets_topic_themselves() -> None:
     """Connectors' right to read it is needed by Apache's workers only."""
     agents = replace(FACTS, workers=(replace(WORKER, is_agent=True),))
     mild = {"O2", "O3"}
-    for facts, severity in ((FACTS, Severity.BLOCKER), (agents, Severity.WARNING)):
+    for facts, severity in ((FACTS, NeedSeverity.BLOCKER), (agents, NeedSeverity.WARNING)):
         assert {n.severity for n in needs(facts) if n.rule.id in mild} == {severity}
     own = replace(SOURCE, config={**SOURCE.config, "offsets.storage.topic": "own"})
     facts = replace(agents, connectors=(own,))
-    assert {n.severity for n in needs(facts) if n.rule.id in mild} == {Severity.BLOCKER}
+    assert {n.severity for n in needs(facts) if n.rule.id in mild} == {NeedSeverity.BLOCKER}

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.upgrade.plan.model import Kind, OpenTransaction, PhaseSource, View, Worker
+from pyconnect_cli.upgrade.plan.model import (
+    Kind,
+    OpenTransaction,
+    PhaseSource,
+    UpgradedWorker,
+    View,
+)
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
 from tests.support.upgrade_world import Killed, World
 
@@ -114,7 +120,9 @@ def test_a_stranger_in_the_group_halts_the_run() -> None:
     """It is named with its version."""
     world = World.of(PREPARING, PREPARING)
     world.start(UP_2)
-    world.strangers = [Worker(url="http://old", version="3.2.0", instance="m", kind=Kind.JAVA)]
+    world.strangers = [
+        UpgradedWorker(url="http://old", version="3.2.0", instance="m", kind=Kind.JAVA)
+    ]
     end = halted(world)
     assert "http://old, version 3.2.0 has joined the group" in end.reason
     assert world.order == []
@@ -306,7 +314,7 @@ def test_software_is_replaced_after_the_soft_way_down() -> None:
 
 def test_what_cannot_be_known_is_labelled() -> None:
     """A Java follower is never said to be at a phase for sure."""
-    worker = Worker(
+    worker = UpgradedWorker(
         url="http://w", kind=Kind.JAVA, phases=frozenset({ENABLED}), source=PhaseSource.INFERRED
     )
     assert worker.phase_text == "enabled (inferred)"

@@ -7,26 +7,26 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.rest.phases import Phase
-from pyconnect_cli.upgrade.plan.checks import Wish
+from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
-    Instance,
+    FailingInstance,
     Kind,
+    KnownSettings,
     Means,
     OpenTransaction,
     PhaseSource,
-    SourceConnector,
+    SourceFacts,
+    UpgradedWorker,
     View,
-    Worker,
-    WorkerSettings,
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 
 DISABLED, PREPARING, ENABLED = Phase
 
 
-def agent(name: str, phase: Phase, **members: object) -> Worker:
-    worker = Worker(
+def agent(name: str, phase: Phase, **members: object) -> UpgradedWorker:
+    worker = UpgradedWorker(
         url=f"http://{name}",
         kind=Kind.AGENT,
         version="4.3.1",
@@ -39,12 +39,12 @@ def agent(name: str, phase: Phase, **members: object) -> Worker:
     return replace(worker, **members)  # type: ignore[arg-type]
 
 
-def java(name: str, *phases: Phase, **members: object) -> Worker:
+def java(name: str, *phases: Phase, **members: object) -> UpgradedWorker:
     worker = agent(name, DISABLED, kind=Kind.JAVA, source=PhaseSource.INFERRED)
     return replace(worker, phases=frozenset(phases), **members)  # type: ignore[arg-type]
 
 
-def view(*workers: Worker, **members: object) -> View:
+def view(*workers: UpgradedWorker, **members: object) -> View:
     led = [replace(worker, leader=at == 0) for at, worker in enumerate(workers)]
     found = View(
         group_id="g",
@@ -52,12 +52,12 @@ def view(*workers: Worker, **members: object) -> View:
         group_state="Stable",
         protocol="sessioned",
         workers=tuple(led),
-        instances={"c": Instance(state="RUNNING", worker_id="a")},
+        instances={"c": FailingInstance(state="RUNNING", worker_id="a")},
     )
     return replace(found, **members)  # type: ignore[arg-type]
 
 
-def three(phase: Phase) -> tuple[Worker, ...]:
+def three(phase: Phase) -> tuple[UpgradedWorker, ...]:
     return tuple(agent(name, phase) for name in "abc")
 
 
@@ -72,24 +72,24 @@ def warnings(found: Plan) -> str:
 @pytest.mark.parametrize(
     ("start", "wish", "legs"),
     [
-        (DISABLED, Wish(target=PREPARING), ["disabled → preparing"]),
-        (PREPARING, Wish(target=ENABLED), ["preparing → enabled"]),
-        (ENABLED, Wish(target=PREPARING), ["enabled → preparing"]),
-        (PREPARING, Wish(target=DISABLED), ["preparing → disabled"]),
-        (ENABLED, Wish(target=DISABLED), ["enabled → preparing", "preparing → disabled"]),
-        (ENABLED, Wish(target=DISABLED, direct=True), ["enabled → disabled"]),
-        (DISABLED, Wish(target=ENABLED, full_stop=True), ["disabled → enabled"]),
-        (ENABLED, Wish(target=DISABLED, full_stop=True), ["enabled → disabled"]),
-        (PREPARING, Wish(target=PREPARING), []),
+        (DISABLED, PhaseWish(target=PREPARING), ["disabled → preparing"]),
+        (PREPARING, PhaseWish(target=ENABLED), ["preparing → enabled"]),
+        (ENABLED, PhaseWish(target=PREPARING), ["enabled → preparing"]),
+        (PREPARING, PhaseWish(target=DISABLED), ["preparing → disabled"]),
+        (ENABLED, PhaseWish(target=DISABLED), ["enabled → preparing", "preparing → disabled"]),
+        (ENABLED, PhaseWish(target=DISABLED, direct=True), ["enabled → disabled"]),
+        (DISABLED, PhaseWish(target=ENABLED, full_stop=True), ["disabled → enabled"]),
+        (ENABLED, PhaseWish(target=DISABLED, full_stop=True), ["enabled → disabled"]),
+        (PREPARING, PhaseWish(target=PREPARING), []),
         (
             PREPARING,
-            Wish(target=DISABLED, hard=True),
+            PhaseWish(target=DISABLED, hard=True),
             ["preparing → disabled", "replace the software"],
         ),
-        (DISABLED, Wish(target=DISABLED, hard=True), ["replace the software"]),
+        (DISABLED, PhaseWish(target=DISABLED, hard=True), ["replace the software"]),
     ],
 )
-def test_the_way(start: Phase, wish: Wish, legs: list[str]) -> None:
+def test_the_way(start: Phase, wish: PhaseWish, legs: list[str]) -> None:
     """One phase at a time up; down in two rollings unless asked otherwise."""
     plan = make_plan(view(*three(start)), wish)
     assert [str(leg) for leg in plan.legs] == legs
@@ -101,7 +101,7 @@ def test_the_way(start: Phase, wish: Wish, legs: list[str]) -> None:
 def test_an_interrupted_rolling_is_finished() -> None:
     """Without a journal, too: only who is not there yet is left."""
     workers = (agent("a", DISABLED), agent("b", PREPARING), agent("c", DISABLED))
-    plan = make_plan(view(*workers), Wish(target=PREPARING))
+    plan = make_plan(view(*workers), PhaseWish(target=PREPARING))
     assert plan.refused == ()
     assert [worker.url for worker in plan.order(plan.legs[0])] == ["http://c", "http://a"]
 
@@ -109,8 +109,12 @@ def test_an_interrupted_rolling_is_finished() -> None:
 A, B, C = three(DISABLED)
 P = three(PREPARING)
 E = three(ENABLED)
-TO_1, TO_2, TO_0 = Wish(target=PREPARING), Wish(target=ENABLED), Wish(target=DISABLED)
-SOURCE = SourceConnector(name="s", state="RUNNING", tasks=1)
+TO_1, TO_2, TO_0 = (
+    PhaseWish(target=PREPARING),
+    PhaseWish(target=ENABLED),
+    PhaseWish(target=DISABLED),
+)
+SOURCE = SourceFacts(name="s", state="RUNNING", tasks=1)
 FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_000)
 
 
@@ -177,7 +181,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
         (view(*P, brokers=Brokers(topic_problems=("two",))), TO_2, "two"),
         (
-            view(*P, worker_settings=WorkerSettings(breaking=("w: retries=0",))),
+            view(*P, worker_settings=KnownSettings(breaking=("w: retries=0",))),
             TO_2,
             "w: retries=0: no transactional producer",
         ),
@@ -193,7 +197,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         ),
     ],
 )
-def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
+def test_what_is_refused(seen: View, wish: PhaseWish, reason: str) -> None:
     """Each with the reason, before anything is touched."""
     assert reason in refusals(make_plan(seen, wish))
 
@@ -205,7 +209,7 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
         (view(A, B, protocol="default"), TO_1, "the group's protocol is eager"),
         (view(A, java("b", DISABLED, version="3.3.2")), TO_1, "repaired by 3.4.1"),
         (
-            view(A, B, instances={"c/0": Instance(state="FAILED", worker_id="a")}),
+            view(A, B, instances={"c/0": FailingInstance(state="FAILED", worker_id="a")}),
             TO_1,
             "already FAILED: c/0",
         ),
@@ -224,7 +228,7 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
         (view(A, B, brokers=Brokers(log_warnings=("one replica",))), TO_1, "one replica"),
         (view(A, B, brokers=Brokers(topic_warnings=("one away",))), TO_1, "one away"),
         (
-            view(A, B, worker_settings=WorkerSettings(replaced=("w: transactional.id=x",))),
+            view(A, B, worker_settings=KnownSettings(replaced=("w: transactional.id=x",))),
             TO_1,
             "w: transactional.id=x will be ignored",
         ),
@@ -262,7 +266,7 @@ def test_what_is_refused(seen: View, wish: Wish, reason: str) -> None:
         (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
     ],
 )
-def test_what_is_only_told(seen: View, wish: Wish, text: str) -> None:
+def test_what_is_only_told(seen: View, wish: PhaseWish, text: str) -> None:
     """The upgrade may go on."""
     plan = make_plan(seen, wish)
     assert plan.refused == ()
@@ -289,6 +293,6 @@ def test_a_way_down_says_what_becomes_of_offsets_and_consumers() -> None:
 
 def test_mixed_phases_come_down_directly() -> None:
     """The way out of what is no neighbourhood."""
-    plan = make_plan(view(A, E[1], P[2]), Wish(target=DISABLED, direct=True))
+    plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
     assert plan.refused == ()
     assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
