@@ -32,7 +32,7 @@ from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Name clusters and choose between them.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="its name")]
+NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="name of the context")]
 OF_A_CONTEXT = frozenset(
     {
         "url", "username", "password", "password_file", "password_command", "token", "token_file",
@@ -106,7 +106,7 @@ def set_context(
         bool, typer.Option("--use", help="also make it the current context")
     ] = False,
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="for people")
+        str | None, typer.Option("--description", metavar="TEXT", help="description of the context")
     ] = None,
 ) -> None:
     """Create a context or change keys of it; the given global options are stored.
@@ -168,7 +168,9 @@ def delete(context: typer.Context, name: NameArgument) -> None:
 @app.command("test")
 def try_context(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help="its name")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[CONTEXT]", help="name of the context")
+    ] = None,
 ) -> None:
     """Connect with a context and show each answer; exit 1 if an address does not answer."""
     session = session_of(context)

@@ -52,7 +52,9 @@ SIGNS = {
 @app.command(cls=CreatingVerb)
 def create(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
+    ] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -198,7 +200,9 @@ def patch(
 @app.command()
 def validate(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
+    ] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,

@@ -41,7 +41,8 @@ KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
     Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
-    str | None, typer.Option("--search", metavar="REGEX", help="only rows that contain this text")
+    str | None,
+    typer.Option("--search", metavar="REGEX", help="regular expression that a row must contain"),
 ]
 
 

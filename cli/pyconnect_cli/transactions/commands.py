@@ -52,7 +52,7 @@ ConnectorOption = Annotated[
     typer.Option(
         "--connector",
         metavar="NAME",
-        help="connector whose transactions are meant; repeatable (default: all)",
+        help="connector to look at; repeatable (default: all)",
     ),
 ]
 MinIdleOption = Annotated[
@@ -225,10 +225,10 @@ def find_hanging(
     group_id: GroupOption = None,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
-    """Find open transactions that no coordinator knows and that will never end. Exit 1: found.
+    """Find open transactions that no coordinator knows, so that they never end. Exit 1: found.
 
-    Consumers of committed records cannot read past it.
-    The command searches the topics of connectors and the internal topics of the workers.
+    Consumers of committed records cannot read past such a transaction. The command searches the
+    topics of connectors and the internal topics of the workers.
     """
     session = session_of(context)
     idle_ms = _milliseconds(min_idle)
@@ -259,10 +259,10 @@ def find_hanging(
 def abort(
     context: typer.Context,
     topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="producer id, as `find-hanging` shows it")
+        str, typer.Argument(metavar="TOPIC", help="topic, as `find-hanging` shows it")
     ],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="its number")],
-    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="likewise")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="number of the partition")],
+    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="id of the producer")],
     *,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
@@ -321,7 +321,8 @@ def terminate(
     *,
     group_id: GroupOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="also if its task is running or its owner is not known")
+        bool,
+        typer.Option("--force", help="no check that the owner is known and its task has ended"),
     ] = False,
 ) -> None:
     """End the open transaction of a dead producer before its timeout.

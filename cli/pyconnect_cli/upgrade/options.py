@@ -40,7 +40,7 @@ TARGET_OPTIONS = (
 )
 CHECK_OPTIONS = (
     *BROKER_OPTIONS,
-    OptionSpec(("--accept-unknown",), "continue although some ACLs cannot be checked"),
+    OptionSpec(("--accept-unknown",), "no refusal because of ACLs that cannot be checked"),
     OptionSpec(
         ("--declared",), "confirmation that the Java workers' files have been checked by hand"
     ),
@@ -86,7 +86,7 @@ def upgrade_options(given: Mapping[str, object], *, phase_needed: bool) -> Upgra
             hint="show the last runs: pyconnect upgrade status",
         )
     if (given.get("hard") or given.get("direct")) and phase not in (None, Phase.DISABLED):
-        raise UsageError("--hard and --direct lead down: they need --phase disabled")
+        raise UsageError("--hard and --direct need --phase disabled")
     path = given.get("inventory")
     inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
     files = (*inventory.worker_configs, *texts(given, "worker_config"))

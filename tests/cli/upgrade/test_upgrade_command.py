@@ -59,7 +59,7 @@ def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
     outcome = run("upgrade", "--phase", "enabled", option)
     assert outcome.code == 2
-    assert "lead down" in outcome.err
+    assert "need --phase disabled" in outcome.err
 
 
 def test_kafka_is_needed(run: Run) -> None:
