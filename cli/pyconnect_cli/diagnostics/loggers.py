@@ -80,9 +80,7 @@ def set_level(
     duration: Annotated[
         str | None,
         typer.Option(
-            "--for",
-            metavar="TIME",
-            help="time after which the command sets the level back, as 15m",
+            "--for", metavar="TIME", help="time after which the command sets the level back, as 15m"
         ),
     ] = None,
 ) -> None:

@@ -23,14 +23,9 @@ CLUSTER_OPTIONS = (
 )
 TARGET_OPTIONS = (
     OptionSpec(
-        ("--phase",),
-        "target phase: disabled, preparing or enabled",
-        "PHASE",
-        choices=tuple(Phase),
+        ("--phase",), "target phase: disabled, preparing or enabled", "PHASE", choices=tuple(Phase)
     ),
-    OptionSpec(
-        ("--worker",), "worker to change; repeatable (default: all)", "URL", repeatable=True
-    ),
+    OptionSpec(("--worker",), "worker to change (default: all)", "URL", repeatable=True),
     OptionSpec(
         ("--full-stop",), "stop of all workers before the change; allows any change of phase"
     ),
