@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,9 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         switch = {"count": True, "default": 0, "type": int}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
     if spec.choices:
-        kind["type"] = choice_type(spec.choices)
+        from typer._types import TyperChoice
+
+        kind["type"] = TyperChoice(list(spec.choices), case_sensitive=False)
     return TyperOption(
         param_decls=[spec.name, *spec.flags],
         help=spec.text,
@@ -81,13 +83,6 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         show_default=False,
         **kind,
     )
-
-
-def choice_type(choices: Sequence[str]) -> object:
-    """Return the parser's type of a fixed set of words, in any case."""
-    from typer._types import TyperChoice
-
-    return TyperChoice(list(choices), case_sensitive=False)
 
 
 class SharedOptions(_Parsed):

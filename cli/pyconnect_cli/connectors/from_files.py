@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -294,7 +295,7 @@ def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool
     if output.machine:
         if as_data:
             output.listing(
-                (Column(title="NAME", value=_planned_name),),
+                (Column(title="NAME", value=lambda planned: planned.name),),
                 [planned for planned in plan if planned.change is not Change.UNCHANGED],
                 document=[_plan_json(planned) for planned in plan],
             )
@@ -310,10 +311,6 @@ def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool
                 output.line(output.paint(line, line_style))
             else:
                 output.message(line, style=line_style)
-
-
-def _planned_name(planned: PlannedChange) -> str:
-    return planned.name
 
 
 def _plan_json(planned: PlannedChange) -> dict[str, object]:
@@ -376,15 +373,7 @@ def _documents(
     documents = read_connector_files(files, name=name)
     if name and len(documents) > 1:
         raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")
-    return [
-        ConnectorFile(
-            name=file.name,
-            config={**file.config, **pairs},
-            initial_state=file.initial_state,
-            place=file.place,
-        )
-        for file in documents
-    ]
+    return [replace(file, config={**file.config, **pairs}) for file in documents]
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str | None]:

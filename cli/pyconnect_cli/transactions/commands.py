@@ -9,19 +9,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka import transactions as brokers
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
-from pyconnect_cli.kafka.transactions import (
-    abort as abort_transaction,
-)
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
     list_transactional_ids,
     open_producers,
-)
-from pyconnect_cli.kafka.transactions import (
-    terminate as terminate_transaction,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.render.tables import Column
@@ -305,7 +300,7 @@ def abort(
         if session.ends_with_plan(changes=True):
             return
         session.confirm("abort it? Consumers of committed records will never see its records")
-        abort_transaction(protocol, producer)
+        brokers.abort(protocol, producer)
         left = [p for p in open_producers(protocol, [topic]) if p == producer]
     if left:
         raise PyconnectError(f"the transaction is still open in {topic}:{partition}")
@@ -348,7 +343,7 @@ def terminate(
         if session.ends_with_plan(changes=True):
             return
         session.confirm("end it? Consumers of committed records will never see its records")
-        terminate_transaction(protocol, found[0])
+        brokers.terminate(protocol, found[0])
         left = [one for one in describe_transactions(protocol, [transactional_id]) if one.open]
     if left:
         raise PyconnectError(f"{transactional_id} has an open transaction again ({left[0].state})")
