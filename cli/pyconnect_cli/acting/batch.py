@@ -63,11 +63,7 @@ def run_steps(session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
     try:
         batch.run()
     except KeyboardInterrupt:
-        if batch.under_way:
-            session.output.message(
-                "waiting for the requests under way; the next signal ends the run at once"
-            )
-        batch.settle(None)
+        batch.settle(None, announced=True)
         batch.report(each=True)
         raise
     except WaitTimedOut:
@@ -139,9 +135,13 @@ class _Batch:
             self._print_ended()
         self._print_ended()
 
-    def settle(self, timeout_s: float | None) -> None:
+    def settle(self, timeout_s: float | None, *, announced: bool = False) -> None:
         """Let steps under way come to their end; a second signal ends the waiting."""
         try:
+            if announced and self.under_way:
+                self._session.output.message(
+                    "waiting for the requests under way; the next signal ends the run at once"
+                )
             wait(self._futures.values(), timeout_s)
         except (KeyboardInterrupt, WaitTimedOut):
             return
