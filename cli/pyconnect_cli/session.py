@@ -56,10 +56,13 @@ class Session:
     def settings(self) -> Settings:
         """The settings in force."""
         settings = resolve_settings(self.given, self.environ, working_directory())
-        if settings.password and settings.origins["password"] == "flag":  # noqa: S105
-            self._warn_of_visible_secret("password", settings.password.kind)
-        if settings.token and settings.origins["token"] == "flag":  # noqa: S105
-            self._warn_of_visible_secret("token", settings.token.kind)
+        for name, secret in (("password", settings.password), ("token", settings.token)):
+            if secret and secret.kind == "value" and settings.origins[name] == "flag":
+                # Settings come before the output that they configure.
+                tell(
+                    f"warning: other users of this machine can see a {name} on the command line;"
+                    f" prefer --{name}-file or --{name}-command"
+                )
         return settings
 
     @cached_property
@@ -236,14 +239,6 @@ class Session:
         words = ["pyconnect", *self.arguments]
         end = words.index("--") if "--" in words else len(words)
         return mask_command([*words[:end], *more, *words[end:]])
-
-    def _warn_of_visible_secret(self, name: str, kind: str) -> None:
-        if kind == "value":
-            # Settings come before the output that they configure.
-            tell(
-                f"warning: other users of this machine can see a {name} on the command line;"
-                f" prefer --{name}-file or --{name}-command"
-            )
 
 
 def session_of(context: typer.Context) -> Session:

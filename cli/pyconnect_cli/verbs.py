@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,9 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         switch = {"count": True, "default": 0, "type": int}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
     if spec.choices:
-        kind["type"] = choice_type(spec.choices)
+        from typer._types import TyperChoice
+
+        kind["type"] = TyperChoice(list(spec.choices), case_sensitive=False)
     return TyperOption(
         param_decls=[spec.name, *spec.flags],
         help=spec.text,
@@ -81,13 +83,6 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         show_default=False,
         **kind,
     )
-
-
-def choice_type(choices: Sequence[str]) -> object:
-    """Return the parser's type of a fixed set of words, in any case."""
-    from typer._types import TyperChoice
-
-    return TyperChoice(list(choices), case_sensitive=False)
 
 
 class SharedOptions(_Parsed):
@@ -339,32 +334,6 @@ class NounGroup(SharedOptions, TyperGroup):
             )
 
 
-class UpgradeGroup(NounGroup):
-    """A noun whose verb `run` may be left out: `pyconnect upgrade --phase preparing`."""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Read the words; without a verb they are those of `run`."""
-        return super().parse_args(ctx, self.with_verb(ctx, args))
-
-    def with_verb(self, ctx: Context, args: list[str]) -> list[str]:
-        """Return the words with their verb first, if they have none; two were options once."""
-        if self._names_verb(ctx, args) or {"-h", "--help"} & set(args):
-            return args
-        former = {"--plan": "plan", "--cleanup": "abandon"}
-        verb = next((former[word] for word in args if word in former), "run")
-        return [verb, *(word for word in args if word not in former)]
-
-    def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
-        """Whether a word is not an option or the value of one."""
-        options = [p for p in self.commands["run"].get_params(ctx) if isinstance(p, TyperOption)]
-        with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
-        before = ["", *args]
-        return any(
-            not word.startswith("-") and last not in with_value
-            for last, word in zip(before, args, strict=False)
-        )
-
-
 class RootGroup(NounGroup):
     """`pyconnect` itself: nouns are imported when they are used."""
 
@@ -422,7 +391,8 @@ def adopt(app: typer.Typer) -> None:
     app.rich_markup_mode = None
     app.pretty_exceptions_enable = False
     app._add_completion = False  # noqa: SLF001 - typer has no other way once the app exists
-    app.info.cls = app.info.cls if app.info.cls is UpgradeGroup else NounGroup
+    if not (isinstance(app.info.cls, type) and issubclass(app.info.cls, NounGroup)):
+        app.info.cls = NounGroup
     app.info.no_args_is_help = False
     app.info.context_settings = CONTEXT_SETTINGS
     for command in app.registered_commands:

@@ -21,7 +21,6 @@ from pyconnect_reconcile.run import run
 from pyconnect_reconcile.spec import Spec, read_spec
 
 USAGE = 2
-UNDECIDED = 11
 INTERRUPTED = 130
 
 
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(spec, options.report, events).value
     except ReconcileError as error:
         events.error(error.message, error.hint)
-        return UNDECIDED
+        return error.exit_code
     except KeyboardInterrupt:
         events.error("interrupted", None)
         return INTERRUPTED
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # An exit status of 1 would say that the sides differ.
         traceback.print_exc()
         events.error(f"the run failed: {type(exc).__name__}: {exc}", "spark.log has the trace")
-        return UNDECIDED
+        return ReconcileError.exit_code
 
 
 def load_spec(path: Path) -> Spec:

@@ -147,7 +147,7 @@ def test_what_is_a_password_to_the_agent_is_masked_by_the_command_line() -> None
 def test_what_a_need_is_about_has_the_same_names() -> None:
     """They meet in the answer of an agent that has asked its brokers."""
     assert {client.value for client in acl_needs.AclClient} <= {role.value for role in acls.Role}
-    operations = {operation.value for operation in acls.Operation}
+    operations = {operation.value for operation in acls.GrantOperation}
     assert {operation.value for operation in acl_needs.AclOperation} <= operations
     resources = {kind.value for kind in acls.ResourceType}
     assert {kind.value for kind in acl_needs.AclResource} <= resources

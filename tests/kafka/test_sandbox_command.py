@@ -76,13 +76,13 @@ def test_an_unknown_sandbox_is_not_found(pyconnect: CommandLine) -> None:
         assert "error: There is no sandbox nobody" in answer.stderr
 
 
-def test_a_missing_java_is_a_usage_error_with_an_install_command(
+def test_a_missing_java_is_answered_with_an_install_command(
     pyconnect: CommandLine, tmp_path: Path
 ) -> None:
-    """Without Java the command says how to install it and exits 2."""
+    """Without Java the command says how to install it and exits 9."""
     pyconnect.environment |= {"PATH": str(tmp_path), "JAVA_HOME": ""}
     answer = pyconnect("sandbox", "up")
-    assert answer.returncode == 2
+    assert answer.returncode == 9
     assert "error: No Java found" in answer.stderr
     assert "hint: install it" in answer.stderr
 

@@ -167,12 +167,12 @@ def test_the_libs_directory_itself_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_kafka_is_refused(tmp_path: Path) -> None:
-    """A Kafka directory that lacks a jar is a usage error that says which are needed."""
+    """A Kafka directory that lacks a jar is refused with the jars that are needed."""
     with pytest.raises(
         JarsUnavailable, match=r"is not a Kafka directory: .*connect-runtime"
     ) as error:
         libs_of(tmp_path)
-    assert error.value.exit_code == 2
+    assert error.value.exit_code == 9
 
 
 def test_without_a_tool_the_small_ways_are_named(
@@ -183,7 +183,7 @@ def test_without_a_tool_the_small_ways_are_named(
     monkeypatch.setattr(ivy, "SYSTEM_JARS", ())
     with pytest.raises(JarsUnavailable, match=r"neither Maven .* nor Apache Ivy") as error:
         find_runtime(environment=environment_with(tmp_path), cache=cache)
-    assert error.value.exit_code == 2
+    assert error.value.exit_code == 9
     assert error.value.hint is not None
     ways = ("apt-get install ivy", "Maven", repository.ADDRESS_VARIABLE, "--kafka-dir")
     assert all(word in error.value.hint for word in ways)

@@ -79,11 +79,11 @@ def test_an_unknown_platform_is_shown_every_way() -> None:
     assert all(name in install_hint(None) for name in ("debian", "alpine", "macos"))
 
 
-def test_no_java_at_all_is_a_usage_error_with_a_hint(tmp_path: Path) -> None:
+def test_no_java_at_all_is_a_missing_precondition_with_a_hint(tmp_path: Path) -> None:
     """Without JAVA_HOME and without java on the path the error says what to install."""
     with pytest.raises(JavaUnavailable, match="No Java found: Kafka needs Java 17") as error:
         find_java({"PATH": str(tmp_path)})
-    assert error.value.exit_code == 2
+    assert error.value.exit_code == 9
     assert error.value.hint
 
 

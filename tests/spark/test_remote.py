@@ -275,13 +275,13 @@ def test_credentials_show_nowhere_on_a_shared_server(
 def test_a_server_that_goes_away_is_no_answer(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 2 and no report, long before PySpark would have given up."""
+    """Exit 11 and no report, long before PySpark would have given up."""
     with Proxy(server.port) as proxy:
         process = reconcile.start(*secured.ask(f"sc://{ports.LOOPBACK}:{proxy.port}"))
         eventually(server.running_jobs, RUN_S)
         proxy.cut()
         ended = reconcile.end(process)
-    assert (ended.code, ended.report) == (2, None)
+    assert (ended.code, ended.report) == (11, None)
     assert "the connection to the Spark Connect server was lost" in ended.err
 
 
@@ -302,8 +302,9 @@ def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Re
     for address, ended in zip(addresses, unanswered, strict=True):
         assert f"no Spark Connect server answers at {address}" in ended.err
     assert "is not sc://HOST:PORT" in refused.err
+    assert [ended.code for ended in (*unanswered, refused)] == [11, 11, 2]
     for ended in (*unanswered, refused):
-        assert (ended.code, ended.report) == (2, None)
+        assert ended.report is None
         assert "hunter2" not in ended.out + ended.err
 
 

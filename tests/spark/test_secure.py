@@ -233,6 +233,6 @@ def test_what_is_refused_is_said_at_once(clusters: TlsClusters, tmp_path: Path, 
     file = properties_file(tmp_path / "p", properties)
     reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=clusters.scram.sasl_bootstrap_servers)
     ended = reconcile("sequence", TOPIC, "--sequence", "text", "--kafka-properties", str(file))
-    assert (ended.code, ended.report) == (2, None), ended.err
+    assert (ended.code, ended.report) == (11, None), ended.err
     assert reason in ended.err
     assert not [secret for secret in (*SECRETS, "hunter2-is-wrong") if secret in ended.err]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import typer
 
 from pyconnect_cli.errors import ExitCode
@@ -13,12 +11,10 @@ from pyconnect_cli.session import session_of
 app = typer.Typer(help="Explain a topic, such as exit codes.", invoke_without_command=True)
 
 
-def exit_codes() -> str:
-    """The table of exit codes, from the errors themselves."""
-    lines = ["Exit codes, the same for every command:", ""]
-    lines += [f"  {code.value:>3}  {code.meaning}" for code in ExitCode]
-    return "\n".join(lines)
-
+EXIT_CODES = "\n".join(
+    ["Exit codes, the same for every command:", ""]
+    + [f"  {code.value:>3}  {code.meaning}" for code in ExitCode]
+)
 
 CONTEXTS = """\
 A context names a cluster: its workers' addresses, credentials, and its Kafka.
@@ -141,13 +137,13 @@ offsets outside the topics are then refused everywhere:
 do not seem to fit (unknown partitions, other types, another class or cluster) need --force.
 """
 
-TOPICS: dict[str, Callable[[], str]] = {
-    "exit-codes": exit_codes,
-    "contexts": lambda: CONTEXTS.rstrip("\n"),
-    "selectors": lambda: SELECTORS.rstrip("\n"),
-    "offsets": lambda: OFFSETS.rstrip("\n"),
-    "output": lambda: OUTPUT.rstrip("\n"),
-    "cron": lambda: CRON.rstrip("\n"),
+TOPICS = {
+    "exit-codes": EXIT_CODES,
+    "contexts": CONTEXTS,
+    "selectors": SELECTORS,
+    "offsets": OFFSETS,
+    "output": OUTPUT,
+    "cron": CRON,
 }
 SUMMARIES = {
     "exit-codes": "Exit codes, the same for every command.",
@@ -160,11 +156,9 @@ SUMMARIES = {
 
 
 def _topic_command(topic: str) -> None:
-    text = TOPICS[topic]
-
     @app.command(topic, help=SUMMARIES[topic])
     def show(context: typer.Context) -> None:
-        session_of(context).output.line(text())
+        session_of(context).output.line(TOPICS[topic].rstrip("\n"))
 
 
 for _topic in TOPICS:

@@ -41,7 +41,7 @@ def check(
     *,
     everything: EverythingOption = False,
     accept_unknown: Annotated[
-        bool, typer.Option("--accept-unknown", help="count grants that cannot be checked as given")
+        bool, typer.Option("--accept-unknown", help="grants that cannot be checked count as given")
     ] = False,
 ) -> None:
     """Compare the grants that a phase needs with the grants that exist.

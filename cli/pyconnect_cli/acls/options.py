@@ -16,14 +16,11 @@ from pyconnect_cli.verbs import Verb
 
 BROKER_OPTIONS = (
     OptionSpec(
-        ("--worker-config",),
-        "worker.properties file of a Java worker; repeatable",
-        "FILE",
-        repeatable=True,
+        ("--worker-config",), "worker.properties file of a Java worker", "FILE", repeatable=True
     ),
     OptionSpec(
         ("--super-user",),
-        "Kafka superuser principal (brokers do not report them); repeatable",
+        "Kafka superuser principal (brokers do not report them)",
         "PRINCIPAL",
         repeatable=True,
     ),
@@ -45,30 +42,25 @@ ACL_OPTIONS = (
         "PHASE",
         choices=tuple(Phase),
     ),
-    OptionSpec(("--connector",), "connector; repeatable (default: all)", "NAME", repeatable=True),
+    OptionSpec(("--connector",), "connector (default: all)", "NAME", repeatable=True),
     OptionSpec(
         ("--worker-property",),
-        "worker property, instead of a file or over it; repeatable",
+        "worker property, instead of a file or over it",
         "KEY=VALUE",
         repeatable=True,
     ),
     OptionSpec(
         ("--principal",),
         "principal of a client (worker, producer, consumer, admin) if the configuration does not"
-        " show it; repeatable",
+        " show it",
         "[OWNER:]CLIENT=PRINCIPAL",
         repeatable=True,
     ),
-    OptionSpec(
-        ("--topic",),
-        "topic that a source writes to; repeatable",
-        "CONNECTOR=TOPIC",
-        repeatable=True,
-    ),
+    OptionSpec(("--topic",), "topic that a source writes to", "CONNECTOR=TOPIC", repeatable=True),
     OptionSpec(
         ("--host",),
         "address from which a worker or connector connects to Kafka, for grants that are limited"
-        " to hosts; repeatable",
+        " to hosts",
         "OWNER=ADDRESS",
         repeatable=True,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -35,12 +35,7 @@ class WorkerHealth:
     version: str = ""
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "url": self.url,
-            "status": self.status,
-            "message": self.message,
-            "version": self.version,
-        }
+        return asdict(self)
 
 
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:

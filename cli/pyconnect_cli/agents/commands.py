@@ -149,33 +149,25 @@ def _change_state(
     context: typer.Context, worker: str | None, wanted: str, *, no_wait: bool
 ) -> None:
     session = session_of(context)
-    url = _one_worker(session, worker, "drain" if wanted == "drained" else "undrain")
+    verb = "drain" if wanted == "drained" else "undrain"
+    url = _one_worker(session, worker, verb)
     with AgentClient(session.exchange_with(url)) as agent:
         if agent.info().state == wanted:
             session.output.message(f"{url} is {wanted} already")
             return
-        if wanted == "drained":
+        if verb == "drain":
             session.confirm(f"drain {url}: stop all its connectors and tasks?")
-        agent.drain(undrain=wanted == "active")
-        if not no_wait:
-            _wait_for_state(agent, session, wanted)
-    match wanted, no_wait:
-        case _, True:
-            text = f"was asked to {'drain' if wanted == 'drained' else 'take part'}"
-        case "active", _:
-            delay = "scheduled.rebalance.max.delay.ms"
-            text = f"is active; work that left with it waits for {delay}"
-        case _:
-            text = "is drained"
-    session.output.message(f"{url} {text}")
+        agent.drain(undrain=verb == "undrain")
+        if no_wait:
+            session.output.message(f"{url} was asked to {verb}")
+            return
+        _wait_for_state(agent, session, wanted)
+    later = "; its former work waits for scheduled.rebalance.max.delay.ms"
+    session.output.message(f"{url} is {wanted}{later if verb == 'undrain' else ''}")
 
 
 @app.command()
-def doctor(
-    context: typer.Context,
-    *,
-    all_workers: AllWorkersOption = False,
-) -> None:
+def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> None:
     """Check each agent: state, configuration, phase, protocol, and whether it can be upgraded.
 
     Warnings are exit 0. The command reports agents that do not answer at the end, with their exit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pyconnect_cli.rest.agent_client import AgentInfo
 
@@ -22,12 +22,7 @@ class AgentFinding:
 
     def to_json(self) -> dict[str, str]:
         """The stable form for machines."""
-        return {
-            "url": self.url,
-            "status": self.status,
-            "check": self.check,
-            "detail": self.detail,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

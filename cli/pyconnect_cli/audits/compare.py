@@ -42,10 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def source_topic(
-    context: typer.Context,
-    connector: ConnectorName = None,
-    *,
-    key: Key = None,
+    context: typer.Context, connector: ConnectorName = None, *, key: Key = None
 ) -> None:
     """Compare a source, up to the connector's committed offset, with what is in the topic."""
     session = session_of(context)
@@ -65,12 +62,7 @@ def source_topic(
     reconcile(session, "source-topic", connector or "", document)
 
 
-def topic_sink(
-    context: typer.Context,
-    connector: ConnectorName = None,
-    *,
-    key: Key = None,
-) -> None:
+def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: Key = None) -> None:
     """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
     session = session_of(context)
     document = _common(session.given, key)

@@ -28,7 +28,7 @@ REGISTRY_OPTIONS = (
 SPARK_OPTIONS = (
     OptionSpec(("--master",), "master of Spark (default local[*])", "URL"),
     OptionSpec(("--remote",), "address of a Spark Connect server: sc://HOST:PORT", "URL"),
-    OptionSpec(("--conf",), "setting of Spark; repeatable", "KEY=VALUE", repeatable=True),
+    OptionSpec(("--conf",), "setting of Spark", "KEY=VALUE", repeatable=True),
     OptionSpec(("--packages",), "Maven coordinates of packages for Spark", "LIST", repeatable=True),
     OptionSpec(("--jars",), "jar files for Spark", "LIST", repeatable=True),
     OptionSpec(("--properties-file",), "properties file with settings of Spark", "FILE"),
@@ -53,9 +53,7 @@ ROW_OPTIONS = (
         "format of the topic's values: bytes, text, json, connect-json, avro or json-schema",
         "FORM",
     ),
-    OptionSpec(
-        ("--column",), "field to compare; repeatable (default: all)", "NAME:TYPE", repeatable=True
-    ),
+    OptionSpec(("--column",), "field to compare (default: all)", "NAME:TYPE", repeatable=True),
     OptionSpec(("--upsert",), "comparison of only the last version of each key"),
     OptionSpec(
         ("--allow-duplicates",),
@@ -64,14 +62,9 @@ ROW_OPTIONS = (
 )
 DATA_OPTIONS = (
     OptionSpec(
-        ("--topic",),
-        "topic to compare instead of the connector's; repeatable",
-        "TOPIC",
-        repeatable=True,
+        ("--topic",), "topic to compare instead of the connector's", "TOPIC", repeatable=True
     ),
-    OptionSpec(
-        ("--files",), "file, directory or pattern to compare; repeatable", "PATH", repeatable=True
-    ),
+    OptionSpec(("--files",), "file, directory or pattern to compare", "PATH", repeatable=True),
     OptionSpec(("--format",), "format of the files: text, json, csv, parquet or orc", "FORMAT"),
     OptionSpec(("--table",), "database table to compare; needs --jdbc-url", "TABLE"),
     OptionSpec(("--jdbc-url",), "JDBC URL of the table's database", "URL"),

@@ -135,7 +135,7 @@ def duplicates(
         ),
     ] = "record",
 ) -> None:
-    """Find what is there twice: benign in uncommitted reads, a violation in committed ones."""
+    """Find repeated records: harmless in uncommitted reads, a violation in committed ones."""
     session = session_of(context)
     target, resolved = _target(session, topics, connector)
     if identity != "record":
@@ -171,7 +171,7 @@ def offsets(
         ),
     ] = None,
 ) -> None:
-    """Tell the history of source offsets: regressions, orphans, resets, two tasks at one."""
+    """Report the history of source offsets: regressions, orphans, resets, concurrent tasks."""
     session = session_of(context)
     views = session.client.connector_views()
     own = {

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.output import key_value_lines
@@ -34,7 +34,7 @@ from pyconnect_cli.verbs import ChangingVerb
 
 app = typer.Typer(help="Name clusters and choose between them.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="its name")]
+NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="name of the context")]
 OF_A_CONTEXT = frozenset(
     {
         "url", "username", "password", "password_file", "password_command", "token", "token_file",
@@ -108,7 +108,7 @@ def set_context(
         bool, typer.Option("--use", help="also make it the current context")
     ] = False,
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="for people")
+        str | None, typer.Option("--description", metavar="TEXT", help="description of the context")
     ] = None,
     group: Annotated[
         str | None,
@@ -185,26 +185,6 @@ def delete(context: typer.Context, name: NameArgument) -> None:
     session.confirm(f"delete context {name}?")
     update_user_file(files.user_path, ConfigChange(remove=(name,)))
     session.output.message(f"context {name}: deleted")
-
-
-@app.command("test")
-def try_context(
-    context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help="its name")] = None,
-) -> None:
-    """Connect with a context and show each answer; exit 1 if an address does not answer."""
-    session = session_of(context)
-    if name is not None:
-        session.given["context"] = name
-    from pyconnect_cli.acting.workers import worker_urls, workers_health
-    from pyconnect_cli.diagnostics.health import COLUMNS as HEALTH_COLUMNS
-
-    answers = workers_health(session, worker_urls(session, everywhere=False))
-    document = [answer.to_json() for answer in answers]
-    names = [answer.url for answer in answers]
-    session.output.listing(HEALTH_COLUMNS, answers, document=document, names=names)
-    if any(answer.status != "healthy" for answer in answers):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
 @app.command("import", cls=ChangingVerb)

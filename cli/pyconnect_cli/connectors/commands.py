@@ -8,32 +8,8 @@ from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.connectors import (
-    act as _connectors_act,
-)
-from pyconnect_cli.connectors import (
-    dead_letters as _connectors_dead_letters,
-)
-from pyconnect_cli.connectors import (
-    edit as _connectors_edit,
-)
-from pyconnect_cli.connectors import (
-    from_files as _connectors_files,
-)
-from pyconnect_cli.connectors import (
-    logs as _connectors_logs,
-)
-from pyconnect_cli.connectors import (
-    show as _connectors_show,
-)
+from pyconnect_cli.connectors import act, dead_letters, edit, from_files, logs, show
 
 app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
-for part in (
-    _connectors_show,
-    _connectors_logs,
-    _connectors_dead_letters,
-    _connectors_files,
-    _connectors_edit,
-    _connectors_act,
-):
+for part in (show, logs, dead_letters, from_files, edit, act):
     app.registered_commands.extend(part.app.registered_commands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -26,13 +27,14 @@ from pyconnect_cli.connectors.plan import (
     refuse_masked,
 )
 from pyconnect_cli.connectors.plan_output import show_plan, total
-from pyconnect_cli.connectors.unknown_settings import check_settings, warn_of_unknown
+from pyconnect_cli.connectors.unknown_settings import check_settings
+from pyconnect_cli.connectors.validation import validate_all, validation, validation_lines
 from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
 from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
-from pyconnect_cli.rest.model import ConnectorView, Validation
+from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
 
@@ -49,7 +51,9 @@ SetOption = Annotated[
 @app.command(cls=CreatingVerb)
 def create(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
+    ] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -102,7 +106,7 @@ def create(
         check_settings(session, file.name, file.config)
     if session.given.get("dry_run"):
         _require_new(session, documents)
-        _validate_all(session, documents)
+        validate_all(session, documents)
     run_steps(session, "create", steps)
     wait_if_asked(
         session, {file.name: state or file.initial_state or "RUNNING" for file in documents}
@@ -140,7 +144,7 @@ def apply(
     show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
     if not no_validate:
-        _validate_all(session, [p.file for p in changes if p.file is not None])
+        validate_all(session, [p.file for p in changes if p.file is not None])
     if session.ends_with_plan(changes=bool(changes)):
         return
     deletes = any(planned.change is Change.DELETE for planned in changes)
@@ -203,7 +207,9 @@ def patch(
 @app.command()
 def validate(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="the connector")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="name of the connector")
+    ] = None,
     *,
     files: FilesOption = None,
     keys: SetOption = None,
@@ -215,13 +221,13 @@ def validate(
         documents = [ConnectorFile(name=name, config=config, initial_state=None, place=name)]
     else:
         documents = _documents(files, keys, name)
-    answers = [(file, _validation(session, file)) for file in documents]
+    answers = [(file, validation(session, file)) for file in documents]
     if session.output.machine:
         bodies = [mask_document(answer.raw) for _, answer in answers]
         session.output.document(bodies[0] if len(bodies) == 1 else bodies)
     else:
         for file, answer in answers:
-            for line in _validation_lines(file, answer):
+            for line in validation_lines(file, answer):
                 session.output.line(line)
     if any(answer.error_count for _, answer in answers):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
@@ -326,35 +332,6 @@ def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
         raise Conflict(f"connector `{taken[0]}` exists already")
 
 
-def _validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:
-    """Raise for the first wrong file, before anything was changed."""
-    for file in files:
-        answer = _validation(session, file)
-        if answer.error_count:
-            lines = "\n".join(_validation_lines(file, answer))
-            raise UsageError(
-                f"{file.place}: the worker finds {answer.error_count} error(s); nothing was changed"
-                f"\n{lines}"
-            )
-
-
-def _validation(session: Session, file: ConnectorFile) -> Validation:
-    plugin = file.config.get("connector.class")
-    if not plugin:
-        raise UsageError(f"{file.place}: `connector.class` is missing")
-    answer = session.client.validate(plugin, {"name": file.name, **file.config})
-    warn_of_unknown(session, file.name, answer, file.config)
-    return answer
-
-
-def _validation_lines(file: ConnectorFile, answer: Validation) -> list[str]:
-    if not answer.error_count:
-        return [f"{file.name}: valid"]
-    return [
-        f"{file.name}: {found.name}: {error}" for found in answer.fields for error in found.errors
-    ]
-
-
 def _documents(
     files: Sequence[str] | None, keys: Sequence[str] | None, name: str | None
 ) -> list[ConnectorFile]:
@@ -366,15 +343,7 @@ def _documents(
     documents = read_connector_files(files, name=name)
     if name and len(documents) > 1:
         raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")
-    return [
-        ConnectorFile(
-            name=file.name,
-            config={**file.config, **pairs},
-            initial_state=file.initial_state,
-            place=file.place,
-        )
-        for file in documents
-    ]
+    return [replace(file, config={**file.config, **pairs}) for file in documents]
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str | None]:

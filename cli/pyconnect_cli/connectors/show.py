@@ -179,7 +179,7 @@ def watch(
     names: NamesArgument = None,
     *,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="between looks")
+        str, typer.Option("--interval", metavar="TIME", help="time between two requests")
     ] = "1s",
 ) -> None:
     """Print a line for each change of state until Ctrl-C, or for --timeout when it is given.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class CheckResult:
     detail: str
 
     def to_json(self) -> dict[str, str]:
-        return {"check": self.check, "status": self.status, "detail": self.detail}
+        return asdict(self)
 
 
 COLUMNS: Sequence[Column[CheckResult]] = (

@@ -24,11 +24,7 @@ COLUMNS: Sequence[Column[WorkerHealth]] = (
 
 
 @app.command()
-def health(
-    context: typer.Context,
-    *,
-    all_workers: AllWorkersOption = False,
-) -> None:
+def health(context: typer.Context, *, all_workers: AllWorkersOption = False) -> None:
     """Check the health of each worker.
 
     The command asks every given address; exit 1 if a worker is not healthy.

@@ -80,18 +80,15 @@ def set_level(
     duration: Annotated[
         str | None,
         typer.Option(
-            "--for",
-            metavar="TIME",
-            help="time after which the command sets the level back, as 15m; the command waits"
-            " that long",
+            "--for", metavar="TIME", help="time after which the command sets the level back, as 15m"
         ),
     ] = None,
 ) -> None:
-    """Set the level of a logger and of all whose names begin with its name.
+    """Set the level of a logger and of all loggers whose names begin with its name.
 
-    With --for the command sets the levels of all of them back; with `--scope cluster` every worker
-    gets the levels of the worker that answers. A logger without a level of its own gets the level
-    that it inherited.
+    With --for the command waits and then sets these levels back, to an inherited level where the
+    logger had none. With `--scope cluster` all workers get the former levels of the one that
+    answers.
     """
     session = session_of(context)
     wanted = _level(level)

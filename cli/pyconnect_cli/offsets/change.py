@@ -23,10 +23,7 @@ app = typer.Typer()
 
 
 @app.command(cls=SelectingOffsetsVerb)
-def reset(
-    context: typer.Context,
-    names: NamesArgument = None,
-) -> None:
+def reset(context: typer.Context, names: NamesArgument = None) -> None:
     """Delete offsets of STOPPED connectors: sources start over, sinks follow auto.offset.reset."""
     session = session_of(context)
     options = around(session.given)

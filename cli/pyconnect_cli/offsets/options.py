@@ -19,8 +19,7 @@ from pyconnect_cli.verbs import ActingVerb
 
 PARTITION_OPTION = OptionSpec(
     ("--partition", "-p"),
-    "partition to change: JSON as `get` shows it, or TOPIC:NUMBER of a sink; repeatable"
-    " (default: all)",
+    "partition to change: JSON as `get` shows it, or TOPIC:NUMBER of a sink (default: all)",
     "PARTITION",
     repeatable=True,
 )

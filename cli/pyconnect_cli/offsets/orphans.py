@@ -66,7 +66,7 @@ COLUMNS: Sequence[Column[Orphan]] = (
 
 @app.command("list")
 def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
-    """List deleted connectors that still have offsets; those of sinks are groups connect-NAME."""
+    """List deleted connectors with offsets; those of sinks are in consumer groups connect-NAME."""
     session = session_of(context)
     found = _keeper(session, topics).find()
     session.output.listing(
@@ -84,7 +84,9 @@ def export(
     name: Annotated[str, typer.Argument(metavar="NAME", help="name of a deleted connector")],
     *,
     topics: TopicsOption = None,
-    sink: Annotated[bool, typer.Option("--sink", help="the consumer group connect-NAME")] = False,
+    sink: Annotated[
+        bool, typer.Option("--sink", help="offsets of the consumer group connect-NAME")
+    ] = False,
     file: ExportFileOption = None,
 ) -> None:
     """Write a deleted connector's offsets to a file for `import --force` and `diff -f`."""

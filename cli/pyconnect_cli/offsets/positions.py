@@ -89,7 +89,7 @@ def seek(
     names: NamesArgument = None,
     *,
     to_start: Annotated[
-        bool, typer.Option("--to-start", help="start of a source without offsets")
+        bool, typer.Option("--to-start", help="start of a source: its offsets are deleted")
     ] = False,
     to_earliest: Annotated[
         bool, typer.Option("--to-earliest", help="position of the first record in the topic")

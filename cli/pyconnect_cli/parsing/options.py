@@ -38,9 +38,10 @@ class OptionSpec(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The help, with the values that it does not name itself."""
+        """The help, with the values that it does not name itself; `repeatable` where it is."""
         named = all(choice.lower() in self.help.lower() for choice in self.choices)
-        return self.help if named else f"{self.help}: {', '.join(self.choices)}"
+        text = self.help if named else f"{self.help}: {', '.join(self.choices)}"
+        return f"{text}; repeatable" if self.repeatable else text
 
 
 OptionGroups = tuple[tuple[str, tuple[OptionSpec, ...]], ...]

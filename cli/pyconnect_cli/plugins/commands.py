@@ -10,14 +10,14 @@ import typer
 
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.plugins import trial as _plugins_test
+from pyconnect_cli.plugins import trial
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
-app.registered_commands.extend(_plugins_test.app.registered_commands)
+app.registered_commands.extend(trial.app.registered_commands)
 
 COLUMNS: Sequence[Column[Plugin]] = (
     Column(title="TYPE", value=lambda plugin: plugin.type),
@@ -41,7 +41,8 @@ KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
     Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
-    str | None, typer.Option("--search", metavar="REGEX", help="only rows that contain this text")
+    str | None,
+    typer.Option("--search", metavar="REGEX", help="regular expression that a row must contain"),
 ]
 
 

@@ -72,9 +72,10 @@ def try_out(
         ),
     ] = "10s",
 ) -> None:
-    """Try a plugin out here, without Kafka: load, validate, run a task with made-up records.
+    """Test a plugin on this machine without Kafka: load it, validate it, run a task of it.
 
-    With -f, a connector's config, it goes through a life: start, records, commit, rebalance, stop.
+    A connector of which -f gives the configuration is started, gets records, commits, is rebalanced
+    and stopped.
     """
     session = session_of(context)
     config = _config(files)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
-NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="which sandbox")]
+NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="name of the sandbox")]
 PortOption = Annotated[
     int | None,
     typer.Option("--port", metavar="PORT", help="port of the broker (default: a free port)"),

@@ -82,7 +82,9 @@ class Demo:
 def demo(
     context: typer.Context,
     *,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="which sandbox")] = "default",
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="name of the sandbox")
+    ] = "default",
 ) -> None:
     """Take lines from a file through a topic to another file; safe to run twice.
 

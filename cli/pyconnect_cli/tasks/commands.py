@@ -23,7 +23,7 @@ from pyconnect_cli.rest.masking import mask_config
 from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.tasks import on_agents as _tasks_agent
+from pyconnect_cli.tasks import on_agents
 from pyconnect_cli.tasks.task_id import parse_task
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
@@ -166,4 +166,4 @@ def _given(session: Session, key: str) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-app.registered_commands.extend(_tasks_agent.app.registered_commands)
+app.registered_commands.extend(on_agents.app.registered_commands)

@@ -9,19 +9,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka import transactions as brokers
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
-from pyconnect_cli.kafka.transactions import (
-    abort as abort_transaction,
-)
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
     list_transactional_ids,
     open_producers,
-)
-from pyconnect_cli.kafka.transactions import (
-    terminate as terminate_transaction,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.render.tables import Column
@@ -52,7 +47,7 @@ ConnectorOption = Annotated[
     typer.Option(
         "--connector",
         metavar="NAME",
-        help="connector whose transactions are meant; repeatable (default: all)",
+        help="connector to look at; repeatable (default: all)",
     ),
 ]
 MinIdleOption = Annotated[
@@ -226,10 +221,10 @@ def find_hanging(
     group_id: GroupOption = None,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
-    """Find open transactions that no coordinator knows and that will never end. Exit 1: found.
+    """Find open transactions that no coordinator knows, so that they never end. Exit 1: found.
 
-    Consumers of committed records cannot read past it.
-    The command searches the topics of connectors and the internal topics of the workers.
+    Consumers of committed records cannot read past such a transaction. The command searches the
+    topics of connectors and the internal topics of the workers.
     """
     session = session_of(context)
     idle_ms = _milliseconds(min_idle)
@@ -260,10 +255,10 @@ def find_hanging(
 def abort(
     context: typer.Context,
     topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="producer id, as `find-hanging` shows it")
+        str, typer.Argument(metavar="TOPIC", help="topic, as `find-hanging` shows it")
     ],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="its number")],
-    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="likewise")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", help="number of the partition")],
+    producer_id: Annotated[int, typer.Argument(metavar="PRODUCER-ID", help="id of the producer")],
     *,
     min_idle: MinIdleOption = MIN_IDLE,
 ) -> None:
@@ -306,7 +301,7 @@ def abort(
         if session.ends_with_plan(changes=True):
             return
         session.confirm("abort it? Consumers of committed records will never see its records")
-        abort_transaction(protocol, producer)
+        brokers.abort(protocol, producer)
         left = [p for p in open_producers(protocol, [topic]) if p == producer]
     if left:
         raise PyconnectError(f"the transaction is still open in {topic}:{partition}")
@@ -322,7 +317,8 @@ def terminate(
     *,
     group_id: GroupOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="also if its task is running or its owner is not known")
+        bool,
+        typer.Option("--force", help="no check that the owner is known and its task has ended"),
     ] = False,
 ) -> None:
     """End the open transaction of a dead producer before its timeout.
@@ -348,7 +344,7 @@ def terminate(
         if session.ends_with_plan(changes=True):
             return
         session.confirm("end it? Consumers of committed records will never see its records")
-        terminate_transaction(protocol, found[0])
+        brokers.terminate(protocol, found[0])
         left = [one for one in describe_transactions(protocol, [transactional_id]) if one.open]
     if left:
         raise PyconnectError(f"{transactional_id} has an open transaction again ({left[0].state})")

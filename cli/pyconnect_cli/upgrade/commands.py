@@ -16,6 +16,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
+from pyconnect_cli.upgrade.group import UpgradeGroup
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.options import (
     ClusterVerb,
@@ -31,7 +32,6 @@ from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
-from pyconnect_cli.verbs import UpgradeGroup
 
 app = typer.Typer(
     cls=UpgradeGroup,

@@ -118,7 +118,7 @@ def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
 
 
 def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:
-    """Return what the topics of Connect that are known are for, by name (I13, I14)."""
+    """Return what the topics of Connect that are known are for, by name."""
     found = {}
     if wish.target is Phase.ENABLED:
         found = {

@@ -23,14 +23,9 @@ CLUSTER_OPTIONS = (
 )
 TARGET_OPTIONS = (
     OptionSpec(
-        ("--phase",),
-        "target phase: disabled, preparing or enabled",
-        "PHASE",
-        choices=tuple(Phase),
+        ("--phase",), "target phase: disabled, preparing or enabled", "PHASE", choices=tuple(Phase)
     ),
-    OptionSpec(
-        ("--worker",), "worker to change; repeatable (default: all)", "URL", repeatable=True
-    ),
+    OptionSpec(("--worker",), "worker to change (default: all)", "URL", repeatable=True),
     OptionSpec(
         ("--full-stop",), "stop of all workers before the change; allows any change of phase"
     ),
@@ -40,7 +35,7 @@ TARGET_OPTIONS = (
 )
 CHECK_OPTIONS = (
     *BROKER_OPTIONS,
-    OptionSpec(("--accept-unknown",), "continue although some ACLs cannot be checked"),
+    OptionSpec(("--accept-unknown",), "no refusal because of ACLs that cannot be checked"),
     OptionSpec(
         ("--declared",), "confirmation that the Java workers' files have been checked by hand"
     ),
@@ -90,7 +85,7 @@ def upgrade_options(session: Session, *, phase_needed: bool) -> UpgradeOptions:
             hint="show the last runs: pyconnect upgrade status",
         )
     if (given.get("hard") or given.get("direct")) and phase not in (None, Phase.DISABLED):
-        raise UsageError("--hard and --direct lead down: they need --phase disabled")
+        raise UsageError("--hard and --direct need --phase disabled")
     path = given.get("inventory") or session.settings.inventory
     inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
     session.also_reach([inventory.address(url) for url in inventory.workers])

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import InvalidQuestion, ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import SparkSettings
 
@@ -58,7 +58,7 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
         try:
             session.conf.set(key, value)
         except AnalysisException as exc:
-            raise ReconcileError(
+            raise InvalidQuestion(
                 f"the Spark Connect server refuses the setting {key}",
                 hint="settings outside spark.sql belong to the start of the server",
             ) from exc
@@ -144,7 +144,7 @@ def _require_reachable(url: str) -> None:
         channel = builder.toChannel()
     except ValueError as exc:
         # Its text would quote the parameters, of which one may be a token.
-        raise ReconcileError(
+        raise InvalidQuestion(
             "the address of the Spark Connect server is not sc://HOST:PORT[/;KEY=VALUE…]"
         ) from exc
     try:
@@ -172,7 +172,7 @@ def _sql_settings(settings: SparkSettings) -> Mapping[str, str]:
     from pyconnect_reconcile.properties import read_properties
 
     if settings.packages:
-        raise ReconcileError(
+        raise InvalidQuestion(
             "a Spark Connect server does not accept packages from a session",
             hint="start the server with --packages, or give the jars with --jars",
         )

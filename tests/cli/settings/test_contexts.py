@@ -49,13 +49,6 @@ def test_a_context_is_not_stored_with_what_no_command_could_use(
     assert not user_file(environ).exists()
 
 
-def test_a_context_is_tested_in_the_format_that_was_asked_for(run: Run, url: str) -> None:
-    """As `health` answers."""
-    run("context", "set", "prod", "--url", url, "--use", address=None)
-    (answer,) = json.loads(run("context", "test", "-o", "json", address=None).out)
-    assert (answer["url"], answer["status"]) == (url, "healthy")
-
-
 def test_a_flag_overrides_the_context_for_one_command(run: Run, url: str) -> None:
     """The context's own address is dead, the flag's works."""
     run("context", "set", "dead", "--url", "http://127.0.0.1:9", "--use", address=None)

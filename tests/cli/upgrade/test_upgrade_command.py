@@ -9,9 +9,10 @@ from typer import Context
 
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.upgrade.group import UpgradeGroup
 from pyconnect_cli.upgrade.journal import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
-from pyconnect_cli.verbs import UpgradeGroup, load_noun
+from pyconnect_cli.verbs import load_noun
 from tests.cli.conftest import Run
 
 STARTED = Started(
@@ -59,7 +60,7 @@ def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
     outcome = run("upgrade", "--phase", "enabled", option)
     assert outcome.code == 2
-    assert "lead down" in outcome.err
+    assert "need --phase disabled" in outcome.err
 
 
 def test_kafka_is_needed(run: Run) -> None:

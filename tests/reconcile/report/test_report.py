@@ -88,7 +88,7 @@ def test_a_difference_outweighs_what_could_not_be_told() -> None:
     assert verdict_of([note]) is Verdict.AGREE
     assert verdict_of([note, unknown]) is Verdict.UNKNOWN
     assert verdict_of([unknown, finding("e", Severity.ERROR)]) is Verdict.DIFFER
-    assert [verdict.value for verdict in Verdict] == [0, 1, 2]
+    assert [verdict.value for verdict in Verdict] == [0, 1, 11]
 
 
 def test_what_matters_comes_first() -> None:
