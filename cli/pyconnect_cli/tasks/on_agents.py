@@ -62,16 +62,16 @@ def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) ->
     """Return when the process has ended; WaitTimedOut when the time is over before."""
     pid = agent.kill_task(task, force=force)
     pause = FIRST_PAUSE_S
-    late = f"the process of {task} has not ended in time; the worker continues in the background"
+    late = (
+        f"the process of {task} has not ended in time; the worker goes on, --force ends it at once"
+    )
     while pid is not None:
         with within_time(session, late):
             pids = {child.pid for child in agent.children()}
         if pid not in pids:
             return
         if session.budget.remaining_s() <= pause:
-            raise WaitTimedOut(
-                late, hint="wait longer with --timeout 10m, or end it at once with --force"
-            )
+            raise WaitTimedOut(late, hint="wait longer with --timeout 10m")
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
