@@ -15,21 +15,21 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
     PluginNotFoundError,
 )
+from pyconnect_agent.plugins.java_classes import refuse_other_side
 from pyconnect_agent.plugins.loading import import_class, load
 from pyconnect_api.connector import Connector, SinkConnector
 from pyconnect_api.errors import ConnectException
 
 
 class CatalogPluginSource:
-    """Loads what the catalog lists; full Python paths work without being listed."""
+    """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
+
+    Where only Java has a class of a name, ConnectException says so.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    @property
-    def catalog(self) -> Catalog:
-        """What is listed."""
-        return self._catalog
+        self._catalog = catalog.python
+        self._java = catalog.java
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
         """Return a connector class; PluginNotFoundError carries Connect's text."""
@@ -52,8 +52,8 @@ class CatalogPluginSource:
         try:
             return _loaded(self._catalog.plugin(name, kind, version_range=version_range))
         except PluginNotFoundError:
-            unlisted = _unlisted(name)
-            if unlisted is None or self._catalog.find(name):
+            unlisted = None if self._catalog.find(name) else self._elsewhere(name, kind)
+            if unlisted is None:
                 raise
             return unlisted
 
@@ -62,10 +62,17 @@ class CatalogPluginSource:
         try:
             return _loaded(self._catalog.plugin(name))
         except PluginNotFoundError:
-            unlisted = _unlisted(name)
+            unlisted = self._elsewhere(name)
             if unlisted is None:
                 raise
             return unlisted
+
+    def _elsewhere(self, name: str, *kinds: PluginKind) -> PluginClass | None:
+        """Return an unlisted Python class; refuse a name that only Java has."""
+        found = _unlisted(name)
+        if found is None:
+            refuse_other_side(self._java, name, *kinds, wanted="Python", found="Java")
+        return found
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all plugins of one kind, sorted."""

@@ -301,8 +301,10 @@ def _converter_infos(
             continue
         description = key.replace(".", " ")
         try:
-            found = _find(plugins, defaults[key]) if named is None else plugins.find(named)
-            definition = None if found is None else found.python_class().config()
+            found = plugins.find(defaults[key] if named is None else named)
+            definition = found.python_class().config()
+        except LookupError:
+            continue  # the worker's own is checked when the worker starts
         # The plugin's code may raise anything.
         except Exception as error:  # noqa: BLE001  plugin code
             text = f": {error}" if str(error) else ""

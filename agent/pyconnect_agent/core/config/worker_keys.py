@@ -128,8 +128,8 @@ def _define_runtime(definition: ConfigDef) -> None:
         validator=any_list(allow_null=True),
         importance=LOW,
         documentation=(
-            "Directories of plugins: each directory in them is one plugin with its own "
-            "dependencies. References to config providers are not resolved here."
+            "Where plugins are: jars, and directories in which each jar or directory is one plugin "
+            "with its own dependencies. References to config providers are not resolved here."
         ),
     )
     definition.define(
@@ -140,7 +140,10 @@ def _define_runtime(definition: ConfigDef) -> None:
             "only_scan", "service_load", "hybrid_warn", "hybrid_fail"
         ),
         importance=LOW,
-        documentation="How plugins are found: by entry points, by scanning modules, or both.",
+        documentation=(
+            "How plugins are found: by entry points and service files, by scanning modules and "
+            "class files, or both."
+        ),
     )
 
 

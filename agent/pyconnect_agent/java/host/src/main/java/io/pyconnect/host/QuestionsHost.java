@@ -6,12 +6,12 @@ import java.nio.ByteBuffer;
 /** Answers questions about plugins, none of which is started. */
 final class QuestionsHost implements Host.Job {
     private final Link link;
-    private final Loaders loaders;
+    private final Questions questions;
     private final Host.Worker calls = new Host.Worker("questions");
 
     QuestionsHost(Link link, Loaders loaders) {
         this.link = link;
-        this.loaders = loaders;
+        this.questions = new Questions(loaders);
     }
 
     @Override
@@ -22,6 +22,6 @@ final class QuestionsHost implements Host.Job {
     @Override
     public void receive(int kind, int id, ByteBuffer payload) throws IOException {
         var call = Host.json(payload);
-        calls.answer(link, id, () -> Questions.answer(loaders, call));
+        calls.answer(link, id, () -> questions.answer(call));
     }
 }
