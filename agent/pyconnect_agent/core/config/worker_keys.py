@@ -38,6 +38,7 @@ def worker_config_def() -> ConfigDef:
     _define_rest_addresses(definition)
     _define_rest_headers(definition)
     _define_admin_interface(definition)
+    _define_java(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     definition.define(
@@ -278,6 +279,25 @@ def _define_rest_headers(definition: ConfigDef) -> None:
         importance=LOW,
         documentation="Headers put on every response: comma list of [action] [name]:[value].",
     )
+
+
+def _define_java(definition: ConfigDef) -> None:
+    """Define what Java connectors run with."""
+    for name, text in (
+        ("agent.java.home", "Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH."),
+        (
+            "agent.java.kafka.home",
+            "Kafka installation whose jars Java plugins use, and whose own connectors this worker "
+            "runs; unset: KAFKA_HOME, else jars that are fetched once.",
+        ),
+    ):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default=None,
+            importance=LOW,
+            documentation=f"{text} A key of this agent alone.",
+        )
 
 
 def _define_admin_interface(definition: ConfigDef) -> None:
