@@ -71,7 +71,7 @@ def _java() -> Path:
 def _kafka_jars() -> list[str]:
     home = os.environ.get("KAFKA_HOME")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pyconnect/kafka"
-    for libs in ([Path(home) / "libs", Path(home)] if home else sorted(cache.glob("*/libs"))[::-1]):
+    for libs in [Path(home) / "libs", Path(home)] if home else sorted(cache.glob("*/libs"))[::-1]:
         if any(libs.glob("connect-api-*.jar")):
             return sorted(map(str, libs.glob("*.jar")))
     raise BuildFailedError(

@@ -22,12 +22,17 @@ from pyconnect_api.errors import ConnectException
 
 
 def is_java_connector(catalog: Catalog, config: Mapping[str, str | None]) -> bool:
-    """Return whether a config names a Java connector; False when the name is not known."""
+    """Return whether a config names a Java connector; False when the name is not known.
+
+    A version that is not there changes nothing: the side that has the class says which there are.
+    """
     name = config.get("connector.class")
     if not name:
         return False
     try:
         return java_connector(catalog, name, config.get("connector.plugin.version")) is not None
+    except PluginVersionNotFoundError:
+        return catalog.connector(name).is_java
     except PluginNotFoundError:
         return False
 
@@ -37,7 +42,7 @@ def java_connector(
 ) -> JavaClass | None:
     """Return the class of a Java connector, None for a Python one.
 
-    Raises as `Catalog.connector`, also for the full path of a Python class that is not listed.
+    Raises as `Catalog.connector`.
     """
     found = catalog.connector(name, version_range=version_range)
     return class_of(found) if found.is_java else None

@@ -212,6 +212,9 @@ def test_a_connector_of_both_sides_is_javas_if_plugin_path_brings_it() -> None:
     assert not is_java_connector(in_path, {"connector.class": python_path})
     version = {"connector.class": FILE_SOURCE, "connector.plugin.version": "[4.3.1]"}
     assert not is_java_connector(in_path, version)
+    assert is_java_connector(
+        in_path, {"connector.class": "a.SourceConnector"} | {"connector.plugin.version": "[7]"}
+    )
     mirror = {"connector.class": "org.apache.kafka.connect.mirror.Mirror"}
     assert is_java_connector(in_kafka, mirror)
     assert not is_java_connector(in_kafka, {"connector.class": "nope"})

@@ -283,18 +283,33 @@ def _define_rest_headers(definition: ConfigDef) -> None:
 
 def _define_java(definition: ConfigDef) -> None:
     """Define what Java connectors run with."""
-    for name, text in (
-        ("agent.java.home", "Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH."),
+    for name, default, text in (
+        (
+            "agent.java.home",
+            None,
+            "Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH.",
+        ),
         (
             "agent.java.kafka.home",
-            "Kafka installation whose jars Java plugins use, and whose own connectors this worker "
-            "runs; unset: KAFKA_HOME, else jars that are fetched once.",
+            None,
+            "Kafka whose jars Java plugins use; unset: KAFKA_HOME, else jars fetched once.",
         ),
+        (
+            "agent.java.heap",
+            "256m",
+            "Heap (-Xmx) of a Java connector's processes whose configuration sets none.",
+        ),
+        (
+            "agent.java.heap.limit",
+            "1g",
+            "Largest heap that a connector's own agent.java.heap may ask for.",
+        ),
+        ("agent.java.options", "-XX:+UseSerialGC", "Options of all Java processes."),
     ):
         definition.define(
             name,
             ConfigType.STRING,
-            default=None,
+            default=default,
             importance=LOW,
             documentation=f"{text} A key of this agent alone.",
         )
