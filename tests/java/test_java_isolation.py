@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.installation import find_installation
-from pyconnect_agent.java.launch import JavaInstallation
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.worker.plugins import find_plugins
+from pyconnect_api import ConnectException
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.java_sources import compiled, connector
 
@@ -24,32 +25,35 @@ LIBRARY = "package lib; public class Library {{ public static String text() {{ r
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Locations that contradict each other, and locations that cannot be used."""
-    root = tmp_path_factory.mktemp("plugins")
-    locations: Mapping[str, Mapping[str, str]] = {
-        "one": {
-            "a.One": connector("a.One", version="lib.Library.text()"),
-            "lib.Library": LIBRARY.format('"1.1"'),
-        },
-        "two": {
-            "b.Two": connector("b.Two", version="lib.Library.text()"),
-            "lib.Library": LIBRARY.format('"2.2"'),
-        },
-        "exits": {"c.Exits": connector("c.Exits", body="public Exits() { System.exit(7); }")},
-        "prints": {
-            "d.Prints": connector(
-                "d.Prints", body='static { for (int i = 0; i < 9999; i++) System.out.print("{}"); }'
-            )
-        },
-        "fails": {
-            "e.Fails": connector("e.Fails", body="static final int BAD = Integer.parseInt(null);"),
-            "e.Good": connector("e.Good", version='"5"'),
-        },
-        "newer": {"f.Newer": connector("f.Newer")},
+    root, built = (tmp_path_factory.mktemp(name) for name in ("plugins", "built"))
+    second = {
+        "two.Two": connector("two.Two", version="lib.Library.text()"),
+        "lib.Library": LIBRARY.format('"2.2"'),
     }
-    for name, sources in locations.items():
-        compiled(kafka_runtime, sources, root / name)
-        shutil.rmtree(root / f"{name}.src")
-    newer = root / "newer" / "f" / "Newer.class"
+    compiled(kafka_runtime, second, root / "two")
+    first = {
+        "one.One": connector("one.One", version="lib.Library.text()"),
+        "lib.Library": LIBRARY.format('"1.1"'),
+        "exits.Exits": connector("exits.Exits", body="public Exits() { System.exit(7); }"),
+        "prints.Prints": connector(
+            "prints.Prints", body="static { for (int i = 0; i < 9999; i++) System.out.print(i); }"
+        ),
+        "fails.Fails": connector(
+            "fails.Fails", body="static final int BAD = Integer.parseInt(null);"
+        ),
+        "fails.Good": connector("fails.Good", version='"5"'),
+        "newer.Newer": connector("newer.Newer"),
+        "hangs.Hangs": connector(
+            "hangs.Hangs", body="public Hangs() throws Exception { Thread.sleep(Long.MAX_VALUE); }"
+        ),
+    }
+    compiled(kafka_runtime, first, built / "classes")
+    for package in ("one", "exits", "prints", "fails", "newer"):
+        shutil.move(built / "classes" / package, root / package / package)
+    shutil.move(built / "classes" / "hangs", root.parent / "hanging" / "hangs")
+    shutil.move(built / "classes" / "lib", root / "one" / "lib")
+    shutil.rmtree(root / "two.src")
+    newer = root / "newer" / "newer" / "Newer.class"
     content = bytearray(newer.read_bytes())
     content[6:8] = (99).to_bytes(2, "big")
     newer.write_bytes(content)
@@ -87,25 +91,31 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
         for plugin in catalog.java.plugins
         if plugin.location.startswith(f"file:{plugin_path}")
     }
-    assert found == {"a.One": "1.1", "b.Two": "2.2", "d.Prints": "1.0", "e.Good": "5"}
+    assert found == {"one.One": "1.1", "two.Two": "2.2", "prints.Prints": "1.0", "fails.Good": "5"}
     assert catalog.find("FileStreamSource")
     reasons = "\n".join(str(vars(record).get("reason")) for record in caplog.records)
     for text in (
         "exits could not be described: The Java process ended by itself with exit code 7",
-        "Java plugin e.Fails cannot be used: java.lang.ExceptionInInitializerError",
-        "Java plugin f.Newer cannot be used: f.Newer needs a newer Java than",
+        "Java plugin fails.Fails cannot be used: java.lang.ExceptionInInitializerError",
+        "Java plugin newer.Newer cannot be used: newer.Newer needs a newer Java than",
         "class file version 99",
     ):
         assert text in reasons
 
 
 def test_a_question_about_a_plugin_that_ends_its_process_is_answered_with_the_reason(
-    plugin_path: Path, questions: JavaQuestions
+    plugin_path: Path, questions: JavaQuestions, installation: JavaInstallation
 ) -> None:
-    """And one about a class that is not there."""
-    with pytest.raises(JavaFailure, match=r"Failed to find the class a\.Gone"):
-        questions.ask("load", plugin={"class": "a.Gone", "jars": [str(plugin_path / "one")]})
+    """And one about a class that is not there, and about one that hangs."""
+    hanging = JavaClass("hangs.Hangs", (str(plugin_path.parent / "hanging"),))
+    with (
+        JavaQuestions(lambda: installation) as asked,
+        pytest.raises(ConnectException, match="a plugin took longer than 1 s"),
+    ):
+        asked.describe([hanging], timeout_s=1)
+    with pytest.raises(JavaFailure, match=r"Failed to find the class one\.Gone"):
+        questions.ask("load", plugin={"class": "one.Gone", "jars": [str(plugin_path / "one")]})
     with pytest.raises(Exception, match="exit code 7"):
         questions.ask(
-            "construct", plugin={"class": "c.Exits", "jars": [str(plugin_path / "exits")]}
+            "construct", plugin={"class": "exits.Exits", "jars": [str(plugin_path / "exits")]}
         )

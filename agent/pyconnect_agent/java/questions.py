@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from pyconnect_agent.java.frames import Kind, json_bytes
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
+from pyconnect_api.errors import ConnectException
 
 HEAP = "64m"
+DESCRIBE_TIMEOUT_S = 60.0
 
 
 class JavaQuestions:
@@ -42,15 +45,23 @@ class JavaQuestions:
         Raises what the Java code threw (`java.errors`), and ConnectException without an
         installation, or once the process has ended.
         """
-        if self._link is None:
-            options = JavaOptions(heap=HEAP, quick=True)
-            self._link = JavaLink(JavaProcess(self._installation(), options))
-            self._link.begin({"mode": "questions"})
-        return self._link.call(method, **arguments)
+        return self._started().call(method, **arguments)
 
-    def describe(self, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
-        """Return the version of each class, or why it cannot be used; errors as for `ask`."""
-        found = self.ask("describe", plugins=[item.to_json() for item in classes])
+    def describe(
+        self, classes: Sequence[JavaClass], *, timeout_s: float = DESCRIBE_TIMEOUT_S
+    ) -> Sequence[Mapping[str, object]]:
+        """Return the version of each class, or why it cannot be used.
+
+        Raises as `ask` does, and ConnectException when a plugin does not let go.
+        """
+        link = self._started()
+        question = {"method": "describe", "plugins": [item.to_json() for item in classes]}
+        call = link.send(Kind.CALL, json_bytes(question))
+        try:
+            call.result(timeout_s)
+        except TimeoutError as error:
+            raise ConnectException(f"a plugin took longer than {timeout_s:.0f} s") from error
+        found = link.answer(call)
         assert isinstance(found, list)
         return found
 
@@ -59,3 +70,10 @@ class JavaQuestions:
         link, self._link = self._link, None
         if link is not None:
             link.close()
+
+    def _started(self) -> JavaLink:
+        if self._link is None:
+            options = JavaOptions(heap=HEAP, quick=True)
+            self._link = JavaLink(JavaProcess(self._installation(), options))
+            self._link.begin({"mode": "questions"})
+        return self._link
