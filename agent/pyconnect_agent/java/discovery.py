@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -26,8 +26,10 @@ from pyconnect_api.errors import ConnectException
 CACHE_FORMAT = "1"
 """Part of every key of the cache: another form, another key."""
 
-Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Mapping[str, object]]]
-"""Answers of each class: `version` and `own`, or `error`. Raises ConnectException."""
+Answer: TypeAlias = Mapping[str, object]
+"""What Java says of a class: `version` and `own`, or `error`."""
+Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
+"""Returns an answer for each class. Raises ConnectException."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,14 @@ class _Role:
     listed: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The classes that count in a mode of discovery, and those that service files name."""
+
+    counted: Found
+    listed: Found
+
+
 class JavaDiscovery:
     """Finds the plugins of a worker's locations. One mode of discovery, one cache."""
 
@@ -73,31 +83,19 @@ class JavaDiscovery:
 
         Raises ConnectException when `hybrid_fail` refuses one.
         """
-        plugins: list[PluginDesc] = []
-        warnings: list[str] = []
-        unlisted: list[str] = []
         own = _Location(None, self._installation.kafka_jars)
         others = [_Location(path, class_path_of(path)) for path in java_locations(plugin_path)]
-        for location in (own, *others):
-            key = self._key(location)
-            roles = self._kept(key)
-            if roles is None:
-                problems: list[str] = []
-                roles = self._examined(location, problems)
-                warnings += problems
-                # What went wrong may be gone next time, with another service or more memory.
-                if not problems:
-                    self._keep(key, roles)
-            found = [_plugin(location, role) for role in roles]
-            plugins += found
-            unlisted += [
-                f"{plugin.class_name} in {plugin.location}"
-                for plugin, role in zip(found, roles, strict=True)
-                if not role.listed
-            ]
+        warnings: list[str] = []
+        roles = self._roles([own, *others], warnings)
+        plugins = [(_plugin(location, role), role) for location, role in roles]
+        unlisted = [
+            f"{plugin.class_name} in {plugin.location}"
+            for plugin, role in plugins
+            if not role.listed
+        ]
         if unlisted and self._mode.startswith("hybrid"):
             warnings.append(self._about_unlisted(unlisted))
-        return JavaPlugins(tuple(plugins), tuple(warnings))
+        return JavaPlugins(tuple(plugin for plugin, _ in plugins), tuple(warnings))
 
     def _about_unlisted(self, unlisted: Iterable[str]) -> str:
         names = ", ".join(dict.fromkeys(unlisted))
@@ -109,30 +107,66 @@ class JavaDiscovery:
             raise ConnectException(f"{text}. Set plugin.discovery=hybrid_warn or only_scan.")
         return text
 
-    def _examined(self, location: _Location, problems: list[str]) -> list[_Role]:
-        """Return the plugins of one location; `problems` gets what was left out, and why."""
-        found, listed = self._found(location, problems)
-        names = tuple(dict.fromkeys(name for name, _ in found))
-        jars = () if location.path is None else location.class_path
-        try:
-            asked = self._describe([JavaClass(name, jars) for name in names]) if names else ()
-        except ConnectException as error:
-            place = "Kafka's own jars" if location.path is None else str(location.path)
-            problems.append(f"Java plugins in {place} could not be described: {error}")
-            return []
-        answers = dict(zip(names, asked, strict=True))
-        for name, answer in answers.items():
-            # A class without a public constructor is no plugin, only the base of some.
-            if "error" in answer and answer.get("constructible", True):
-                problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
-        return [
-            _Role(name, kind, answers[name]["version"], (name, kind) in listed)
-            for name, kind in found
-            if answers[name].get("own")
-        ]
+    def _roles(
+        self, locations: Sequence[_Location], warnings: list[str]
+    ) -> Iterator[tuple[_Location, _Role]]:
+        """Yield the plugins of all locations; `warnings` gets what was left out, and why."""
+        keys = {location: self._key(location) for location in locations}
+        known = {location: self._kept(key) for location, key in keys.items()}
+        problems: dict[_Location, list[str]] = {location: [] for location in locations}
+        new = {
+            location: self._found(location, problems[location])
+            for location, roles in known.items()
+            if roles is None
+        }
+        answers = self._answers(new, problems)
+        for location, found in new.items():
+            usable = _usable(found, answers.get(location, {}), problems[location])
+            known[location] = usable
+            # What went wrong may be gone next time, with another service or more memory.
+            if not problems[location]:
+                self._keep(keys[location], usable)
+        for location, roles in known.items():
+            warnings += problems[location]
+            for role in roles or ():
+                yield location, role
 
-    def _found(self, location: _Location, problems: list[str]) -> tuple[Found, Found]:
-        """Return the classes that count in this mode, and those of service files."""
+    def _answers(
+        self, new: Mapping[_Location, _Found], problems: Mapping[_Location, list[str]]
+    ) -> dict[_Location, Mapping[str, Answer]]:
+        """Return what Java says of the classes of each location, by name.
+
+        One process serves all locations. One that ends or hangs does so for one of them, so each is
+        then asked for on its own.
+        """
+        try:
+            return self._asked(new)
+        except ConnectException:
+            pass  # the location that it is about is found below
+        answers: dict[_Location, Mapping[str, Answer]] = {}
+        for location, found in new.items():
+            try:
+                answers |= self._asked({location: found})
+            except ConnectException as error:
+                place = location.path or "Kafka's own jars"
+                problems[location].append(
+                    f"Java plugins in {place} could not be described: {error}"
+                )
+        return answers
+
+    def _asked(self, new: Mapping[_Location, _Found]) -> dict[_Location, Mapping[str, Answer]]:
+        classes = [
+            (location, JavaClass(name, () if location.path is None else location.class_path))
+            for location, found in new.items()
+            for name in dict.fromkeys(name for name, _ in found.counted)
+        ]
+        asked = self._describe([java_class for _, java_class in classes]) if classes else ()
+        answers: dict[_Location, dict[str, Answer]] = {location: {} for location in new}
+        for (location, java_class), answer in zip(classes, asked, strict=True):
+            answers[location][java_class.name] = answer
+        return dict(answers)
+
+    def _found(self, location: _Location, problems: list[str]) -> _Found:
         with JarContents(location.class_path) as contents:
             listed = contents.declared()
             found = {} if self._mode == "only_scan" and location.path is not None else dict(listed)
@@ -141,7 +175,7 @@ class JavaDiscovery:
                 with JarContents(self._installation.kafka_jars) as kafka:
                     found |= contents.implementing(kafka)
             problems += contents.problems
-        return found, listed
+        return _Found(counted=found, listed=listed)
 
     def _key(self, location: _Location) -> str:
         digest = hashlib.sha256()
@@ -176,6 +210,18 @@ class JavaDiscovery:
             Path(name).replace(self._cache / f"{key}.json")
         except OSError:
             return
+
+
+def _usable(found: _Found, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
+    for name, answer in answers.items():
+        # A class without a public constructor is no plugin, only the base of some.
+        if "error" in answer and answer.get("constructible", True):
+            problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
+    return [
+        _Role(name, kind, answers[name]["version"], (name, kind) in found.listed)
+        for name, kind in found.counted
+        if answers.get(name, {}).get("own") and "error" not in answers[name]
+    ]
 
 
 def _plugin(location: _Location, role: _Role) -> PluginDesc:

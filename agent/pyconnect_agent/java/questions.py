@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.frames import Kind, json_bytes
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.link import JavaLink
@@ -59,9 +60,11 @@ class JavaQuestions:
         call = link.send(Kind.CALL, json_bytes(question))
         try:
             call.result(timeout_s)
+            found = link.answer(call)
         except TimeoutError as error:
             raise ConnectException(f"a plugin took longer than {timeout_s:.0f} s") from error
-        found = link.answer(call)
+        except JavaFailure as error:
+            raise ConnectException(f"{error.java_class}: {error}") from error
         assert isinstance(found, list)
         return found
 

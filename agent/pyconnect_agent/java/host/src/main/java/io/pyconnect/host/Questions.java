@@ -83,7 +83,8 @@ final class Questions {
                 described.put("own", isOwn(plugin, loaded));
                 described.put("constructible", hasConstructor(loaded));
                 described.put("version", version(Loaders.instance(loaded, Object.class)));
-            } catch (Exception | LinkageError failed) {
+            } catch (Throwable failed) {
+                // Whatever code of the plugin throws; what ends the process is another matter.
                 described.put("error", text(failed));
             }
             found.add(described);
