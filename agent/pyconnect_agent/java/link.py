@@ -106,6 +106,11 @@ class JavaLink:
         """Return the stacks of Java's threads."""
         return str(self.answer(self.send(Kind.STACKS)))
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._end is not None
+
     def ended(self) -> ConnectException:
         """Return why the process is gone; waits until it is."""
         self._reader.join()
@@ -135,12 +140,17 @@ class JavaLink:
     # The thread that reads
 
     def _read(self) -> None:
-        with self._socket.makefile("rb", buffering=1 << 16) as frames:
-            with contextlib.suppress(OSError):
-                while head := frames.read(HEAD.size):
-                    length, kind, request_id = HEAD.unpack(head)
-                    payload = frames.read(length - HEAD.size + 4)
-                    self._take(Kind(kind), request_id, payload)
+        with (
+            self._socket.makefile("rb", buffering=1 << 16) as frames,
+            contextlib.suppress(OSError),
+        ):
+            while head := frames.read(HEAD.size):
+                length, kind, request_id = HEAD.unpack(head)
+                payload = frames.read(length - HEAD.size + 4)
+                self._take(Kind(kind), request_id, payload)
+        if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
+            # Without its socket it can do nothing that anybody would hear of.
+            self._process.kill()
         reason = "" if self._closing else self._process.explain_end()
         with self._end_lock:
             self._end = ConnectException(reason or "The Java process was ended.")

@@ -59,9 +59,9 @@ class JavaProcess:
         ]
         try:
             with theirs:
-                self._process = subprocess.Popen(
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
                     command,
-                    stdin=theirs,
+                    stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
@@ -74,6 +74,7 @@ class JavaProcess:
 
     @property
     def pid(self) -> int:
+        """The process's id."""
         return self._process.pid
 
     def kill(self) -> None:
@@ -125,7 +126,7 @@ def _reason(code: int, options: JavaOptions) -> str:
     )
 
 
-def _die_with_parent() -> Callable[[], None] | None:
+def _die_with_parent() -> Callable[[], None]:
     """Return what runs in the process before its program does.
 
     Signals that a service manager sends to all processes of the worker are for the worker alone.

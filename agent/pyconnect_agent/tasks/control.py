@@ -97,6 +97,8 @@ class Control:
         """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
+        self.describe_stacks: Callable[[], str] = describe_threads
+        """Returns the stacks of this process, and of one that belongs to it."""
         self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
@@ -277,4 +279,4 @@ class Control:
             if isinstance(question, ReportStats):
                 self.report_statistics(question.request_id)
             else:
-                self.send(StacksDumped(request_id=question.request_id, text=describe_threads()))
+                self.send(StacksDumped(request_id=question.request_id, text=self.describe_stacks()))
