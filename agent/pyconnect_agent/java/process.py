@@ -9,6 +9,7 @@ kernel kills it.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import logging
 import signal
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
@@ -69,7 +71,8 @@ class JavaProcess:
         except OSError as exc:
             self.socket.close()
             raise ConnectException(f"Java could not be started: {exc}") from exc
-        self._reader = long_lived.Thread("java-output", self._read_output)
+        context = contextvars.copy_context()
+        self._reader = long_lived.Thread("java-output", partial(context.run, self._read_output))
         self._reader.start()
 
     @property
