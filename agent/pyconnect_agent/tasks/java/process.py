@@ -49,4 +49,6 @@ def start_link(
         link.set_level(namespace, level)
 
     control.set_logger_level = set_level
+    for namespace, level in tuple(control.levels.items()):
+        link.set_level(namespace, level)
     return link
