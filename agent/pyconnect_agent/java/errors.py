@@ -72,4 +72,6 @@ def java_error(described: Mapping[str, str]) -> JavaFailure:
     error = _KINDS.get(described["kind"], JavaPluginError)(described["message"])
     error.java_class = described["class"]
     error.java_trace = described["trace"]
+    # What logs the error prints it.
+    error.add_note(described["trace"])
     return error

@@ -31,10 +31,11 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -90,6 +91,47 @@ class SourceBatch:
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     headers: Sequence[bytes | None] | None
+
+    def part(self, rows: slice) -> SourceBatch:
+        """Return some of the records; the facts are those of all."""
+        return self._selected(itemgetter(rows))
+
+    def at(self, places: Sequence[int]) -> SourceBatch:
+        """Return the records at some places; the facts are those of all."""
+        return self._selected(lambda column: [column[place] for place in places])
+
+    def _selected(self, select: Callable[[Any], Any]) -> SourceBatch:
+        columns = [getattr(self, column.name) for column in fields(self)[1:]]
+        selected: list[Any] = [None if column is None else select(column) for column in columns]
+        return SourceBatch(self.facts, *selected)
+
+    def joined(self, other: SourceBatch) -> SourceBatch:
+        """Return the records of this and of the next part of the same poll."""
+        count, size = len(self.facts["places"]), len(self.values)
+        headers: list[bytes | None] | None = None
+        if self.headers is not None or other.headers is not None:
+            headers = [
+                *(self.headers or [None] * len(self.values)),
+                *(other.headers or [None] * len(other.values)),
+            ]
+        return SourceBatch(
+            {
+                **other.facts,
+                "places": [*self.facts["places"], *other.facts["places"]],
+                **{
+                    name: [*self.facts[name], *(size + row for row in other.facts.get(name, ()))]
+                    for name in ("commitsAfter", "abortsAfter")
+                },
+            },
+            [*self.topics, *other.topics],
+            [*self.places, *(count + place for place in other.places)],
+            [*self.partitions, *other.partitions],
+            [*self.timestamps, *other.timestamps],
+            [*self.offsets, *other.offsets],
+            [*self.keys, *other.keys],
+            [*self.values, *other.values],
+            headers,
+        )
 
 
 def decode_source(payload: memoryview) -> SourceBatch:

@@ -7,6 +7,7 @@ after the other, as their answers may take time. Calls may be made from any thre
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 import logging
 import queue
@@ -14,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent import long_lived
@@ -46,7 +48,7 @@ class JavaLink:
     def __init__(self, process: JavaProcess, answers: Mapping[str, Answer] | None = None) -> None:
         self._process = process
         self._socket = process.socket
-        self._answers = answers or {}
+        self._answers = {} if answers is None else answers
         self._write_lock = threading.Lock()
         self._ids = itertools.count(1)
         self._calls: dict[int, Future[dict[str, Any]]] = {}
@@ -55,7 +57,9 @@ class JavaLink:
         self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._closing = False
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
-        self._reader = long_lived.Thread("java-frames", self._read)
+        # What Java code logs is of this connector or task.
+        context = contextvars.copy_context()
+        self._reader = long_lived.Thread("java-frames", partial(context.run, self._read))
         self._answerer = long_lived.Thread("java-questions", self._answer_all)
         self._reader.start()
         self._answerer.start()
@@ -106,6 +110,11 @@ class JavaLink:
         """Return the stacks of Java's threads."""
         return str(self.answer(self.send(Kind.STACKS)))
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._end is not None
+
     def ended(self) -> ConnectException:
         """Return why the process is gone; waits until it is."""
         self._reader.join()
@@ -129,18 +138,23 @@ class JavaLink:
             with self._write_lock:
                 for part in frame(kind, request_id, *parts):
                     self._socket.sendall(part)
-        except OSError as exc:
-            raise self.ended() from exc
+        except OSError:
+            raise self.ended() from None
 
     # The thread that reads
 
     def _read(self) -> None:
-        with self._socket.makefile("rb", buffering=1 << 16) as frames:
-            with contextlib.suppress(OSError):
-                while head := frames.read(HEAD.size):
-                    length, kind, request_id = HEAD.unpack(head)
-                    payload = frames.read(length - HEAD.size + 4)
-                    self._take(Kind(kind), request_id, payload)
+        with (
+            self._socket.makefile("rb", buffering=1 << 16) as frames,
+            contextlib.suppress(OSError),
+        ):
+            while head := frames.read(HEAD.size):
+                length, kind, request_id = HEAD.unpack(head)
+                payload = frames.read(length - HEAD.size + 4)
+                self._take(Kind(kind), request_id, payload)
+        if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
+            # Without its socket it can do nothing that anybody would hear of.
+            self._process.kill()
         reason = "" if self._closing else self._process.explain_end()
         with self._end_lock:
             self._end = ConnectException(reason or "The Java process was ended.")
@@ -171,7 +185,7 @@ class JavaLink:
             try:
                 value: object = self._answers[asked["method"]](asked)
             except Exception as exc:  # noqa: BLE001  it is thrown there, where the question was asked
-                answer: dict[str, object] = {"error": {"message": f"{exc}"}}
+                answer: dict[str, object] = {"error": {"message": _text(exc)}}
             else:
                 answer = {"value": value}
             if isinstance(answer.get("value"), Future):
@@ -183,7 +197,8 @@ class JavaLink:
         def done(found: Future[Any]) -> None:
             error = found.exception()
             self._answer(
-                request_id, {"value": None} if error is None else {"error": {"message": f"{error}"}}
+                request_id,
+                {"value": None} if error is None else {"error": {"message": _text(error)}},
             )
 
         value.add_done_callback(done)
@@ -191,6 +206,10 @@ class JavaLink:
     def _answer(self, request_id: int, answer: Mapping[str, object]) -> None:
         with contextlib.suppress(ConnectException):
             self._send(Kind.ANSWER, request_id, json_bytes(answer))
+
+
+def _text(error: BaseException) -> str:
+    return str(error) if isinstance(error, ConnectException) else f"{type(error).__name__}: {error}"
 
 
 def _log(line: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ kernel kills it.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import logging
 import signal
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
@@ -59,9 +61,9 @@ class JavaProcess:
         ]
         try:
             with theirs:
-                self._process = subprocess.Popen(
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
                     command,
-                    stdin=theirs,
+                    stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
@@ -69,11 +71,13 @@ class JavaProcess:
         except OSError as exc:
             self.socket.close()
             raise ConnectException(f"Java could not be started: {exc}") from exc
-        self._reader = long_lived.Thread("java-output", self._read_output)
+        context = contextvars.copy_context()
+        self._reader = long_lived.Thread("java-output", partial(context.run, self._read_output))
         self._reader.start()
 
     @property
     def pid(self) -> int:
+        """The process's id."""
         return self._process.pid
 
     def kill(self) -> None:
@@ -125,7 +129,7 @@ def _reason(code: int, options: JavaOptions) -> str:
     )
 
 
-def _die_with_parent() -> Callable[[], None] | None:
+def _die_with_parent() -> Callable[[], None]:
     """Return what runs in the process before its program does.
 
     Signals that a service manager sends to all processes of the worker are for the worker alone.

@@ -4,11 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
-import java.util.Map;
+import java.util.HashMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.source.SourceTask;
 
 /**
  * A Java process that serves one connector, one task or one round of questions.
@@ -90,14 +92,21 @@ public final class Host {
         return Link.JSON.readTree(payload.array());
     }
 
-    /** Makes the task that a config names, or else the connector. */
-    static <T extends Task> T task(Loaders loaders, JsonNode described, Class<T> type) {
-        var connector = described.get("connector");
-        var loader = loaders.load(connector).getClassLoader();
-        if (described.hasNonNull("task")) {
-            return Loaders.instance(Loaders.load(described.get("task").asText(), loader), type);
-        }
-        return Loaders.instance(loaders.instance(connector, Connector.class).taskClass(), type);
+    private static Job task(Link link, Loaders loaders, JsonNode described) {
+        var connector = loaders.instance(described.get("connector"), Connector.class);
+        // Set by the connector's worker, which may be one of the same group in Java.
+        var named = described.get("task").textValue();
+        var loader = connector.getClass().getClassLoader();
+        var type = named == null ? connector.taskClass() : Loaders.load(named, loader);
+        var task = Loaders.instance(type, Task.class);
+        var facts = new HashMap<String, Object>();
+        facts.put("connectorVersion", connector.version());
+        facts.put("class", task.getClass().getName());
+        facts.put("version", task.version());
+        facts.put("isSource", task instanceof SourceTask);
+        return task instanceof SourceTask source
+                ? new SourceHost(link, source, new Chain<>(described, loaders), described, facts)
+                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described, facts);
     }
 
     private static void begin(Link link, int id, JsonNode described) {
@@ -119,8 +128,7 @@ public final class Host {
             }
             job =
                     switch (described.get("mode").asText()) {
-                        case "source" -> new SourceHost(link, loaders, described);
-                        case "sink" -> new SinkHost(link, loaders, described);
+                        case "task" -> task(link, loaders, described);
                         case "connector" -> new ConnectorHost(link, loaders, described);
                         case "questions" -> new QuestionsHost(link, loaders);
                         default -> throw new IllegalArgumentException("Unknown job " + described);

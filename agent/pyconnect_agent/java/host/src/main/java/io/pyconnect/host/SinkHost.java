@@ -38,22 +38,26 @@ final class SinkHost implements Host.Job {
     private final SinkTask task;
     private final Chain<SinkRecord> chain;
     private final Host.Worker calls = new Host.Worker("task");
+    private final Map<String, Object> facts;
     private final TaskContext context;
     /** Records that the task has not taken yet, by their numbers. */
     private final Map<Long, SinkRecord> pending = new LinkedHashMap<>();
 
-    SinkHost(Link link, Loaders loaders, JsonNode job) {
+    SinkHost(
+            Link link,
+            SinkTask task,
+            Chain<SinkRecord> chain,
+            JsonNode job,
+            Map<String, Object> facts) {
         this.link = link;
-        task = Host.task(loaders, job, SinkTask.class);
-        chain = new Chain<>(job, loaders);
+        this.task = task;
+        this.chain = chain;
+        this.facts = facts;
         context = new TaskContext(link, job.path("reportsErrors").asBoolean() ? new Reporter() : null);
     }
 
     @Override
     public Map<String, Object> facts() {
-        var facts = new HashMap<String, Object>();
-        facts.put("class", task.getClass().getName());
-        facts.put("version", task.version());
         return facts;
     }
 

@@ -37,10 +37,10 @@ final class SourceHost implements Host.Job {
     private final Link link;
     private final SourceTask task;
     private final Chain<SourceRecord> chain;
+    private final Map<String, Object> facts;
     private final Requested requested;
     private final boolean hearsOfRecords;
     private final boolean hearsOfCommits;
-    private final boolean commitsInOrder;
     private final Host.Worker polls = new Host.Worker("task");
     private final Host.Worker commits;
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
@@ -48,24 +48,26 @@ final class SourceHost implements Host.Job {
     private final Map<Long, SourceRecord> unacknowledged = new ConcurrentSkipListMap<>();
     private long nextRecord;
 
-    SourceHost(Link link, Loaders loaders, JsonNode job) {
+    SourceHost(
+            Link link,
+            SourceTask task,
+            Chain<SourceRecord> chain,
+            JsonNode job,
+            Map<String, Object> facts) {
         this.link = link;
-        task = Host.task(loaders, job, SourceTask.class);
-        chain = new Chain<>(job, loaders);
+        this.task = task;
+        this.chain = chain;
+        this.facts = facts;
         requested = job.path("boundaries").asBoolean() ? new Requested() : null;
         hearsOfRecords =
                 overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
         hearsOfCommits = overrides("commit");
-        commitsInOrder = job.path("exactlyOnce").asBoolean();
         // Commits may wait for the system that a poll waits for; in transactions they are in turn.
-        commits = commitsInOrder ? polls : new Host.Worker("commit");
+        commits = job.path("exactlyOnce").asBoolean() ? polls : new Host.Worker("commit");
     }
 
     @Override
     public Map<String, Object> facts() {
-        var facts = new HashMap<String, Object>();
-        facts.put("class", task.getClass().getName());
-        facts.put("version", task.version());
         facts.put("hearsOfRecords", hearsOfRecords);
         facts.put("hearsOfCommits", hearsOfCommits);
         return facts;
