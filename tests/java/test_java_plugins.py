@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.java_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors, location_of
+from tests.support.maven_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors, location_of
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.our_own_plugins import is_our_own

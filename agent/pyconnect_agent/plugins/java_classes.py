@@ -49,19 +49,33 @@ def java_connector(
 
 
 def java_class(
-    catalog: Catalog, name: str, kind: PluginKind, version_range: str | None = None
+    catalog: Catalog,
+    name: str,
+    kind: PluginKind,
+    version_range: str | None = None,
+    *,
+    jars: tuple[str, ...] = (),
 ) -> JavaClass:
     """Return the class that a Java connector's config means by a name.
 
-    Raises as `Catalog.plugin`, and ConnectException when only the Python side has the class.
+    One that no plugin lists is looked for in `jars`, the connector's. Raises
+    PluginVersionNotFoundError, and ConnectException when only the Python side has the class.
     """
-    return class_of(java_plugin(catalog, name, kind, version_range=version_range))
+    try:
+        return class_of(java_plugin(catalog, name, kind, version_range=version_range))
+    except PluginVersionNotFoundError:
+        raise
+    except PluginNotFoundError:
+        return JavaClass(name, jars)
 
 
 def java_plugin(
     catalog: Catalog, name: str, *kinds: PluginKind, version_range: str | None = None
 ) -> PluginDesc:
-    """Return the Java plugin of a name; errors as for `java_class`."""
+    """Return the Java plugin of a name.
+
+    Raises as `Catalog.plugin`, and ConnectException when only the Python side has the class.
+    """
     try:
         return catalog.java.plugin(name, *kinds, version_range=version_range)
     except PluginVersionNotFoundError:

@@ -11,6 +11,7 @@ from pyconnect_agent.core.config.validation import ConfigInfos, validate_connect
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.java.errors import JavaConnectError
+from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import is_java_connector, java_class
@@ -231,3 +232,7 @@ def test_a_class_has_the_jars_of_its_location() -> None:
     """Those of Kafka have none of their own."""
     assert java_class(CATALOG, "Change", PluginKind.TRANSFORMATION).jars == ("/plugins/a.jar",)
     assert java_class(CATALOG, "StringConverter", PluginKind.CONVERTER).jars == ()
+    unlisted = java_class(CATALOG, "a.Unlisted", PluginKind.CONVERTER, jars=("/plugins/a.jar",))
+    assert unlisted == JavaClass("a.Unlisted", ("/plugins/a.jar",))
+    with pytest.raises(ConnectException, match="is a Python class"):
+        java_class(CATALOG, "HoistField$Value", PluginKind.TRANSFORMATION)
