@@ -7,7 +7,7 @@ asked for its settings and validates, and does nothing else. Runs in child proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
@@ -39,10 +39,19 @@ class Questions(Protocol):
 class JavaPluginSource:
     """The plugins of Java's side, for one connector or for describing one plugin."""
 
-    def __init__(self, catalog: Catalog, questions: Questions) -> None:
-        """Take the whole catalog: names of the Python side are refused with the reason."""
+    def __init__(
+        self,
+        catalog: Catalog,
+        questions: Questions,
+        process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
+    ) -> None:
+        """Take the whole catalog: names of the Python side are refused with the reason.
+
+        `process_errors` finds what is wrong with the keys of a connector's Java processes.
+        """
         self._catalog = catalog
         self._questions = questions
+        self._process_errors = process_errors
         self._classes: dict[JavaClass, type] = {}
         self._connector_jars: tuple[str, ...] = ()
 
@@ -91,11 +100,17 @@ class JavaPluginSource:
     def _class(self, java_class: JavaClass) -> type:
         made = self._classes.get(java_class)
         if made is None:
-            made = self._classes[java_class] = _stand_in(java_class, self._questions)
+            made = self._classes[java_class] = _stand_in(
+                java_class, self._questions, self._process_errors
+            )
         return made
 
 
-def _stand_in(java_class: JavaClass, questions: Questions) -> type:
+def _stand_in(
+    java_class: JavaClass,
+    questions: Questions,
+    process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
+) -> type:
     """Return a class of ours for one of Java's, of every kind that it is."""
     plugin = java_class.to_json()
 
@@ -105,8 +120,9 @@ def _stand_in(java_class: JavaClass, questions: Questions) -> type:
     loaded = ask("load")
     bases = tuple(BASE_CLASSES[PluginKind(kind)] for kind in loaded["kinds"])
     own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
+    members = {"ask": staticmethod(ask), "process_errors": staticmethod(process_errors)}
     name = str(loaded["name"]).rpartition(".")[2]
-    made: Any = type(name, (own, *bases), {"ask": staticmethod(ask)})
+    made: Any = type(name, (own, *bases), members)
     if not loaded["abstract"]:
         # The methods that are missing belong to tasks, which never see this class.
         made.__abstractmethods__ = frozenset()
@@ -118,7 +134,8 @@ class _JavaPlugin:
     """What validation needs of any plugin."""
 
     ask: Any
-    """Set by `_stand_in`."""
+    process_errors: Any
+    """Functions; set by `_stand_in`."""
 
     def __init__(self) -> None:
         self.ask("construct")
@@ -146,6 +163,7 @@ class _JavaConnector(_JavaPlugin):
                 )
                 for value in found
             ]
+            + list(self.process_errors(config))
         )
 
     def exactly_once_support(self, config: RawConfig) -> ExactlyOnceSupport | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import is_java_connector, java_class
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_api import ConnectException
+from pyconnect_api.configdef import ConfigValue
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
@@ -103,6 +104,11 @@ def fake() -> FakeJava:
     return FakeJava()
 
 
+def process_errors(config: Mapping[str, str | None]) -> Iterator[ConfigValue]:
+    if config.get("agent.java.heap") == "99g":
+        yield ConfigValue("agent.java.heap", "99g", error_messages=["too much"])
+
+
 def validated(fake: FakeJava, config: Mapping[str, str], **worker: str) -> ConfigInfos:
     properties = {
         "bootstrap.servers": "b:1",
@@ -112,7 +118,9 @@ def validated(fake: FakeJava, config: Mapping[str, str], **worker: str) -> Confi
     }
     whole = {"name": "n", "connector.class": "a.SourceConnector", **config}
     is_java = is_java_connector(CATALOG, whole)
-    plugins = JavaPluginSource(CATALOG, fake) if is_java else CatalogPluginSource(CATALOG)
+    plugins = (
+        JavaPluginSource(CATALOG, fake, process_errors) if is_java else CatalogPluginSource(CATALOG)
+    )
     return validate_connector_config(
         whole, plugins=plugins, worker=WorkerConfig.parse(properties), raw_config=whole
     )
@@ -132,8 +140,8 @@ def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
         key("own", type="INT", default="7", importance="HIGH", group="G"),
         key("secret", type="PASSWORD", default="x"),
     ]
-    infos = validated(fake, {"own": "8", "tasks.max": "0"})
-    assert set(errors(infos)) == {"own", "tasks.max"}
+    infos = validated(fake, {"own": "8", "tasks.max": "0", "agent.java.heap": "99g"})
+    assert set(errors(infos)) == {"own", "tasks.max", "agent.java.heap"}
     shown = {info.definition["name"]: info for info in infos.configs if info.definition}
     own, secret = shown["own"], shown["secret"]
     assert own.definition is not None

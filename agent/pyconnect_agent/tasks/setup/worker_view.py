@@ -6,7 +6,7 @@ Layer: tasks. Made once per process, from the job.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +28,12 @@ from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.java_classes import is_java_connector
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.tasks.java.settings import HEAP, OPTIONS, java_options
 from pyconnect_api import (
     ConfigData,
     ConfigException,
     ConfigProvider,
+    ConfigValue,
     ConnectException,
     Connector,
 )
@@ -79,7 +81,17 @@ class WorkerView:
 
     def java_plugins(self) -> JavaPluginSource:
         """Return the Java plugins, about which a Java process is asked until `close`."""
-        return JavaPluginSource(self.catalog, self._java_questions)
+        return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
+
+    def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
+        """Yield what is wrong with the keys of a connector's own Java processes."""
+        for key in (HEAP, OPTIONS):
+            value = config.get(key)
+            try:
+                if value is not None:
+                    java_options(self.config.originals, {key: value})
+            except ConfigException as exc:
+                yield ConfigValue(key, value, error_messages=[str(exc)])
 
     def close(self) -> None:
         """End the Java process that was asked, if there was one."""
