@@ -5,6 +5,7 @@ Connectors of Apache, Debezium and MongoDB: types and versions, settings, valida
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tests.support.maven_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors
 from tests.support.names import unique_name
 from tests.support.our_own_plugins import is_our_own
 from tests.support.plugin_answers import definitions, on_both, validation
+from tests.support.pyconnect_command import Command
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
 
@@ -112,6 +114,20 @@ def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers)
         if definitions(on_java) != definitions(on_agent):
             different.append(name)
     assert different == []
+
+
+def test_a_java_cluster_with_these_jars_is_ready_for_agents(
+    both: BothWorkers, tmp_path: Path
+) -> None:
+    """`pyconnect agent readiness` asks a Java worker, and reads its file."""
+    file = tmp_path / "worker.properties"
+    file.write_text("plugin.path=/plugins\nconfig.providers=v\nconfig.providers.v.class=a.Vault\n")
+    run = Command(tmp_path, both.java)
+    assert run("agent", "readiness", "--worker-config", str(file), "-o", "json") == 1
+    found = {each["name"]: each["status"] for each in json.loads(run.out)}
+    assert found.pop("config.providers.v.class") == "failed"
+    assert {DEBEZIUM_CLASS, MIRROR_CLASS, MONGO_CLASS, FILE_CLASS} < set(found)
+    assert set(found.values()) == {"ok"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(map(str, case.values()))[:60])

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -59,6 +59,12 @@ def find_installation(
     return JavaInstallation(
         java=str(java), kafka_jars=kafka_jars, host_jar=str(_host_jar(java, kafka_jars))
     )
+
+
+def kafka_release(kafka_jars: Sequence[str]) -> str | None:
+    """Return the release of Kafka's API among the jars, by the name of its jar."""
+    found = (re.fullmatch(r"connect-api-(.+)\.jar", Path(jar).name) for jar in kafka_jars)
+    return next((match[1] for match in found if match), None)
 
 
 def java_cache() -> Path:

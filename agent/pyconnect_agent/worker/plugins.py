@@ -13,12 +13,18 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.java.discovery import JavaDiscovery
-from pyconnect_agent.java.installation import KAFKA_HOME_KEY, find_installation, java_cache
+from pyconnect_agent.java.installation import (
+    KAFKA_HOME_KEY,
+    find_installation,
+    java_cache,
+    kafka_release,
+)
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.locations import java_locations
 from pyconnect_agent.java.questions import JavaQuestions
@@ -66,6 +72,13 @@ def _java_plugins(
     except ConnectException as error:
         LOG.error("Java plugins cannot be used", extra={"reason": str(error)})
         return ()
+
+    release = kafka_release(installation.kafka_jars)
+    if release != CONNECT_VERSION:
+        LOG.warning(
+            "Java plugins run with the jars of another release of Kafka",
+            extra={"jars": release, "worker": CONNECT_VERSION},
+        )
 
     def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         with JavaQuestions(lambda: installation) as questions:

@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.java import build, installation
-from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.installation import find_installation, kafka_release
 from pyconnect_api import ConnectException
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
@@ -57,6 +57,7 @@ def test_the_workers_keys_win_over_the_environment(tmp_path: Path) -> None:
     assert (found.java, Path(found.kafka_jars[0]).parent) == (str(javas[1]), kafkas[1])
     del environment["JAVA_HOME"]
     assert find_installation({}, environment).java == str(javas[2])
+    assert kafka_release(found.kafka_jars) == "4.3.1"
     assert found.host_jar == str(tmp_path / "host.jar")
 
 
