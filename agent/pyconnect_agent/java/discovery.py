@@ -134,7 +134,7 @@ class JavaDiscovery:
     def _answers(
         self, new: Mapping[_Location, _Found], problems: Mapping[_Location, list[str]]
     ) -> dict[_Location, Mapping[str, Answer]]:
-        """Return what Java says of the classes of each location, by name.
+        """Return Java's answers about the classes of each location, by name.
 
         One process serves all locations. One that ends or hangs does so for one of them, so each is
         then asked for on its own.
@@ -186,7 +186,7 @@ class JavaDiscovery:
         return digest.hexdigest()
 
     def _stamps(self) -> Iterable[str]:
-        """Tell one Java, host and set of Kafka's jars from another; they are not read for it."""
+        """Yield what differs for another Java, host or set of Kafka's jars; none is read."""
         for path in map(Path, (self._installation.java, self._installation.host_jar)):
             yield f"{path}:{path.stat().st_mtime_ns}"
         for jar in map(Path, self._installation.kafka_jars):

@@ -7,6 +7,7 @@ Kafka Connect), classes by what they extend and implement (``ReflectionScanner``
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -157,7 +158,7 @@ class JarContents(AbstractContextManager["JarContents"]):
     def _content(self, container: _Container, name: str) -> bytes:
         try:
             return container.read(name)
-        except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             self.problems.append(f"{name} cannot be read: {error}")
             return b""
 

@@ -23,7 +23,6 @@ from pyconnect_api.connector import (
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
 )
-from pyconnect_api.errors import ConnectException
 
 RawConfig: TypeAlias = Mapping[str, str | None]
 
@@ -89,13 +88,7 @@ class JavaPluginSource:
 
     def _unlisted(self, name: str) -> PluginClass:
         """Return a class that no service file names. Raises LookupError when there is none."""
-        java_class = JavaClass(name, self._connector_jars)
-        try:
-            return PluginClass(name, self._class(java_class))
-        except ConnectException as error:
-            if "Failed to find the class" in str(error):
-                raise LookupError(name) from error
-            raise
+        return PluginClass(name, self._class(JavaClass(name, self._connector_jars)))
 
     def _class(self, java_class: JavaClass) -> type:
         made = self._classes.get(java_class)
@@ -111,13 +104,18 @@ def _stand_in(
     questions: Questions,
     process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
 ) -> type:
-    """Return a class of ours for one of Java's, of every kind that it is."""
+    """Return a class of ours for one of Java's, of every kind that it is.
+
+    Raises LookupError when its jars do not hold it.
+    """
     plugin = java_class.to_json()
 
     def ask(method: str, **arguments: object) -> Any:
         return questions.ask(method, plugin=plugin, **arguments)
 
     loaded = ask("load")
+    if loaded is None:
+        raise LookupError(java_class.name)
     bases = tuple(BASE_CLASSES[PluginKind(kind)] for kind in loaded["kinds"])
     own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
     members = {"ask": staticmethod(ask), "process_errors": staticmethod(process_errors)}

@@ -10,7 +10,6 @@ import pytest
 from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.java.errors import JavaConnectError
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
@@ -79,7 +78,7 @@ class FakeJava:
         self.questions.append((method, name))
         match method:
             case "load" if name not in self.kinds:
-                raise JavaConnectError(f"Failed to find the class {name}")
+                return None
             case "load":
                 return {"name": name, "kinds": self.kinds[name], "abstract": False}
             case "config":

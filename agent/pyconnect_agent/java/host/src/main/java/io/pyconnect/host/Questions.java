@@ -111,8 +111,17 @@ final class Questions {
         return instance instanceof Versioned versioned ? versioned.version() : null;
     }
 
+    /** Returns the kinds of a class, or null when there is none of its name. */
     private Map<String, Object> load(JsonNode plugin) {
-        var loaded = loaders.load(plugin);
+        Class<?> loaded;
+        try {
+            loaded = loaders.load(plugin);
+        } catch (ConnectException missing) {
+            if (missing.getCause() instanceof ClassNotFoundException) {
+                return null;
+            }
+            throw missing;
+        }
         var kinds = TYPES.keySet().stream().filter(kind -> TYPES.get(kind).isAssignableFrom(loaded));
         return Map.of(
                 "name", loaded.getName(),
