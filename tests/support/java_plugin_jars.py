@@ -10,6 +10,7 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 
 SOURCES = Path(__file__).parent / "java_plugins"
 PACKAGE = "io.pyconnect.tests"
+CLASS_VERSION, TOO_NEW = slice(6, 8), (200).to_bytes(2)
 CONNECTORS = {"source.SourceConnector": "NumberSource", "sink.SinkConnector": "NoteSink"}
 
 
@@ -33,6 +34,10 @@ def test_connectors(runtime: KafkaRuntime, plugin_path: Path) -> None:
     class_path = f"{runtime.libs}/*"
     command = [javac, "--release", "17", "-cp", class_path, "-d", classes, *sources]
     subprocess.run(command, check=True)
+    too_new = classes / PACKAGE.replace(".", "/") / "NewSink.class"
+    code = bytearray(too_new.read_bytes())
+    code[CLASS_VERSION] = TOO_NEW
+    too_new.write_bytes(code)
     location = plugin_path / "tests"
     location.mkdir()
     shutil.make_archive(str(location / "tests"), "zip", classes)

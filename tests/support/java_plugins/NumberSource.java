@@ -102,7 +102,8 @@ public class NumberSource extends SourceConnector {
                     act();
                 }
                 boolean isBad = config.getOrDefault("deed", "").equals("bad") && next % 4 == 3;
-                Object value = "number " + next;
+                int padding = Integer.parseInt(config.getOrDefault("padding", "0"));
+                Object value = "number " + next + " ".repeat(padding);
                 if (config.getOrDefault("deed", "").equals("bad") && !isBad) {
                     value = next;
                 }

@@ -6,6 +6,7 @@ Layer: tasks. Names are looked up here, so that the Java process gets full names
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
@@ -15,70 +16,85 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.java_classes import java_class
 from pyconnect_agent.tasks.setup.plugins import VERSION_OPTION, aliases, converter_choice
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import CONVERTER_TYPE_CONFIG, ConfigException
 
 
-def conversions(worker: WorkerView, config: Mapping[str, str]) -> dict[str, Any]:
-    """Return the converters and transformations of a connector. Raises ConfigException."""
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """`jars`: the connector's, where classes are that no list has."""
+
+    worker: WorkerView
+    jars: tuple[str, ...]
+
+    def find(
+        self, name: str, kind: PluginKind, key: str, version_range: str | None
+    ) -> dict[str, object]:
+        """Return the class of a name that a config has at `key`. Raises ConfigException."""
+        if not name:
+            raise ConfigException(
+                f'Missing required configuration "{key}" which has no default value.'
+            )
+        try:
+            found = java_class(self.worker.catalog, name, kind, version_range, jars=self.jars)
+        except PluginVersionNotFoundError as exc:
+            raise ConfigException(str(exc)) from exc
+        except PluginNotFoundError as exc:
+            raise ConfigException(
+                f"Invalid value {name} for configuration {key}: Class {name} could not be found."
+            ) from exc
+        return found.to_json()
+
+
+def conversions(
+    worker: WorkerView, config: Mapping[str, str], jars: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the converters and transformations of a connector. Raises ConfigException.
+
+    `jars`: the connector's, where classes are that no list has.
+    """
     settings = ConnectorSettings.parse(config)
+    names = _Names(worker, jars)
+    stages = [_stage(names, config, alias) for alias in aliases(config, "transforms")]
     return {
         "converters": {
-            "key": _converter(worker, "key", config, worker.config.key_converter),
-            "value": _converter(worker, "value", config, worker.config.value_converter),
-            "header": _converter(worker, "header", config, worker.config.header_converter),
+            "key": _converter(names, "key", config, worker.config.key_converter),
+            "value": _converter(names, "value", config, worker.config.value_converter),
+            "header": _converter(names, "header", config, worker.config.header_converter),
         },
-        "transforms": [_stage(worker, config, alias) for alias in aliases(config, "transforms")],
+        "transforms": stages,
         "toleratesAll": settings.tolerate_all_errors,
         "retryTimeoutMs": settings.errors_retry_timeout_ms,
         "retryDelayMaxMs": settings.errors_retry_delay_max_ms,
     }
 
 
-def _converter(
-    worker: WorkerView, role: str, config: Mapping[str, str], workers: str
-) -> dict[str, Any]:
+def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str) -> dict[str, Any]:
     key = f"{role}.converter"
     kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
-    name, options = converter_choice(worker, key, config, workers)
-    found = _found(worker, name, kind, key, options.get(VERSION_OPTION))
-    return {**found.to_json(), "config": {**options, CONVERTER_TYPE_CONFIG: role}}
+    name, options = converter_choice(names.worker, key, config, workers)
+    found = names.find(name, kind, key, options.get(VERSION_OPTION))
+    return {**found, "config": {**options, CONVERTER_TYPE_CONFIG: role}}
 
 
-def _stage(worker: WorkerView, config: Mapping[str, str], alias: str) -> dict[str, Any]:
+def _stage(names: _Names, config: Mapping[str, str], alias: str) -> dict[str, Any]:
     prefix = f"transforms.{alias}."
     options = below(config, prefix)
     predicate = options.get("predicate")
     negate = options.get("negate", "false").strip().lower() == "true"
-    stage = _plugin(worker, prefix, options, PluginKind.TRANSFORMATION)
+    stage = _plugin(names, prefix, options, PluginKind.TRANSFORMATION)
     if predicate is not None:
         prefix = f"predicates.{predicate}."
-        stage["predicate"] = _plugin(worker, prefix, below(config, prefix), PluginKind.PREDICATE)
+        stage["predicate"] = _plugin(names, prefix, below(config, prefix), PluginKind.PREDICATE)
         stage["negate"] = negate
     return stage
 
 
 def _plugin(
-    worker: WorkerView, prefix: str, options: Mapping[str, str], kind: PluginKind
+    names: _Names, prefix: str, options: Mapping[str, str], kind: PluginKind
 ) -> dict[str, Any]:
     version = options.get(VERSION_OPTION)
-    found = _found(worker, options.get("type", ""), kind, f"{prefix}type", version)
-    return {**found.to_json(), "config": dict(options)}
-
-
-def _found(
-    worker: WorkerView, name: str, kind: PluginKind, key: str, version_range: str | None
-) -> JavaClass:
-    if not name:
-        raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
-    try:
-        return java_class(worker.catalog, name, kind, version_range)
-    except PluginVersionNotFoundError as exc:
-        raise ConfigException(str(exc)) from exc
-    except PluginNotFoundError as exc:
-        raise ConfigException(
-            f"Invalid value {name} for configuration {key}: Class {name} could not be found."
-        ) from exc
+    found = names.find(options.get("type", ""), kind, f"{prefix}type", version)
+    return {**found, "config": dict(options)}

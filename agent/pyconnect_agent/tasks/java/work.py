@@ -43,7 +43,7 @@ def java_task(
         "exactlyOnce": exactly_once,
         "boundaries": exactly_once and boundary == "connector",
         "reportsErrors": reports,
-        **conversions(setup.worker, config),
+        **conversions(setup.worker, config, connector.jars),
     }
     facts = link.begin(job)
     if not facts["isSource"]:

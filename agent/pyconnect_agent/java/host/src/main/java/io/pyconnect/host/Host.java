@@ -95,7 +95,7 @@ public final class Host {
     private static Job task(Link link, Loaders loaders, JsonNode described) {
         var connector = loaders.instance(described.get("connector"), Connector.class);
         // Set by the connector's worker, which may be one of the same group in Java.
-        var named = described.get("task").textValue();
+        var named = described.path("task").textValue();
         var loader = connector.getClass().getClassLoader();
         var type = named == null ? connector.taskClass() : Loaders.load(named, loader);
         var task = Loaders.instance(type, Task.class);
