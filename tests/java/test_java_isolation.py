@@ -19,6 +19,16 @@ from tests.support.java_sources import compiled, connector
 
 pytestmark = pytest.mark.java
 
+PLAIN = """
+package one;
+import java.util.Map;
+import org.apache.kafka.connect.data.*;
+public class Plain implements org.apache.kafka.connect.storage.Converter {
+    @Override public void configure(Map<String, ?> config, boolean isKey) {}
+    @Override public byte[] fromConnectData(String t, Schema s, Object v) { return null; }
+    @Override public SchemaAndValue toConnectData(String t, byte[] v) { return null; }
+}
+"""
 LIBRARY = "package lib; public class Library {{ public static String text() {{ return {}; }} }}"
 
 
@@ -34,6 +44,7 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
     first = {
         "one.One": connector("one.One", version="lib.Library.text()"),
         "lib.Library": LIBRARY.format('"1.1"'),
+        "one.Plain": PLAIN,
         "exits.Exits": connector("exits.Exits", body="public Exits() { System.exit(7); }"),
         "prints.Prints": connector(
             "prints.Prints", body="static { for (int i = 0; i < 9999; i++) System.out.print(i); }"
@@ -91,7 +102,13 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
         for plugin in catalog.java.plugins
         if plugin.location.startswith(f"file:{plugin_path}")
     }
-    assert found == {"one.One": "1.1", "two.Two": "2.2", "prints.Prints": "1.0", "fails.Good": "5"}
+    assert found == {
+        "one.One": "1.1",
+        "one.Plain": None,
+        "two.Two": "2.2",
+        "prints.Prints": "1.0",
+        "fails.Good": "5",
+    }
     assert catalog.find("FileStreamSource")
     reasons = "\n".join(str(vars(record).get("reason")) for record in caplog.records)
     for text in (

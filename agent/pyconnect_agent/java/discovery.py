@@ -23,9 +23,10 @@ from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_agent.java.locations import class_path_of, java_locations, location_url
 from pyconnect_api.errors import ConnectException
 
-CACHE_FORMAT = "1"
+CACHE_FORMAT = "2"
 """Part of every key of the cache: another form, another key."""
 
+UNDEFINED = "undefined"
 Answer: TypeAlias = Mapping[str, object]
 """What Java says of a class: `version` and `own`, or `error`."""
 Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
@@ -54,7 +55,7 @@ class _Role:
 
     name: str
     kind: PluginKind
-    version: object
+    version: str | None
     listed: bool
 
 
@@ -218,10 +219,16 @@ def _usable(found: _Found, answers: Mapping[str, Answer], problems: list[str]) -
         if "error" in answer and answer.get("constructible", True):
             problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
     return [
-        _Role(name, kind, answers[name]["version"], (name, kind) in found.listed)
+        _Role(name, kind, _version(answers[name]), (name, kind) in found.listed)
         for name, kind in found.counted
         if answers.get(name, {}).get("own") and "error" not in answers[name]
     ]
+
+
+def _version(answer: Answer) -> str | None:
+    """Return the version; the API's default is the text that stands for none."""
+    version = answer["version"]
+    return None if version in (None, UNDEFINED) else str(version)
 
 
 def _plugin(location: _Location, role: _Role) -> PluginDesc:
@@ -230,7 +237,7 @@ def _plugin(location: _Location, role: _Role) -> PluginDesc:
         class_name=role.name,
         python_path="",
         kind=role.kind,
-        version=None if role.version is None else str(role.version),
+        version=role.version,
         location="classpath" if path is None else location_url(path),
         search_path=None if path is None else str(path),
         is_java=True,

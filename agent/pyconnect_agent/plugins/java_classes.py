@@ -58,11 +58,13 @@ def java_class(
 ) -> JavaClass:
     """Return the class that a Java connector's config means by a name.
 
-    One that no plugin lists is looked for in `jars`, the connector's. Raises
-    PluginVersionNotFoundError, and ConnectException when only the Python side has the class.
+    `jars` are the connector's: they count first, unless a version is asked for, and a class that no
+    plugin lists is looked for in them. Raises PluginVersionNotFoundError, and ConnectException when
+    only the Python side has the class.
     """
     try:
-        return class_of(java_plugin(catalog, name, kind, version_range=version_range))
+        found = java_plugin(catalog, name, kind, version_range=version_range, jars=jars)
+        return class_of(found)
     except PluginVersionNotFoundError:
         raise
     except PluginNotFoundError:
@@ -70,12 +72,21 @@ def java_class(
 
 
 def java_plugin(
-    catalog: Catalog, name: str, *kinds: PluginKind, version_range: str | None = None
+    catalog: Catalog,
+    name: str,
+    *kinds: PluginKind,
+    version_range: str | None = None,
+    jars: tuple[str, ...] = (),
 ) -> PluginDesc:
-    """Return the Java plugin of a name.
+    """Return the Java plugin of a name: that of `jars`, else the latest that is wanted.
 
     Raises as `Catalog.plugin`, and ConnectException when only the Python side has the class.
     """
+    known = [plugin for plugin in catalog.java.find(name) if not kinds or plugin.kind in kinds]
+    if jars and version_range is None and len(known) > 1:
+        for plugin in known:
+            if class_of(plugin).jars == jars:
+                return plugin
     try:
         return catalog.java.plugin(name, *kinds, version_range=version_range)
     except PluginVersionNotFoundError:

@@ -61,7 +61,9 @@ class JavaPluginSource:
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
         """Return a class of one kind; ConnectException when only Python's side has it."""
-        found = java_plugin(self._catalog, name, kind, version_range=version_range)
+        found = java_plugin(
+            self._catalog, name, kind, version_range=version_range, jars=self._connector_jars
+        )
         if kind.is_connector:
             self._connector_jars = class_of(found).jars
         return self._loaded(found)
@@ -69,7 +71,7 @@ class JavaPluginSource:
     def find(self, name: str) -> PluginClass:
         """Return a class of any kind, listed or not."""
         try:
-            return self._loaded(java_plugin(self._catalog, name))
+            return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
         except LookupError:
             return self._unlisted(name)
 

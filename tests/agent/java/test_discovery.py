@@ -117,6 +117,7 @@ def test_what_java_answers_decides(world: World) -> None:
     services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor"]}
     make_jar(world.plugins / "p.jar", {}, services)
     world.answers = {
+        "a.Good": {"own": True, "version": "undefined"},
         "a.Bad": {"constructible": True, "error": "class file version 65.0"},
         "a.Copy": {"own": False, "version": "1.0"},
         "a.NoConstructor": {"constructible": False, "error": "NoSuchMethodException"},
@@ -124,6 +125,7 @@ def test_what_java_answers_decides(world: World) -> None:
     found = world.find()
     assert names(found) == {"a.Good"}
     assert found.warnings == ("Java plugin a.Bad cannot be used: class file version 65.0",)
+    assert found.plugins[0].version is None
     assert found.plugins[0].location == f"file:{world.plugins / 'p.jar'}"
     assert found.plugins[0].search_path == str(world.plugins / "p.jar")
 

@@ -235,6 +235,17 @@ def test_a_java_config_provider_is_refused_with_the_reason() -> None:
         CatalogPluginSource(catalog).plugin("a.Vault", PluginKind.CONFIG_PROVIDER)
 
 
+def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
+    """As in Apache's worker: one's own location, then the latest version, Kafka's jars included."""
+    copy = java(STRING_CONVERTER, PluginKind.CONVERTER, "/plugins/copy.jar", "2.6.0")
+    catalog = Catalog((*CATALOG.plugins, copy))
+    own = java_class(catalog, STRING_CONVERTER, PluginKind.CONVERTER, jars=("/plugins/copy.jar",))
+    other = java_class(catalog, STRING_CONVERTER, PluginKind.CONVERTER, jars=("/plugins/a.jar",))
+    assert (own.jars, other.jars) == (("/plugins/copy.jar",), ())
+    wanted = java_class(catalog, "StringConverter", PluginKind.CONVERTER, "[2,3]", jars=other.jars)
+    assert wanted.jars == ("/plugins/copy.jar",)
+
+
 def test_a_class_has_the_jars_of_its_location() -> None:
     """Those of Kafka have none of their own."""
     assert java_class(CATALOG, "Change", PluginKind.TRANSFORMATION).jars == ("/plugins/a.jar",)

@@ -8,7 +8,7 @@ How plugins are found and loaded is the work of `pyconnect_agent.plugins`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cached_property
@@ -101,17 +101,6 @@ class PluginDesc:
     search_path: str | None = None
     extra_aliases: tuple[str, ...] = ()
     is_java: bool = False
-
-    @property
-    def precedence(self) -> int:
-        """Which of several plugins of one name counts: higher wins, before any version.
-
-        A Java plugin of `plugin.path` was put there by the operator; a class in Kafka's own jars
-        gives way to the Python one that stands in for it.
-        """
-        if not self.is_java:
-            return 1
-        return 0 if self.search_path is None else 2
 
     @property
     def simple_name(self) -> str:
@@ -232,7 +221,7 @@ class Catalog:
     def plugin(self, name: str, *kinds: PluginKind, version_range: str | None = None) -> PluginDesc:
         """Return the latest wanted version of a plugin of one of ``kinds`` (any if none given).
 
-        Where Java and Python both have the name, the one of higher precedence counts. Raises
+        Where Java and Python both have it, `_of_one_side` says which counts. Raises
         PluginVersionNotFoundError, or PluginNotFoundError whose text is only ``name``.
         """
         found = [plugin for plugin in self.find(name) if not kinds or plugin.kind in kinds]
@@ -248,7 +237,7 @@ class Catalog:
                     [item.version or "undefined" for item in self.find(name)],
                 )
             found = matching
-        return max(found, key=lambda plugin: (plugin.precedence, Version(plugin.version or "")))
+        return max(_of_one_side(found), key=_by_version)
 
     def connector(self, name: str, *, version_range: str | None = None) -> PluginDesc:
         """Return a connector; errors carry Connect's texts for ``connector.class``."""
@@ -278,6 +267,23 @@ class Catalog:
             return self.connector(name, version_range=wanted).version if name else None
         except PluginNotFoundError:
             return None
+
+
+def _of_one_side(found: Sequence[PluginDesc]) -> Sequence[PluginDesc]:
+    """Return the Java plugins if `plugin.path` has one of them, else the Python ones if any.
+
+    The operator has put a jar on the path. A class in Kafka's own jars gives way to the Python one
+    that stands in for it.
+    """
+    python = [plugin for plugin in found if not plugin.is_java]
+    from_path = any(plugin.is_java and plugin.search_path is not None for plugin in found)
+    if python and not from_path:
+        return python
+    return [plugin for plugin in found if plugin.is_java] or python
+
+
+def _by_version(plugin: PluginDesc) -> tuple[Version, bool]:
+    return Version(plugin.version or ""), plugin.search_path is not None
 
 
 def _descriptions(plugins: Iterable[PluginDesc]) -> str:
