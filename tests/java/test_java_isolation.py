@@ -53,6 +53,7 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
             "fails.Fails", body="static final int BAD = Integer.parseInt(null);"
         ),
         "fails.Good": connector("fails.Good", version='"5"'),
+        "fails.Silent": connector("fails.Silent", version='"" + 1 / Integer.parseInt("0")'),
         "newer.Newer": connector("newer.Newer"),
         "hangs.Hangs": connector(
             "hangs.Hangs", body="public Hangs() throws Exception { Thread.sleep(Long.MAX_VALUE); }"
@@ -108,6 +109,7 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
         "two.Two": "2.2",
         "prints.Prints": "1.0",
         "fails.Good": "5",
+        "fails.Silent": None,
     }
     assert catalog.find("FileStreamSource")
     reasons = "\n".join(str(vars(record).get("reason")) for record in caplog.records)

@@ -107,8 +107,13 @@ final class Questions {
         }
     }
 
+    /** A plugin that cannot say its version, such as one for an older API, is used without. */
     private static String version(Object instance) {
-        return instance instanceof Versioned versioned ? versioned.version() : null;
+        try {
+            return instance instanceof Versioned versioned ? versioned.version() : null;
+        } catch (Throwable failed) {
+            return null;
+        }
     }
 
     /** Returns the kinds of a class, or null when there is none of its name. */
