@@ -152,6 +152,21 @@ def test_offsets_are_read_by_the_next_task(world: World) -> None:
     assert "stop" in world.notes()
 
 
+def test_offsets_are_altered(world: World) -> None:
+    """The connector is asked in Java, and its next task goes on from there."""
+    world.source(limit="10")
+    world.await_values(10)
+    world.agent.do("PUT", f"/connectors/{world.name}/stop")
+    world.agent.wait_for_states(world.name, "STOPPED")
+    path = f"/connectors/{world.name}/offsets"
+    change = {"offsets": [{"partition": {"place": "here"}, "offset": {"number": 3}}]}
+    answer = world.agent.ask("PATCH", path, change)
+    assert "have been altered successfully" in answer.text
+    world.agent.do("PUT", f"/connectors/{world.name}/resume")
+    world.await_note("start 4")
+    assert world.await_values(16)[10:] == [f"number {n}" for n in range(4, 10)]
+
+
 @pytest.mark.parametrize(
     ("deed", "expected"),
     [
