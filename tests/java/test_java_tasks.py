@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Message
 
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.java
 WAIT_S = 60
 SETTINGS = {
     "exactly.once.source.support": "enabled",
-    "offset.flush.interval.ms": "500",
     "task.shutdown.graceful.timeout.ms": "5000",
 }
 LONGS = "org.apache.kafka.connect.converters.LongConverter"
@@ -152,6 +152,21 @@ def test_offsets_are_read_by_the_next_task(world: World) -> None:
     assert "stop" in world.notes()
 
 
+def test_offsets_are_altered(world: World) -> None:
+    """The connector is asked in Java, and its next task goes on from there."""
+    world.source(limit="10")
+    world.await_values(10)
+    world.agent.do("PUT", f"/connectors/{world.name}/stop")
+    world.agent.wait_for_states(world.name, "STOPPED")
+    path = f"/connectors/{world.name}/offsets"
+    change = {"offsets": [{"partition": {"place": "here"}, "offset": {"number": 3}}]}
+    answer = world.agent.ask("PATCH", path, change)
+    assert "have been altered successfully" in answer.text
+    world.agent.do("PUT", f"/connectors/{world.name}/resume")
+    world.await_note("start 4")
+    assert world.await_values(16)[10:] == [f"number {n}" for n in range(4, 10)]
+
+
 @pytest.mark.parametrize(
     ("deed", "expected"),
     [
@@ -207,10 +222,12 @@ def test_levels_change_at_run_time(world: World) -> None:
 
 
 def test_sink_calls(world: World) -> None:
-    """The task is opened, flushed, closed and stopped, and gets key, value, headers and offset."""
+    """The task is opened, flushed when it asks for that, closed and stopped."""
     world.sink()
-    produce(world.bootstrap_servers, world.topic, b"first", key=b"k", headers=[("header", b"text")])
-    world.await_note("0 k=first ConnectHeader(key=header, value=text, schema=Schema{STRING})")
+    produce(
+        world.bootstrap_servers, world.topic, b"commit", key=b"k", headers=[("header", b"text")]
+    )
+    world.await_note("0 k=commit ConnectHeader(key=header, value=text, schema=Schema{STRING})")
     world.await_note("flush 1")
     assert world.agent.call("PUT", f"/connectors/{world.name}/stop").status == 204
     world.await_note("stop")
@@ -277,6 +294,30 @@ def test_connector_that_raises_an_error(world: World) -> None:
     world.source(deed="raise")
     eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
     assert "IllegalStateException: raised by the conn" in world.status()["connector"]["trace"]
+
+
+def test_connector_whose_process_is_killed(world: World) -> None:
+    """It fails at once, though nothing is asked of it."""
+    world.sink()
+    world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
+    java_processes(world.agent)[0].kill()
+    eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
+    assert "was killed by SIGKILL" in world.status()["connector"]["trace"]
+
+
+def test_sink_whose_process_is_killed(world: World) -> None:
+    """It fails at once, though there is nothing to deliver and no commit is due."""
+    world.sink()
+    world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
+    java_processes(world.agent)[-1].kill()
+    assert "was killed by SIGKILL" in world.trace()
+
+
+def java_processes(agent: Agent) -> list[psutil.Process]:
+    """The Java processes of the agent, the connector's before that of its task."""
+    found = agent.supervisor().children(recursive=True)
+    java = [process for process in found if process.name() == "java"]
+    return sorted(java, key=lambda process: process.create_time())
 
 
 def test_stacks_of_a_task(world: World) -> None:

@@ -54,8 +54,11 @@ class JavaLink:
         self._calls: dict[int, Future[dict[str, Any]]] = {}
         self._end: ConnectException | None = None
         self._end_lock = threading.Lock()
+        self._gone = threading.Event()
         self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._closing = False
+        self.on_end: Callable[[], object] = lambda: None
+        """Called once the process is gone and nobody has ended it; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
         # What Java code logs is of this connector or task.
         context = contextvars.copy_context()
@@ -117,7 +120,7 @@ class JavaLink:
 
     def ended(self) -> ConnectException:
         """Return why the process is gone; waits until it is."""
-        self._reader.join()
+        self._gone.wait()
         return self._ended()
 
     def close(self) -> None:
@@ -159,10 +162,13 @@ class JavaLink:
         with self._end_lock:
             self._end = ConnectException(reason or "The Java process was ended.")
             waiting, self._calls = self._calls, {}
+        self._gone.set()
         for call in waiting.values():
             call.set_exception(self._ended())
         self.batches.put(None)
         self._questions.put(None)
+        if not self._closing:
+            self.on_end()
 
     def _take(self, kind: Kind, request_id: int, payload: bytes) -> None:
         match kind:

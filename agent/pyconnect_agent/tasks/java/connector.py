@@ -7,6 +7,7 @@ about an instance that runs, or one that is asked about new offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyconnect_agent.java.errors import java_error
@@ -42,6 +43,8 @@ class _JavaConnector(Connector):
 
     def initialize(self, context: ConnectorContext) -> None:
         super().initialize(context)
+        # No call would find it for as long as nobody asks for task configs.
+        self._link.on_end = self._fail
         self._link.call("initialize")
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -60,6 +63,10 @@ class _JavaConnector(Connector):
     def version(self) -> str:
         version: str = self._facts["version"]
         return version
+
+    def _fail(self) -> None:
+        with suppress(ConnectException):  # it has been shut down
+            self.context.raise_error(self._link.ended())
 
     def _task_class(self, base: type) -> type:
         # Nobody makes one here: what is stored is its name.

@@ -119,6 +119,8 @@ class JavaSinkTask(SinkTask):
         return self._version
 
     def start(self, props: Mapping[str, str]) -> None:
+        # With nothing to consume no call would find it for a long time; a commit is one.
+        self._link.on_end = self.context.request_commit
         self._call("start", config=dict(props))
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
